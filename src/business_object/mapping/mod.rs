@@ -1,0 +1,125 @@
+//! The mapping: the compiled form of a Business Object's YAML `config` (specification, 2.2).
+//!
+//! A mapping is a finite tree of shapes. `parse` reads YAML or JSON with the place of every node,
+//! `compile` turns the nodes into the tree and reports every fault, `schema` writes the JSON Schema.
+
+mod compile;
+mod path;
+mod schema;
+mod yaml;
+
+pub use compile::compile;
+pub use schema::json_schema;
+
+use oxrdf::NamedNode;
+
+/// A compiled mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// The shape of the Business Object's own objects.
+    pub root: Shape,
+}
+
+/// How one kind of object is read and written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The name of the namespace that identifiers come from and whose base names the graph.
+    pub namespace: String,
+    /// The fields in the mapping's order, which is the order they are written in.
+    pub fields: Vec<Field>,
+}
+
+/// One field of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The name in the JSON.
+    pub name: String,
+    /// What stands there.
+    pub kind: FieldKind,
+}
+
+/// What a field carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldKind {
+    /// The object's own URI.
+    Id,
+    /// The values of a property.
+    Property(Property),
+}
+
+/// The values of one property of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Property {
+    /// The property's IRI.
+    pub predicate: NamedNode,
+    /// Whether the field is a JSON array.
+    pub many: bool,
+    /// Whether an object without a value here is refused.
+    pub required: bool,
+    /// What each value is.
+    pub value: Value,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// An IRI, as a JSON string.
+    Resource,
+    /// A literal.
+    Literal(Literal),
+    /// An object of its own, linked to the one that holds it.
+    Object(Shape),
+}
+
+/// The kind of a literal, and its form in JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Literal {
+    /// `xsd:string`, as a JSON string.
+    String,
+    /// Any other datatype named with `datatype`, as a JSON string.
+    Typed(NamedNode),
+    /// `rdf:langString` with the tag named with `language` (lower case), as a JSON string.
+    Language(String),
+    /// `xsd:decimal`, or with an exponent `xsd:double`, as a JSON number.
+    Number,
+    /// `xsd:integer`, as a JSON number.
+    Integer,
+    /// `xsd:boolean`, as `true` or `false`.
+    Boolean,
+    /// `xsd:date`, as a JSON string.
+    Date,
+    /// `xsd:dateTime`, as a JSON string.
+    DateTime,
+}
+
+impl Mapping {
+    /// Every namespace the mapping names, each once, the root's first.
+    pub fn namespaces(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.root.collect_namespaces(&mut names);
+        names
+    }
+}
+
+impl Shape {
+    /// The field of this name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// Whether a field of this name, or `uri`, carries the object's URI.
+    pub fn is_id(&self, name: &str) -> bool {
+        name == "uri" || self.field(name).is_some_and(|field| field.kind == FieldKind::Id)
+    }
+
+    fn collect_namespaces<'a>(&'a self, names: &mut Vec<&'a str>) {
+        if !names.contains(&self.namespace.as_str()) {
+            names.push(&self.namespace);
+        }
+        for field in &self.fields {
+            if let FieldKind::Property(Property { value: Value::Object(shape), .. }) = &field.kind {
+                shape.collect_namespaces(names);
+            }
+        }
+    }
+}

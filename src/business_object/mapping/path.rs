@@ -1,0 +1,1 @@
+//! The forms of `path` (specification, 2.2).

@@ -1,0 +1,1 @@
+//! YAML and JSON read into nodes that know their line and column.

@@ -1,0 +1,14 @@
+//! Business Objects: named, configured JSON views of the graph.
+//!
+//! `resource` is what a client defines, `mapping` the compiled form of its YAML, `catalogue` where the
+//! definitions are kept; `ingest` turns JSON into quads, `view` turns quads back into JSON, `members`
+//! says which objects belong.
+
+pub mod catalogue;
+pub mod ingest;
+pub mod json;
+pub mod mapping;
+pub mod members;
+pub mod namespace;
+pub mod resource;
+pub mod view;

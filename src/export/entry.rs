@@ -1,0 +1,74 @@
+//! One export in the queue.
+use serde::{Deserialize, Serialize};
+
+/// One file for one Business Object and one target.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// Its identifier (a UUID).
+    pub id: String,
+    /// The Business Object's id.
+    pub business_object: String,
+    /// The Business Object's name, as in the key.
+    pub business_object_name: String,
+    /// The bucketName.
+    pub target: String,
+    /// From 1, without a gap, per target and Business Object name.
+    pub sequence: u64,
+    /// What it holds.
+    pub kind: Kind,
+    /// How far it has come.
+    pub status: Status,
+    /// Objects in it.
+    pub object_count: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// `metadata.data_checksum` of the file.
+    pub data_checksum: String,
+    /// SHA-256 of the whole file, lowercase hex.
+    pub sha256: String,
+    /// The key in the bucket, prefix included.
+    pub key: String,
+    /// When it was made (RFC 3339, UTC).
+    pub created_at: String,
+    /// When the target had taken it.
+    #[serde(default)]
+    pub delivered_at: Option<String>,
+    /// Attempts so far.
+    #[serde(default)]
+    pub attempts: u64,
+    /// Why the last attempt failed, in words.
+    #[serde(default)]
+    pub last_error: Option<String>,
+    /// What the view warned of while rendering, bounded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// What an export holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Every object of the Business Object.
+    Full,
+    /// The objects changed since the last one.
+    Incremental,
+    /// The URIs of objects that are gone.
+    Deleted,
+}
+
+/// How far an export has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It waits its turn.
+    Queued,
+    /// It is under way.
+    Delivering,
+    /// The target has it.
+    Delivered,
+    /// It is at the head and does not get through; it is tried again.
+    Blocked,
+    /// An operator took it out of the way.
+    Parked,
+}

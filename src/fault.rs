@@ -1,0 +1,141 @@
+//! What goes wrong, in words for whoever asked: the thing, the value, the place, the cause, the mend.
+use std::fmt;
+use std::time::Duration;
+
+/// A fault of a request. The HTTP layer shows it as `application/problem+json` (RFC 9457), the
+/// command line as lines of text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Fault {
+    /// Which class of fault it is.
+    pub kind: Kind,
+    /// The cause in words. It shows no stack, no file path and no secret.
+    pub detail: String,
+    /// Every single finding, each with its place.
+    pub errors: Vec<Finding>,
+}
+
+/// The class of a fault; each has one HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// 400: it cannot be read at all.
+    Malformed,
+    /// 403: it is understood and not allowed.
+    Forbidden,
+    /// 404: there is no such thing.
+    NotFound,
+    /// 409: it contradicts what is there.
+    Conflict,
+    /// 412: it has been changed in the meantime (`If-Match`).
+    PreconditionFailed,
+    /// 413: it is over a limit.
+    TooLarge,
+    /// 415: its media type is none that is taken here.
+    UnsupportedMediaType,
+    /// 422: it can be read, and it is wrong.
+    Invalid,
+    /// 503: not now; try again after this time.
+    Unavailable(Duration),
+    /// 507: there is no room on the disk.
+    NoRoom,
+    /// 500: a fault of Penstock itself or of the machine; the log has more.
+    Internal,
+}
+
+/// One finding and its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where it is.
+    pub place: Place,
+    /// What is wrong there, and how to mend it.
+    pub message: String,
+}
+
+/// Where in a request something is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A JSON Pointer (RFC 6901) into the body.
+    Pointer(String),
+    /// A line and column of a text, both from 1, the column in characters.
+    Line {
+        /// The line.
+        line: u64,
+        /// The column.
+        column: u64,
+    },
+    /// The whole, or a parameter that the message names.
+    Whole,
+}
+
+impl Fault {
+    /// A fault without single findings.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), errors: Vec::new() }
+    }
+
+    /// A fault with its findings.
+    pub fn with(kind: Kind, detail: impl Into<String>, errors: Vec<Finding>) -> Self {
+        Self { kind, detail: detail.into(), errors }
+    }
+}
+
+impl Finding {
+    /// A finding at a JSON Pointer.
+    pub fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { place: Place::Pointer(pointer.into()), message: message.into() }
+    }
+
+    /// A finding at a line and column.
+    pub fn line(line: u64, column: u64, message: impl Into<String>) -> Self {
+        Self { place: Place::Line { line, column }, message: message.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)?;
+        for finding in &self.errors {
+            write!(f, "\n  {finding}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Pointer(pointer) => write!(f, "{pointer}: {}", self.message),
+            Place::Line { line, column } => {
+                write!(f, "line {line}, column {column}: {}", self.message)
+            }
+            Place::Whole => f.write_str(&self.message),
+        }
+    }
+}
+
+impl From<penstock_store::Error> for Fault {
+    fn from(error: penstock_store::Error) -> Self {
+        use penstock_store::Error;
+        match &error {
+            Error::TooLarge { .. } => Self::new(Kind::TooLarge, error.to_string()),
+            Error::Io { source, .. }
+                if matches!(
+                    source.kind(),
+                    std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+                ) =>
+            {
+                Self::new(Kind::NoRoom, "there is no room on the disk of the gateway")
+            }
+            Error::Poisoned { .. } => {
+                tracing::error!(%error, "the store refused a commit");
+                Self::new(
+                    Kind::Unavailable(Duration::from_secs(30)),
+                    "the store takes no changes since a write to the disk failed",
+                )
+            }
+            _ => {
+                tracing::error!(%error, "the store failed");
+                Self::new(Kind::Internal, "the store failed; the gateway's log says why")
+            }
+        }
+    }
+}

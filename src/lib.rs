@@ -1,0 +1,15 @@
+//! Penstock: a semantic data gateway for the edge.
+//!
+//! Each layer knows only what is below it: `cli` > `app` > `http` > `gateway` > `export` > `business_object` >
+//! the `penstock_store` crate; `config`, `fault` and `telemetry` stand beside them.
+
+pub mod app;
+pub mod business_object;
+pub mod cli;
+pub mod config;
+pub mod export;
+pub mod fault;
+pub mod gateway;
+pub mod http;
+pub mod telemetry;
+pub mod time;

@@ -1,0 +1,66 @@
+//! What can go wrong in the store.
+use std::path::PathBuf;
+
+/// A fault of the store.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder could not be read, written or synced. Free space or mend the medium.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// What was being done: "writing", "syncing", ...
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause as the operating system gave it.
+        source: std::io::Error,
+    },
+    /// Another process has the data directory open. Stop it, or speak to it through its control socket.
+    #[error("the data directory {} is in use by another process", path.display())]
+    InUse {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// The data directory was written by a newer version of Penstock. Install that version.
+    #[error("{} has format version {found}, and this version of Penstock knows up to {known}", path.display())]
+    NewerFormat {
+        /// The file that says so.
+        path: PathBuf,
+        /// The version it names.
+        found: u32,
+        /// The newest version known here.
+        known: u32,
+    },
+    /// Bytes on the medium are not what was written.
+    #[error(transparent)]
+    Corrupt(#[from] Corruption),
+    /// An earlier write or sync failed; commits are refused until the store is opened anew.
+    #[error("the store takes no commits since {cause}")]
+    Poisoned {
+        /// The failure that poisoned it.
+        cause: String,
+    },
+    /// One commit holds more than a frame can (see FORMAT.md). Split the request.
+    #[error("a commit of {bytes} bytes is over the limit of {limit}")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// The index engine failed; the journal is whole, and the index is rebuilt at the next open.
+    #[error("the quad index failed: {0}")]
+    Index(String),
+}
+
+/// A place where the bytes on the medium are not what was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} is damaged at byte {offset}: {what}", path.display())]
+pub struct Corruption {
+    /// The file.
+    pub path: PathBuf,
+    /// Bytes from its start.
+    pub offset: u64,
+    /// What was found there, and what was expected.
+    pub what: String,
+}

@@ -1,5 +1,4 @@
 //! Commits of 100 objects of 10 quads, and reading objects, in quads a second.
-#![expect(missing_docs, reason = "the macros make public functions")]
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad};
 use penstock_store::{Error, Options, Read as _, Store};

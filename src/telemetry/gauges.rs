@@ -111,7 +111,7 @@ fn resident_bytes() -> Option<u64> {
     Some(pages.saturating_mul(page_bytes()))
 }
 
-/// The page size, from the auxiliary vector's `AT_PAGESZ` (getauxval(3)); ARM64 kernels have 4, 16 or 64 KiB.
+/// The page size, from `AT_PAGESZ` of the auxiliary vector (getauxval(3)): ARM64 has 4, 16 or 64 `KiB`.
 fn page_bytes() -> u64 {
     const AT_PAGESZ: usize = 6;
     const WORD: usize = size_of::<usize>();

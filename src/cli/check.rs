@@ -146,9 +146,8 @@ fn kind(path: &Path, text: &str) -> Option<&'static str> {
     }
     let root = match serde_yaml::from_str::<Value>(text) {
         Ok(Value::Mapping(root)) => root,
-        Ok(Value::Null) if name.starts_with("application") => return Some(CONFIGURATION),
+        Ok(Value::Null) | Err(_) if name.starts_with("application") => return Some(CONFIGURATION),
         Ok(_) => return None,
-        Err(_) if name.starts_with("application") => return Some(CONFIGURATION),
         Err(_) if text.trim_start().starts_with('{') => return Some(BUSINESS_OBJECT),
         Err(_) => return Some(MAPPING),
     };

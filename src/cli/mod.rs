@@ -95,7 +95,7 @@ fn split(arguments: impl Iterator<Item = OsString>) -> (Vec<String>, Vec<OsStrin
         open &= argument != "--";
         match argument.to_str() {
             Some(text) if open && config::is_setting_argument(text) => {
-                settings.push(text.to_owned())
+                settings.push(text.to_owned());
             }
             _ => rest.push(argument),
         }

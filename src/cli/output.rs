@@ -58,8 +58,8 @@ pub(super) fn fail(why: &impl std::fmt::Display) -> ExitCode {
 pub(super) fn configuration_faults(faults: &[ConfigFault]) {
     let count =
         if faults.len() == 1 { "a fault".to_owned() } else { format!("{} faults", faults.len()) };
-    let lines: String = faults.iter().map(|fault| format!("\n  {fault}")).collect();
-    say(&format!("penstock: the configuration has {count}:{lines}"));
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    say(&format!("penstock: the configuration has {count}:\n  {}", lines.join("\n  ")));
 }
 
 /// Tells on a terminal how far an opening store has come, once it takes longer than a second.

@@ -104,7 +104,7 @@ fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
     );
 }
 
-/// The resident memory (proc_pid_statm(5)): field 2, in pages.
+/// The resident memory (`proc_pid_statm(5)`): field 2, in pages.
 fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;

@@ -4,9 +4,6 @@ use crate::config::{self, Loaded, Settings, Sources};
 use crate::fault::{Fault, Kind};
 use crate::{app, telemetry};
 use clap::Command;
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -44,10 +41,6 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
             origin = value.origin,
             "a setting is in force"
         );
-    }
-    if let Err((status, why)) = data_dir(&settings) {
-        tracing::error!("{why}");
-        return status.into();
     }
     match serve(settings) {
         Ok(()) => ExitCode::SUCCESS,
@@ -96,28 +89,4 @@ pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
         .max_blocking_threads(16)
         .enable_all()
         .build()
-}
-
-/// Makes the data directory and finds out whether it can be used at all, while the operating system's
-/// reason is still at hand. A full disk is none: reading and delivering go on.
-fn data_dir(settings: &Settings) -> Result<(), (u8, String)> {
-    let dir = &settings.data_dir;
-    let probe = dir.join(".writable");
-    let tried = DirBuilder::new().recursive(true).mode(0o700).create(dir).and_then(|()| {
-        OpenOptions::new().write(true).create(true).truncate(true).open(&probe)?;
-        std::fs::remove_file(&probe)
-    });
-    let Err(error) = tried else { return Ok(()) };
-    let status = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => return Ok(()),
-        ErrorKind::PermissionDenied => PERMISSION,
-        _ => DISK,
-    };
-    Err((
-        status,
-        format!(
-            "the data directory {} (service.data-dir) cannot be used: {error}; give the user that runs penstock a directory that it may write to",
-            dir.display()
-        ),
-    ))
 }

@@ -1,6 +1,7 @@
 //! `penstock verify-export FILE...`: are export files whole?
 use super::output::{self, FAILED};
 use crate::export::verify;
+use crate::fault::Kind;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,8 @@ fn one(path: &Path, json: bool) -> (bool, String) {
             json!({ "file": shown.to_string(), "whole": false, "fault": fault.to_string() })
                 .to_string(),
         ),
-        Err(fault) => (false, format!("{shown}: {fault}")),
+        Err(fault) if fault.kind == Kind::Invalid => (false, format!("{shown}: {fault}")),
+        // It names the file itself.
+        Err(fault) => (false, fault.to_string()),
     }
 }

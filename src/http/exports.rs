@@ -5,7 +5,7 @@ use super::query::{Query, page};
 use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::{blocking, gateway};
-use crate::export::{Entry, Exporter};
+use crate::export::{Content, Entry, Exporter};
 use crate::fault::Fault;
 use bytes::Bytes;
 use futures_util::stream;
@@ -62,7 +62,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     operation_id = "getExportContent",
     tags("Exports"),
     parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "The file.", body = Object,
+    responses((status_code = 200, description = "The file.", body = shapes::ExportFile,
         content_type = "application/json",
         headers(("ETag" = String, description = "The SHA-256 of the file in quotes.")))),
 )]
@@ -70,17 +70,17 @@ pub(super) async fn content(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let exporter = gateway(depot)?.exporter;
     let id = path(req, "id").to_owned();
-    let content = blocking(move || Ok(exporter.content(&id)?)).await?;
-    let name = content.entry.key.rsplit('/').next().unwrap_or_default().to_owned();
-    let pieces = stream::try_unfold(File::from_std(content.file), |mut file| async move {
+    let Content { entry, file, length } = blocking(move || Ok(exporter.content(&id)?)).await?;
+    let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
+    let pieces = stream::try_unfold(File::from_std(file), |mut file: File| async move {
         let mut piece = vec![0; PIECE];
         let read = file.read(&mut piece).await?;
         piece.truncate(read);
         Ok::<_, std::io::Error>((read > 0).then(|| (Bytes::from(piece), file)))
     });
     Ok(Reply::stream("application/json", ResBody::stream(pieces))
-        .header(CONTENT_LENGTH, &content.length.to_string())
-        .header(ETAG, &format!("\"{}\"", content.entry.sha256))
+        .header(CONTENT_LENGTH, &length.to_string())
+        .header(ETAG, &format!("\"{}\"", entry.sha256))
         .header(CONTENT_DISPOSITION, &format!("attachment; filename=\"{name}\"")))
 }
 

@@ -7,7 +7,9 @@ use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::{CALLER, State, blocking, gateway, state};
-use crate::business_object::ingest::{self, Answer, Body, Limits, Mode, Request as Ingestion};
+use crate::business_object::ingest::{
+    Answer, Body, Limits, Mode, Request as Ingestion, Warning, ingest as run,
+};
 use crate::business_object::resource::Compiled;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
@@ -45,7 +47,7 @@ impl Job {
             idempotency_key: key,
             body,
         };
-        ingest::ingest(&self.gateway.store, &limits, &request)
+        run(&self.gateway.store, &limits, &request)
     }
 }
 
@@ -126,7 +128,7 @@ struct Summary<'a> {
     updated: u64,
     unchanged: u64,
     deleted: u64,
-    warnings: &'a [ingest::Warning],
+    warnings: &'a [Warning],
 }
 
 impl<'a> Summary<'a> {

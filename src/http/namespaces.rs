@@ -76,8 +76,8 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
         let base = || default_base(settings.base_url.as_deref(), &gateway.gateway_id, &name);
         let json = json::parse(&body.bytes, settings.limits.nesting)?;
         let namespace = read(json, &name, base)?;
-        let (put, _) = gateway.store.transact(|change| namespace::put(change, namespace))?;
-        Ok(put)
+        let (done, _) = gateway.store.transact(|change| namespace::put(change, namespace))?;
+        Ok(done)
     })
     .await?;
     let reply = Reply::json(&namespace)?;

@@ -82,7 +82,7 @@ pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
         return true;
     }
     let Some(name) = origin.host_name() else { return false };
-    let base = settings.base_url.as_deref().and_then(|url| url.parse::<salvo::http::Uri>().ok());
+    let base = settings.base_url.as_deref().and_then(|url| url.parse::<salvo::http::uri::Uri>().ok());
     name.eq_ignore_ascii_case("localhost")
         || name.to_ascii_lowercase().ends_with(".localhost")
         || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())

@@ -2,6 +2,7 @@
 use super::business_objects::named;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
+use super::shapes;
 use super::state::gateway;
 use crate::business_object::mapping::json_schema;
 use salvo::oapi::endpoint;
@@ -12,7 +13,7 @@ use salvo::{Depot, Request};
     operation_id = "getSchema",
     tags("Business Objects"),
     parameters(("id" = String, Path, description = "The Business Object's id or name.")),
-    responses((status_code = 200, description = "The schema.", body = Object,
+    responses((status_code = 200, description = "The schema.", body = shapes::JsonSchema,
         content_type = "application/schema+json")),
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {

@@ -71,7 +71,7 @@ async fn every_answer(
     body::leave(req);
 }
 
-fn cors(origins: &[String]) -> impl salvo::Handler {
+fn cors(origins: &Vec<String>) -> impl salvo::Handler {
     Cors::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE])

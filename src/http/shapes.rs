@@ -471,6 +471,41 @@ pub(super) struct ViewedObject {
     pub(super) uri: String,
 }
 
+/// The file of an export (specification, 2.4).
+#[derive(ToSchema)]
+#[salvo(schema(name = "ExportFile"))]
+pub(super) struct ExportFile {
+    /// What the file says of itself.
+    pub(super) metadata: ExportMetadata,
+    /// Ordered by URI.
+    pub(super) data: Vec<BTreeMap<String, Value>>,
+}
+
+/// What an export file says of itself.
+#[derive(ToSchema)]
+#[salvo(schema(name = "ExportMetadata"))]
+pub(super) struct ExportMetadata {
+    /// `20260301T120000Z`
+    pub(super) export_date: String,
+    /// The Business Object's name.
+    pub(super) object_type: String,
+    /// Objects in `data`.
+    pub(super) object_count: u64,
+    /// SHA-256 of the bytes of `data`, lowercase hex.
+    pub(super) data_checksum: String,
+    /// `SHA-256`
+    pub(super) checksum_algorithm: String,
+}
+
+/// A JSON Schema (2020-12).
+#[derive(ToSchema)]
+#[salvo(schema(name = "JsonSchema"))]
+pub(super) struct JsonSchema {
+    /// The dialect.
+    #[salvo(schema(rename = "$schema"))]
+    pub(super) schema: String,
+}
+
 /// A target and how it is.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Target", rename_all = "camelCase"))]

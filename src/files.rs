@@ -1,17 +1,44 @@
-//! Files that are there whole or not at all.
-use std::fs::{File, OpenOptions};
+//! Names on the disk that survive a power cut: a name is there for good only once its folder is synced.
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Puts a file of mode 0600 in place of the one at `path`. After a power cut either the old file is
-/// there or the new one, whole: a temporary file beside it is written and synced, takes its name, and
-/// the folder is synced.
+/// Syncs a folder, so that the names made, renamed or removed in it stay so.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Renames a synced file within one folder and syncs the folder.
+pub fn rename_synced(from: &Path, to: &Path) -> io::Result<()> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the function that syncs the folder too"
+    )]
+    fs::rename(from, to)?;
+    to.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Makes a folder and those above it that are not there, each synced in the one that holds it.
+pub fn create_folders(folder: &Path) -> io::Result<()> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    let parent = folder.parent().unwrap_or(Path::new("/"));
+    create_folders(parent)?;
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+        other => other?,
+    }
+    sync_folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
+}
+
+/// Puts a file of mode 0600 in place of the one at `path`: after a power cut either the old file is
+/// there or the new one, whole.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
-    let temporary = folder.join(name);
+    let temporary = path.with_file_name(name);
     let written = OpenOptions::new()
         .write(true)
         .create(true)
@@ -24,12 +51,10 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
         });
     if let Err(error) = written {
         // What is left of it would only take room; the fault that matters is the first.
-        let _ = std::fs::remove_file(&temporary);
+        let _ = fs::remove_file(&temporary);
         return Err(error);
     }
-    #[expect(clippy::disallowed_methods, reason = "this is the function that also syncs the folder")]
-    std::fs::rename(&temporary, path)?;
-    File::open(folder)?.sync_all()
+    rename_synced(&temporary, path)
 }
 
 #[cfg(test)]
@@ -43,9 +68,9 @@ mod tests {
         let path = folder.path().join("id");
         write_atomically(&path, b"first, and longer").unwrap();
         write_atomically(&path, b"second").unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"second");
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -59,8 +59,8 @@ fn queue(targets: Vec<TargetState>) -> QueueStatus {
 }
 
 fn disk_free(dir: &Path) -> Option<u64> {
-    let stat = rustix::fs::statvfs(dir).ok()?;
-    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+    let stat = nix::sys::statvfs::statvfs(dir).ok()?;
+    Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
 }
 
 fn resident() -> Option<u64> {

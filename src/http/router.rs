@@ -26,7 +26,6 @@ pub(super) struct Route {
 #[rustfmt::skip]
 pub(super) fn table() -> Vec<Route> {
     use Role::{Admin, Anyone, Contributor, User};
-    let route = Route::new;
     let (get, put, post, delete) = (Method::GET, Method::PUT, Method::POST, Method::DELETE);
     vec![
         route(&get,    "/api/v1/business-objects",                    User,        business_objects::list,    &[400]),
@@ -61,17 +60,17 @@ pub(super) fn table() -> Vec<Route> {
     ]
 }
 
-impl Route {
-    fn new<H: Handler>(
-        method: &Method,
-        path: &'static str,
-        role: Role,
-        handler: H,
-        problems: &'static [u16],
-    ) -> Self {
-        Self { method: method.clone(), path, role, handler: Arc::new(handler), problems }
-    }
+fn route(
+    method: &Method,
+    path: &'static str,
+    role: Role,
+    handler: impl Handler,
+    problems: &'static [u16],
+) -> Route {
+    Route { method: method.clone(), path, role, handler: Arc::new(handler), problems }
+}
 
+impl Route {
     fn answers(&self, method: Method) -> Router {
         let mut router = Router::with_path(self.path).filter(MethodFilter::new(method));
         router.goal = Some(self.handler.clone());

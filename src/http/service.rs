@@ -46,14 +46,14 @@ struct Enter {
 #[handler]
 impl Enter {
     async fn handle(&self, req: &mut Request, depot: &mut Depot) {
-        depot.inject(Origin::of(req, &self.state.settings));
-        depot.inject(self.state.clone());
+        depot.insert_typed(Origin::of(req, &self.state.settings));
+        depot.insert_typed(self.state.clone());
     }
 }
 
 /// The origin of this request.
 pub(super) fn origin(depot: &Depot) -> &Origin {
-    depot.obtain::<Origin>().expect("the service injects it before any handler runs")
+    depot.get_typed::<Origin>().expect("the service injects it before any handler runs")
 }
 
 /// Headers of every answer, and the end of every body.

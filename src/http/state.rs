@@ -83,7 +83,7 @@ impl State {
 
 /// The shared state, which the service puts into every request's depot.
 pub(super) fn state(depot: &Depot) -> Arc<State> {
-    depot.obtain::<Arc<State>>().expect("the service injects it before any handler runs").clone()
+    depot.get_typed::<Arc<State>>().expect("the service injects it before any handler runs").clone()
 }
 
 /// The gateway of this request.

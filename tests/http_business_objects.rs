@@ -70,12 +70,19 @@ async fn versions_are_honoured() {
 async fn every_fault_of_a_definition_is_told() {
     let server = Server::start(&[]).await;
     let mut bad = definition();
-    bad["config"] = json!("type: object\npath: Pump:.\nfields:\n  a:\n    type: strin\n    path: <https://e.example/a>\n");
+    bad["config"] = json!(
+        "type: object\npath: Pump:.\nfields:\n  a:\n    type: strin\n    path: <https://e.example/a>\n"
+    );
     bad["pushTargets"] = json!([{"bucketName": "../x"}]);
     let problem = server.json("PUT", ALL, &bad).await.problem(422);
     let errors = problem["errors"].as_array().unwrap();
     assert!(errors.iter().any(|error| error["line"] == 5), "{problem}");
-    assert!(errors.iter().any(|error| error["pointer"].as_str().is_some_and(|p| p.starts_with("/pushTargets/0"))), "{problem}");
+    assert!(
+        errors.iter().any(|error| error["pointer"]
+            .as_str()
+            .is_some_and(|p| p.starts_with("/pushTargets/0"))),
+        "{problem}"
+    );
     let json = [("Content-Type", "application/json")];
     server.send("PUT", ALL, &json, "{\"name\": ").await.problem(400);
     server.send("PUT", ALL, &json, "[]").await.problem(422);
@@ -118,7 +125,8 @@ async fn a_prefix_works_everywhere() {
     let headers = [("Content-Type", "application/json"), ("X-Forwarded-Prefix", "/elsewhere")];
     let created = server.send("PUT", ALL, &headers, other.to_string()).await.expect(201);
     assert!(created.header("location").starts_with("/elsewhere/api/v1/business-objects/"));
-    let document = server.send("GET", "/api-doc/openapi.json", &headers, "").await.expect(200).json();
+    let document =
+        server.send("GET", "/api-doc/openapi.json", &headers, "").await.expect(200).json();
     assert_eq!(document["servers"][0]["url"], "/elsewhere");
     let page = server.get("/gate/way/swagger-ui").await.expect(302);
     assert_eq!(page.header("location"), "/gate/way/swagger-ui/");

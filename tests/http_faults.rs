@@ -23,9 +23,17 @@ async fn the_framework_s_own_answers_are_problems_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn parameters_are_read_strictly() {
     let server = Server::start(&[]).await;
-    for bad in ["limit=0", "limit=1001", "limit=x", "limit=%2B1", "limit=", "cursor=zz", "cursor=",
-        "other=1", "limit=1&limit=2"]
-    {
+    for bad in [
+        "limit=0",
+        "limit=1001",
+        "limit=x",
+        "limit=%2B1",
+        "limit=",
+        "cursor=zz",
+        "cursor=",
+        "other=1",
+        "limit=1&limit=2",
+    ] {
         server.get(&format!("/api/v1/business-objects?{bad}")).await.problem(400);
     }
     server.get("/api/v1/ingestions?cursor=6162").await.problem(400);
@@ -82,12 +90,20 @@ async fn foreign_names_and_foreign_pages_stay_out() {
     }
     server.define().await;
     let push = "/api/v1/business-objects/Pump/push";
-    for page in [("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "same-site"), ("Origin", "https://evil.example")] {
+    for page in [
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Site", "same-site"),
+        ("Origin", "https://evil.example"),
+    ] {
         server.send("POST", push, &[page], "").await.problem(403);
         server.send("GET", push, &[page], "").await.problem(403);
         server.send("GET", "/api/v1/status", &[page], "").await.expect(200);
     }
-    for page in [("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "none"), ("Origin", "https://own.example")] {
+    for page in [
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Sec-Fetch-Site", "none"),
+        ("Origin", "https://own.example"),
+    ] {
         server.send("GET", push, &[page], "").await.expect(202);
     }
     let own = [("Origin", "https://own.example"), ("Access-Control-Request-Method", "PUT")];

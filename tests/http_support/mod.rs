@@ -1,5 +1,5 @@
 //! A gateway that serves on a free port of the loopback address, and a client of its own.
-#![allow(dead_code, clippy::allow_attributes, reason = "each test takes what it needs")]
+#![allow(dead_code, unreachable_pub, clippy::allow_attributes, reason = "each test takes what it needs")]
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -104,13 +104,20 @@ impl Server {
     /// Stops it in good order and gives back its directory.
     pub async fn stop(mut self) -> Option<TempDir> {
         self.stop.take().unwrap().send(()).unwrap();
-        self.running.await.unwrap().unwrap();
+        (&mut self.running).await.unwrap().unwrap();
         self.dir.take()
     }
 
-    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    pub async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
         let host = self.address.to_string();
-        let mut request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
+        let mut request =
+            Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             request = request.header("Host", host);
         }
@@ -121,7 +128,8 @@ impl Server {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         let connection = tokio::spawn(connection);
-        let answer = sender.send_request(request.body(Full::new(body.into())).unwrap()).await.unwrap();
+        let answer =
+            sender.send_request(request.body(Full::new(body.into())).unwrap()).await.unwrap();
         let (parts, body) = answer.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         connection.abort();
@@ -189,6 +197,8 @@ pub fn definition() -> Value {
 /// Percent-encodes all that could mean something in a path or query.
 pub fn escaped(text: &str) -> String {
     text.bytes()
-        .map(|b| if b.is_ascii_alphanumeric() { char::from(b).to_string() } else { format!("%{b:02X}") })
+        .map(|b| {
+            if b.is_ascii_alphanumeric() { char::from(b).to_string() } else { format!("%{b:02X}") }
+        })
         .collect()
 }

@@ -32,7 +32,8 @@ impl Plant {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store =
-            Store::open(&dir.path().join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap();
+            Store::open(&dir.path().join("store"), penstock_store::Options::default(), &mut |_| ())
+                .unwrap();
         store
             .transact::<_, Fault>(|t| {
                 namespace::put(
@@ -56,7 +57,10 @@ impl Plant {
             .transact::<_, Fault>(|t| {
                 for number in numbers {
                     let pump = NamedNode::new(format!("{BASE}{number:06}")).unwrap();
-                    let name = Literal::new_simple_literal(format!("pump {number} {}", "x".repeat(length)));
+                    let name = Literal::new_simple_literal(format!(
+                        "pump {number} {}",
+                        "x".repeat(length)
+                    ));
                     t.insert(Quad::new(pump, name_property(), name, graph.clone()).as_ref())?;
                 }
                 Ok(())

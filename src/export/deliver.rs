@@ -14,7 +14,7 @@ use tokio::task::{self, JoinSet};
 /// The longest wait before the second attempt; it doubles with each failure.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait of all.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// How long a delivery under way may go on when the gateway stops.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -61,7 +61,10 @@ async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<boo
             Ok(None) => return,
             Err(fault) => {
                 tracing::error!(target_name = target, %fault, "the export queue could not be read");
-                if wait(LONGEST_WAIT, &wake, &mut stop).await { continue } else { return }
+                if wait(LONGEST_WAIT, &wake, &mut stop).await {
+                    continue;
+                }
+                return;
             }
         };
         let started = Instant::now();

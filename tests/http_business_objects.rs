@@ -3,6 +3,7 @@ mod http_support;
 
 use http_support::{Server, definition, escaped};
 use serde_json::json;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const ALL: &str = "/api/v1/business-objects";
 
@@ -45,10 +46,13 @@ async fn a_definition_goes_its_whole_way() {
 async fn versions_are_honoured() {
     let server = Server::start(&[]).await;
     server.define().await;
-    let body = definition().to_string();
+    // What is put as it is already keeps its version, so each time it is another.
+    let count = AtomicU64::new(0);
     let send = async |method: &str, path: &str, name: &str, value: &str| {
+        let mut body = definition();
+        body["description"] = json!(count.fetch_add(1, Ordering::Relaxed).to_string());
         let headers = [("Content-Type", "application/json"), (name, value)];
-        server.send(method, path, &headers, body.clone()).await
+        server.send(method, path, &headers, body.to_string()).await
     };
     let one = format!("{ALL}/Pump");
     for (method, path) in [("PUT", ALL), ("PUT", &one), ("DELETE", &one)] {

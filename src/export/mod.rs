@@ -14,6 +14,8 @@ mod directory;
 pub mod entry;
 mod file;
 mod history;
+#[cfg(test)]
+mod model;
 mod operate;
 mod queue;
 mod record;
@@ -148,6 +150,7 @@ impl Exporter {
         if !definition.enabled {
             return Err(conflict("is disabled; enable it to export it"));
         }
+        queue::check_name(name).map_err(|cause| Fault::new(fault::Kind::Invalid, cause))?;
         let mut targets: Vec<(String, String, String)> = Vec::new();
         for push_target in &definition.push_targets {
             let bucket_name = &push_target.bucket_name;

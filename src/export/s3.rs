@@ -22,14 +22,14 @@ const PART: u64 = s3::bucket::CHUNK_SIZE as u64;
 
 /// A bucket.
 pub(super) struct Bucket {
-    bucket: Box<s3::Bucket>,
+    client: Box<s3::Bucket>,
     endpoint: String,
     gateway_id: String,
 }
 
 impl std::fmt::Debug for Bucket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Bucket({} at {})", self.bucket.name, self.endpoint)
+        write!(f, "Bucket({} at {})", self.client.name, self.endpoint)
     }
 }
 
@@ -63,8 +63,8 @@ impl Bucket {
         let name = bucket.as_deref().unwrap_or(bucket_name);
         let opened = s3::Bucket::new(name, place, credentials)
             .map_err(|error| wrong(format!("the target cannot be used: {}", chain(&error))))?;
-        let bucket = if *path_style { opened.with_path_style() } else { opened };
-        Ok(Self { bucket, endpoint: endpoint.clone(), gateway_id: gateway_id.to_owned() })
+        let client = if *path_style { opened.with_path_style() } else { opened };
+        Ok(Self { client, endpoint: endpoint.clone(), gateway_id: gateway_id.to_owned() })
     }
 
     /// Puts the file into the bucket unless it is there, and returns once the bucket says that it has it.
@@ -80,7 +80,10 @@ impl Bucket {
         if (again || entry.bytes >= PART) && self.has(entry).await? == Some(true) {
             return Ok(());
         }
-        let mut bucket = self.bucket.clone();
+        if entry.bytes >= PART {
+            self.clear(&entry.key).await;
+        }
+        let mut bucket = self.client.clone();
         let largest = entry.bytes.min(PART);
         bucket.set_request_timeout(Some(REQUEST_TIMEOUT + Duration::from_secs(largest / SLOWEST)));
         let kind = match entry.kind {
@@ -111,15 +114,29 @@ impl Bucket {
                 reached: Some(true),
                 cause: format!(
                     "the bucket `{}` took the file, and does not hold it as it was sent",
-                    self.bucket.name
+                    self.client.name
                 ),
             }),
         }
     }
 
+    /// Ends multipart uploads of this key that a crash or a broken connection left behind: their parts
+    /// take room in the bucket. Not every account may ask for them, so that a failure is none.
+    async fn clear(&self, key: &str) {
+        let mut bucket = self.client.clone();
+        bucket.set_request_timeout(Some(REQUEST_TIMEOUT));
+        let pages = bucket.list_multiparts_uploads(Some(key), None).await.unwrap_or_default();
+        for upload in pages.iter().flat_map(|page| &page.uploads).filter(|upload| upload.key == key)
+        {
+            if let Err(error) = bucket.abort_upload(key, &upload.id).await {
+                tracing::debug!(key, %error, "an upload that was left behind could not be ended");
+            }
+        }
+    }
+
     /// Whether the bucket holds the file as it is; `None` when these credentials may not ask.
     async fn has(&self, entry: &Entry) -> Result<Option<bool>, Failure> {
-        let mut bucket = self.bucket.clone();
+        let mut bucket = self.client.clone();
         bucket.set_request_timeout(Some(REQUEST_TIMEOUT));
         match bucket.head_object(&entry.key).await {
             Ok((head, _)) => {
@@ -138,7 +155,7 @@ impl Bucket {
 
     /// What went wrong, in words.
     fn failure(&self, error: &S3Error) -> Failure {
-        let bucket = &self.bucket.name;
+        let bucket = &self.client.name;
         let endpoint = &self.endpoint;
         match error {
             S3Error::HttpFailWithBody(status, body) => {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fault::Place;
 use proptest::prelude::*;
+use std::fmt::Write as _;
 
 fn fault(text: impl AsRef<[u8]>) -> (u64, u64, String) {
     let fault = parse(text.as_ref(), 128).unwrap_err();
@@ -85,7 +86,7 @@ fn a_duplicate_name_is_refused_at_its_second_place() {
     for count in [23, 24, 25, 26, 60] {
         let mut text: String = "{".to_owned();
         for i in 0..count {
-            text.push_str(&format!("\"n{i}\": 0, "));
+            write!(text, "\"n{i}\": 0, ").unwrap();
         }
         let plain = format!("{text}\"last\": 0}}");
         assert!(parse(plain.as_bytes(), 2).is_ok());
@@ -164,6 +165,16 @@ fn reads_escapes() {
     let text = r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\uDE00€""#;
     let expected = "\"\\/\u{8}\u{c}\n\r\té😀€";
     assert_eq!(parse(text.as_bytes(), 0).unwrap(), Json::String(expected.to_owned()));
+}
+
+#[test]
+fn writes_with_and_without_white_space() {
+    let value = parse(b"{\"a\": [1, {}, []], \"b\": \"\\u0001\\n\\\"\"}", 9).unwrap();
+    assert_eq!(value.to_string(), r#"{"a":[1,{},[]],"b":"\u0001\n\""}"#);
+    assert_eq!(
+        format!("{value:#}"),
+        "{\n  \"a\": [\n    1,\n    {},\n    []\n  ],\n  \"b\": \"\\u0001\\n\\\"\"\n}"
+    );
 }
 
 type Got = Vec<(usize, Json)>;
@@ -319,6 +330,14 @@ proptest! {
             })
             .unwrap();
             prop_assert!(got.len() == 2 && got.iter().all(|got| same(got, &value)));
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back_the_same(value in any_value()) {
+        let value = parse(value.to_string().as_bytes(), 100).unwrap();
+        for text in [value.to_string(), format!("{value:#}")] {
+            prop_assert_eq!(&parse(text.as_bytes(), 100).unwrap(), &value);
         }
     }
 

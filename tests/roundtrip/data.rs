@@ -6,23 +6,23 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 
 /// Objects, some with URIs of their own.
-pub fn objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
+pub(crate) fn objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
     let filler = first_value(shape);
-    vec(object(shape, false), 1..4).prop_map(move |objects| number(objects, &filler, false))
+    vec(object(shape, false), 1..4).prop_map(move |objects| number(objects, filler.as_ref(), false))
 }
 
 /// Objects that all have URIs of their own, the nested ones too.
-pub fn named_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
+pub(crate) fn named_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
     let filler = first_value(shape);
-    vec(object(shape, true), 1..4).prop_map(move |objects| number(objects, &filler, false))
+    vec(object(shape, true), 1..4).prop_map(move |objects| number(objects, filler.as_ref(), false))
 }
 
 /// As `named_objects`; some nested ones are references to others of their class instead.
-pub fn linked_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
+pub(crate) fn linked_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
     let shape = shape.clone();
     (vec(object(&shape, true), 1..6), any::<u64>()).prop_map(move |(objects, seed)| {
         let filler = ("name".to_owned(), Json::String("x".to_owned()));
-        let mut objects = number(objects, &Some(filler), true);
+        let mut objects = number(objects, Some(&filler), true);
         let mut classes: HashMap<String, Vec<String>> = HashMap::new();
         for object in &objects {
             gather(&shape, object, &mut classes);
@@ -36,14 +36,18 @@ pub fn linked_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<>
 }
 
 /// Turns objects, arrays and what stands in them around.
-pub fn shuffle(json: &mut Json, seed: &mut u64) {
+pub(crate) fn shuffle(json: &mut Json, seed: &mut u64) {
     match json {
         Json::Array(elements) => {
-            elements.iter_mut().for_each(|element| shuffle(element, seed));
+            for element in elements.iter_mut() {
+                shuffle(element, seed);
+            }
             mix(elements, seed);
         }
         Json::Object(members) => {
-            members.iter_mut().for_each(|(_, value)| shuffle(value, seed));
+            for (_, value) in members.iter_mut() {
+                shuffle(value, seed);
+            }
             mix(members, seed);
         }
         _ => {}
@@ -84,7 +88,9 @@ fn object(shape: &Shape, named: bool) -> BoxedStrategy<Json> {
 
 fn value(property: &Property, named: bool) -> BoxedStrategy<Json> {
     let one = match &property.value {
-        Value::Resource => "[a-z]{1,3}:[a-z0-9]{0,3}(/[a-z0-9]{0,3})?(#[a-z0-9]{0,2})?".prop_map(Json::String).boxed(),
+        Value::Resource => "[a-z]{1,3}:[a-z0-9]{0,3}(/[a-z0-9]{0,3})?(#[a-z0-9]{0,2})?"
+            .prop_map(Json::String)
+            .boxed(),
         Value::Object(shape) => object(shape, named),
         Value::Literal(kind) => literal(kind),
     };
@@ -136,7 +142,7 @@ fn first_value(shape: &Shape) -> Option<(String, Json)> {
 }
 
 /// Gives each object that is to have a URI one of its own, and each empty root the value that it needs.
-fn number(mut objects: Vec<Json>, filler: &Option<(String, Json)>, always: bool) -> Vec<Json> {
+fn number(mut objects: Vec<Json>, filler: Option<&(String, Json)>, always: bool) -> Vec<Json> {
     let mut next = 0;
     for object in &mut objects {
         let Json::Object(members) = &mut *object else { continue };
@@ -218,9 +224,9 @@ fn refer(shape: &Shape, json: &mut Json, classes: &HashMap<String, Vec<String>>,
                 continue;
             }
             refer(shape, element, classes, seed);
-            let class = &classes[&shape.namespace];
+            let class = classes.get(&shape.namespace).unwrap();
             if draw(seed, 3) == 0 {
-                let uri = class[draw(seed, class.len())].clone();
+                let uri = class.get(draw(seed, class.len())).unwrap().clone();
                 *element = Json::Object(vec![("uri".to_owned(), Json::String(uri))]);
             }
         }

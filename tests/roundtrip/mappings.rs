@@ -26,7 +26,7 @@ fn flat() -> BoxedStrategy<Value> {
 }
 
 /// Any tree of shapes, each property under one field.
-pub fn tree() -> BoxedStrategy<Shape> {
+pub(crate) fn tree() -> BoxedStrategy<Shape> {
     shape(3)
 }
 
@@ -59,7 +59,7 @@ fn shape(depth: u32) -> BoxedStrategy<Shape> {
 
 /// Three classes of objects, each with a namespace, fields and links to classes, unrolled to some depth:
 /// every object has the same shape wherever it stands, except for what is too deep to be shown.
-pub fn linked() -> BoxedStrategy<Shape> {
+pub(crate) fn linked() -> BoxedStrategy<Shape> {
     let class = (vec((flat(), any::<bool>()), 0..4), vec((0..3_usize, any::<bool>()), 0..3));
     (vec(class, 3), 1..4_u32).prop_map(|(classes, depth)| unroll(&classes, 0, depth)).boxed()
 }
@@ -68,7 +68,7 @@ type Class = (Vec<(Value, bool)>, Vec<(usize, bool)>);
 
 fn unroll(classes: &[Class], class: usize, depth: u32) -> Shape {
     let mut fields = vec![field(class, "name", Value::Literal(Literal::String), false)];
-    let (values, links) = &classes[class];
+    let (values, links) = classes.get(class).unwrap();
     for (index, (value, many)) in values.iter().enumerate() {
         fields.push(field(class, &format!("value{index}"), value.clone(), *many));
     }

@@ -3,7 +3,7 @@ use penstock::business_object::ingest::Outcome;
 use penstock::business_object::json::{self, Json, push_pointer};
 use penstock::business_object::mapping::{FieldKind, Property, Shape, Value};
 
-pub fn write(json: &Json) -> String {
+pub(crate) fn write(json: &Json) -> String {
     match json {
         Json::Null => "null".to_owned(),
         Json::Bool(value) => value.to_string(),
@@ -25,7 +25,7 @@ pub fn write(json: &Json) -> String {
 }
 
 /// A text of JSON with the elements of each array in one order.
-pub fn normal(text: &str) -> String {
+pub(crate) fn normal(text: &str) -> String {
     write(&sorted(json::parse(text.as_bytes(), 128).unwrap()))
 }
 
@@ -44,7 +44,7 @@ fn sorted(json: Json) -> Json {
 }
 
 /// What the view should show of a given object: as given, with its URIs, without `null`, arrays as sets.
-pub fn expected(shape: &Shape, given: &Json, pointer: &str, outcome: &Outcome) -> String {
+pub(crate) fn expected(shape: &Shape, given: &Json, pointer: &str, outcome: &Outcome) -> String {
     write(&sorted(object(shape, given, pointer, outcome)))
 }
 

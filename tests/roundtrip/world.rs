@@ -10,14 +10,14 @@ use penstock::fault::Fault;
 use penstock_store::{Options, Pattern, Read, Store};
 use std::ops::ControlFlow;
 
-pub struct World {
+pub(crate) struct World {
     store: Store,
     business_object: Compiled,
     _dir: tempfile::TempDir,
 }
 
 impl World {
-    pub fn new(root: &Shape) -> Self {
+    pub(crate) fn new(root: &Shape) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let mapping = Mapping { root: root.clone() };
@@ -47,12 +47,12 @@ impl World {
         Self { store, business_object, _dir: dir }
     }
 
-    pub fn send(&self, mode: Mode, objects: &[Json]) -> Result<Answer, Fault> {
+    pub(crate) fn send(&self, mode: Mode, objects: &[Json]) -> Result<Answer, Fault> {
         let data = crate::text::write(&Json::Array(objects.to_vec()));
         self.send_text(mode, &format!("{{\"data\":{data}}}"))
     }
 
-    pub fn send_text(&self, mode: Mode, body: &str) -> Result<Answer, Fault> {
+    pub(crate) fn send_text(&self, mode: Mode, body: &str) -> Result<Answer, Fault> {
         let limits = Limits { nesting: 128, objects: 10_000, idempotency_keys: 0, history: 10 };
         let request = Request {
             business_object: &self.business_object,
@@ -64,7 +64,7 @@ impl World {
         ingest(&self.store, &limits, &request)
     }
 
-    pub fn view(&self, uri: &str) -> String {
+    pub(crate) fn view(&self, uri: &str) -> String {
         let (mut out, mut warnings) = (Vec::new(), Vec::new());
         let uri = NamedNode::new(uri).unwrap();
         let root = &self.business_object.mapping.root;
@@ -73,13 +73,13 @@ impl World {
         String::from_utf8(out).unwrap()
     }
 
-    pub fn export(&self) -> Vec<String> {
+    pub(crate) fn export(&self) -> Vec<String> {
         let uris =
             members::page(&self.store.read(), &self.business_object, None, usize::MAX).unwrap();
         uris.iter().map(|uri| self.view(uri.as_str())).collect()
     }
 
-    pub fn quads(&self) -> Vec<String> {
+    pub(crate) fn quads(&self) -> Vec<String> {
         let mut quads = Vec::new();
         self.store
             .read()

@@ -11,16 +11,21 @@ use penstock::export::{Entry, Exporter, Status};
 use s3::creds::Credentials;
 use s3::{Bucket, BucketConfiguration, Region};
 
-/// The server: endpoint, access key, secret.
-fn server() -> [String; 3] {
-    let given = std::env::var("PENSTOCK_TEST_S3").unwrap_or_else(|_| {
+/// The parts of what `tests/servers/ceph-up` prints under this name.
+fn said<const N: usize>(name: &str) -> [String; N] {
+    let given = std::env::var(name).unwrap_or_else(|_| {
         panic!(
             "this test needs an S3 server: run `tests/run`, which starts one, or `tests/servers/ceph-up DIR 5630 5632` \
-             and set PENSTOCK_TEST_S3=endpoint,key,secret as it says"
+             and set {name} as it says"
         )
     });
     let parts: Vec<String> = given.split(',').map(str::to_owned).collect();
-    parts.try_into().expect("PENSTOCK_TEST_S3 is endpoint,key,secret")
+    parts.try_into().unwrap_or_else(|parts| panic!("{name} has {N} parts, not {parts:?}"))
+}
+
+/// The server: endpoint, access key, secret.
+fn server() -> [String; 3] {
+    said("PENSTOCK_TEST_S3")
 }
 
 fn region() -> Region {
@@ -189,4 +194,41 @@ async fn a_server_that_is_away_blocks_until_it_is_there() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let away = target(&name, &format!("http://{free}"), &secret);
     blocked_then_mended(away, &name, "cannot be reached", &secret).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_private_certificate_is_trusted_by_the_targets_ca_file_alone() {
+    let name = new_name();
+    let bucket = create(&name).await;
+    let plant = Plant::new();
+    plant.pumps(0..200, 50_000);
+    let [_, _, secret] = server();
+    let [endpoint, authority] = said("PENSTOCK_TEST_S3_TLS");
+    let untrusted = target(&name, &endpoint, &secret);
+    let exporter = plant.open(untrusted.clone());
+    let large = push_one(&exporter, &pumps());
+    let running = run(&exporter);
+    let blocked = until_status(&exporter, &large.id, Status::Blocked).await;
+    assert!(blocked.last_error.as_ref().unwrap().contains("not trusted"), "{blocked:?}");
+    running.stop().await;
+    drop(exporter);
+
+    let mut trusted = untrusted;
+    for target in trusted.named.values_mut() {
+        if let TargetKind::S3 { ca_file, .. } = &mut target.kind {
+            *ca_file = Some(authority.clone().into());
+        }
+    }
+    let exporter = plant.open(trusted);
+    plant.clear();
+    plant.pumps(0..1, 10);
+    let small = push_one(&exporter, &pumps());
+    let running = run(&exporter);
+    until_status(&exporter, &small.id, Status::Delivered).await;
+    check(&bucket, &exporter, &large).await;
+    check(&bucket, &exporter, &small).await;
+    exporter.replay(&large.id).unwrap();
+    until_status(&exporter, &large.id, Status::Delivered).await;
+    running.stop().await;
+    check(&bucket, &exporter, &large).await;
 }

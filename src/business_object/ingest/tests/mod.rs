@@ -1,0 +1,12 @@
+//! The contract's rules of ingestion, by example.
+mod add;
+mod conditions;
+mod delete;
+mod depth;
+mod faults;
+mod idempotency;
+mod lines;
+mod records;
+mod replace;
+mod update;
+mod world;

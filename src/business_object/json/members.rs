@@ -1,0 +1,119 @@
+//! Strict reading of an object's members into typed fields.
+use super::{Json, push_pointer};
+use crate::business_object::nearest::nearest;
+use crate::fault::Finding;
+
+/// The most findings of one body; the answer to a request must not outgrow it.
+const MAX_FINDINGS: usize = 1000;
+
+/// The members of one object, taken by name. What is taken by nobody is a finding in the end, so no
+/// member is dropped silently. A member that is `null` counts as absent.
+#[derive(Debug)]
+pub struct Members<'a> {
+    pointer: String,
+    entries: Vec<(String, Json)>,
+    known: Vec<&'static str>,
+    wrong: Vec<&'static str>,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl<'a> Members<'a> {
+    /// The members of `value`, which stands at `pointer`; `None` and a finding when it is no object.
+    pub fn of(value: Json, pointer: &str, findings: &'a mut Vec<Finding>) -> Option<Self> {
+        match value {
+            Json::Object(entries) => Some(Self {
+                pointer: pointer.to_owned(),
+                entries,
+                known: Vec::new(),
+                wrong: Vec::new(),
+                findings,
+            }),
+            other => {
+                let message = format!("an object is expected, not {}", other.kind());
+                push(findings, pointer.to_owned(), message);
+                None
+            }
+        }
+    }
+
+    /// The JSON Pointer of a member.
+    pub fn pointer(&self, name: &str) -> String {
+        let mut pointer = self.pointer.clone();
+        push_pointer(&mut pointer, name);
+        pointer
+    }
+
+    /// Where findings go.
+    pub fn findings(&mut self) -> &mut Vec<Finding> {
+        self.findings
+    }
+
+    /// A finding at a member.
+    pub fn find(&mut self, name: &str, message: impl Into<String>) {
+        let pointer = self.pointer(name);
+        push(self.findings, pointer, message);
+    }
+
+    /// Any value.
+    pub fn take(&mut self, name: &'static str) -> Option<Json> {
+        self.known.push(name);
+        let place = self.entries.iter().position(|(n, _)| n == name)?;
+        Some(self.entries.remove(place).1).filter(|value| *value != Json::Null)
+    }
+
+    /// A string.
+    pub fn string(&mut self, name: &'static str) -> Option<String> {
+        match self.take(name)? {
+            Json::String(text) => Some(text),
+            other => self.wrong(name, "a string", &other),
+        }
+    }
+
+    /// A boolean.
+    pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
+        match self.take(name)? {
+            Json::Bool(value) => Some(value),
+            other => self.wrong(name, "true or false", &other),
+        }
+    }
+
+    /// An array.
+    pub fn array(&mut self, name: &'static str) -> Option<Vec<Json>> {
+        match self.take(name)? {
+            Json::Array(elements) => Some(elements),
+            other => self.wrong(name, "an array", &other),
+        }
+    }
+
+    /// A finding for a member that must be there, when it was absent and not merely of another kind.
+    /// Call it when reading it gave nothing.
+    pub fn require(&mut self, name: &'static str, expected: &str) {
+        if !self.wrong.contains(&name) {
+            self.find(name, format!("`{name}` is missing; {expected}"));
+        }
+    }
+
+    /// A finding for each member that nobody took.
+    pub fn end(self) {
+        for (name, _) in self.entries.iter().take(MAX_FINDINGS) {
+            let pointer = self.pointer(name);
+            let mend = match nearest(name, self.known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known are {}", self.known.join(", ")),
+            };
+            push(self.findings, pointer, format!("`{name}` is not known here; {mend}"));
+        }
+    }
+
+    fn wrong<T>(&mut self, name: &'static str, expected: &str, found: &Json) -> Option<T> {
+        self.wrong.push(name);
+        self.find(name, format!("`{name}` must be {expected}, not {}", found.kind()));
+        None
+    }
+}
+
+fn push(findings: &mut Vec<Finding>, pointer: String, message: impl Into<String>) {
+    if findings.len() < MAX_FINDINGS {
+        findings.push(Finding::at(pointer, message));
+    }
+}

@@ -1,5 +1,10 @@
 //! A gateway that serves on a free port of the loopback address, and a client of its own.
-#![allow(dead_code, unreachable_pub, clippy::allow_attributes, reason = "each test takes what it needs")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::allow_attributes,
+    reason = "each test takes what it needs"
+)]
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};

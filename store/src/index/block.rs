@@ -9,6 +9,9 @@ use std::ops::ControlFlow;
 /// A block is split when its entries take more bytes than this.
 pub(crate) const FULL: usize = 512;
 
+/// Bytes that a block grows by beyond what it needs; doubling would leave half of them empty.
+const SPARE: usize = 96;
+
 /// Sorted entries, and where the next block begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
@@ -183,6 +186,9 @@ impl Block {
         if self.valued {
             varint::put_bytes(&mut new, value);
         }
+        if self.entries.capacity() < self.entries.len() + new.len() {
+            self.entries.reserve_exact(new.len() + SPARE);
+        }
         let mut replaced_to = place.at;
         let mut last = true;
         if let Some(next) = self.entry(place.at) {
@@ -313,7 +319,7 @@ impl Block {
         };
         let mut first = before(&last, shared).to_vec();
         first.extend_from_slice(&suffix);
-        let mut entries = Vec::with_capacity(FULL + FULL / 4);
+        let mut entries = Vec::with_capacity(self.entries.len() - cut + first.len() + SPARE);
         varint::put_length(&mut entries, 0);
         varint::put_bytes(&mut entries, &first);
         entries.extend_from_slice(after(&self.entries, tail));
@@ -326,6 +332,7 @@ impl Block {
             end: self.end.replace(name.clone()),
         };
         self.entries.truncate(cut);
+        self.entries.shrink_to(cut + SPARE);
         Some((name, right))
     }
 

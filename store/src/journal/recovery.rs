@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A journal of which only the names and the id are known yet.
+#[derive(Debug)]
 pub(crate) struct Recovery {
     folder: PathBuf,
     /// In order; at least one.
@@ -18,6 +19,7 @@ pub(crate) struct Recovery {
 }
 
 /// A journal whose end is known and sound.
+#[derive(Debug)]
 pub(crate) struct Settled {
     recovery: Recovery,
     /// The sequence of the newest frame.
@@ -185,4 +187,34 @@ fn new_id() -> StoreId {
         half.copy_from_slice(&number.to_le_bytes());
     }
     id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two frames, of which the first is damaged afterwards. `unsynced` is what the second says
+    /// about the frames before it.
+    fn damaged_before(unsynced: u8) -> Result<Settled, Error> {
+        let dir = tempfile::tempdir().unwrap();
+        let settled = Recovery::begin(dir.path(), false)?.settle(0)?;
+        let path = settled.path.clone();
+        let mut writer = settled.writer(1 << 20);
+        writer.append(1, b"\x01\x00first")?;
+        writer.append(2, &[1, unsynced, 0, 0])?;
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[60] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        Recovery::begin(dir.path(), true)?.settle(0)
+    }
+
+    #[test]
+    fn a_frame_that_was_in_flight_when_it_was_lost_is_cut_with_those_behind_it() {
+        assert_eq!(damaged_before(1).unwrap().newest, 0);
+    }
+
+    #[test]
+    fn a_frame_that_was_synced_when_the_next_was_written_is_not_cut() {
+        assert!(matches!(damaged_before(0), Err(Error::Corrupt(place)) if place.offset == 40));
+    }
 }

@@ -53,24 +53,20 @@ impl Server {
         server
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// What it wrote so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// SIGTERM, then its exit within the contract's 10 s.
-    pub fn terminate(mut self) -> ExitStatus {
-        signal(self.pid(), "TERM");
+    /// A signal, then its exit within the contract's 10 s.
+    pub fn end_by(mut self, name: &str) -> ExitStatus {
+        signal(self.child.id(), name);
         let end = Instant::now() + Duration::from_secs(10);
         loop {
             if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
                 return status;
             }
-            assert!(Instant::now() < end, "still running 10 s after SIGTERM:\n{}", self.log());
+            assert!(Instant::now() < end, "still running 10 s after SIG{name}:\n{}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -79,7 +75,7 @@ impl Server {
     #[track_caller]
     pub fn stop(self) {
         let log = Arc::clone(&self.log);
-        let status = self.terminate();
+        let status = self.end_by("TERM");
         assert_eq!(status.code(), Some(0), "{}", log.lock().unwrap());
     }
 
@@ -91,7 +87,7 @@ impl Server {
 
     /// A line of `/proc/<pid>/status` in kB: `VmRSS`, `VmHWM`.
     pub fn memory_kb(&self, line: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
             .expect("/proc has the child");
         status
             .lines()
@@ -145,7 +141,7 @@ fn open_store(data_dir: &Path) -> Store {
 }
 
 /// Sends a signal by name. std can only kill.
-pub fn signal(pid: u32, name: &str) {
+fn signal(pid: u32, name: &str) {
     let status =
         Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status().expect("sh runs");
     assert!(status.success(), "kill -{name} {pid}");

@@ -9,6 +9,7 @@ pub mod cli;
 pub mod config;
 pub mod export;
 pub mod fault;
+pub mod files;
 pub mod gateway;
 pub mod http;
 pub mod telemetry;

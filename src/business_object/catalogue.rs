@@ -95,3 +95,12 @@ impl Catalogue {
         todo!()
     }
 }
+
+/// The name of a Business Object whose mapping names this namespace.
+pub(super) fn user_of_namespace(
+    read: &impl penstock_store::Read,
+    namespace: &str,
+) -> Result<Option<String>, penstock_store::Error> {
+    let _ = (read, namespace);
+    Ok(None)
+}

@@ -1,8 +1,9 @@
 //! Which stored objects belong to a Business Object.
+use super::namespace;
 use super::resource::Compiled;
-use crate::fault::Fault;
-use oxrdf::NamedNode;
-use penstock_store::Read;
+use crate::fault::{Fault, Kind};
+use oxrdf::{GraphName, NamedNode};
+use penstock_store::{Pattern, Read, SubjectFilter};
 
 /// The URIs of the objects that belong, in code point order, those after `after`, at most `limit`.
 pub fn page(
@@ -11,8 +12,12 @@ pub fn page(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<NamedNode>, Fault> {
-    let _ = (read, business_object, after, limit);
-    todo!()
+    let filter = if business_object.conditions.is_empty() {
+        SubjectFilter { graph: Some(root_graph(read, business_object)?), having: Vec::new() }
+    } else {
+        SubjectFilter { graph: None, having: business_object.conditions.clone() }
+    };
+    Ok(read.subjects(&filter, after, limit)?)
 }
 
 /// Whether this object belongs.
@@ -21,6 +26,35 @@ pub fn contains(
     business_object: &Compiled,
     uri: &NamedNode,
 ) -> Result<bool, Fault> {
-    let _ = (read, business_object, uri);
-    todo!()
+    let subject = Some(uri.clone().into());
+    if business_object.conditions.is_empty() {
+        let graph = Some(root_graph(read, business_object)?);
+        return Ok(read.any(&Pattern { subject, graph, ..Pattern::default() })?);
+    }
+    for (predicate, value) in &business_object.conditions {
+        let pattern = Pattern {
+            subject: subject.clone(),
+            predicate: Some(predicate.clone()),
+            object: Some(value.clone()),
+            graph: None,
+        };
+        if !read.any(&pattern)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn root_graph(read: &impl Read, business_object: &Compiled) -> Result<GraphName, Fault> {
+    let name = &business_object.mapping.root.namespace;
+    match namespace::get(read, name)? {
+        Some(namespace) => Ok(namespace.graph().into()),
+        None => Err(Fault::new(
+            Kind::Conflict,
+            format!(
+                "the namespace {name:?} of the Business Object {:?} is not defined; define it with PUT /api/v1/namespaces/{name}",
+                business_object.object.definition.name
+            ),
+        )),
+    }
 }

@@ -10,5 +10,6 @@ pub mod json;
 pub mod mapping;
 pub mod members;
 pub mod namespace;
+pub mod nearest;
 pub mod resource;
 pub mod view;

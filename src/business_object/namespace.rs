@@ -1,11 +1,33 @@
 //! Namespaces: a name, a URI base, and how identifiers are made.
-use crate::fault::Fault;
-use oxrdf::NamedNode;
-use penstock_store::{Error, Read, Transaction};
+//!
+//! A namespace is immutable once used: a mapping names it, its graph holds a quad, or its counter has
+//! moved. So what a URI stands for never changes under those who hold it.
+
+use super::catalogue;
+use super::json::{self, Members};
+use crate::fault::{Fault, Finding, Kind};
+use oxrdf::{GraphName, NamedNode};
+use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transaction};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use rand::Rng;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// The collection of documents that holds them: name to JSON.
 pub const COLLECTION: &str = "namespaces";
+
+/// The collection of documents that holds the last number given: URI base to a big-endian `u64`.
+/// It is kept by base and stays when a namespace is deleted, so that no PID is ever given twice.
+const COUNTERS: &str = "counters";
+
+/// The characters of a name that stand for themselves in a URI (RFC 3986, 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The longest name, in characters.
+const MAX_NAME: usize = 64;
+
+/// The longest base, in bytes.
+const MAX_BASE: usize = 1024;
 
 /// A stored namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,47 +65,155 @@ impl Namespace {
     pub fn graph(&self) -> NamedNode {
         NamedNode::new_unchecked(&self.uri_base)
     }
+
+    /// The identifier with this local part: a `/` stands between, unless the base ends in `/`, `#` or `:`.
+    fn identifier(&self, local: &str) -> NamedNode {
+        let separator = if self.uri_base.ends_with(['/', '#', ':']) { "" } else { "/" };
+        NamedNode::new_unchecked(format!("{}{separator}{local}", self.uri_base))
+    }
+
+    /// Reads the body of a PUT of the namespace `name`; `default_base` is the base it gets when the
+    /// body names none. `createdAt`, which an answer holds, may stand there and has no effect.
+    ///
+    /// # Errors
+    /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
+    pub fn read(name: &str, body: &[u8], default_base: &str) -> Result<Self, Fault> {
+        let mut findings = Vec::new();
+        let mut namespace = Self {
+            name: name.to_owned(),
+            uri_base: default_base.to_owned(),
+            generator: Generator::default(),
+            created_at: String::new(),
+        };
+        if let Err(why) = check_name(name) {
+            findings.push(Finding::at("", why));
+        }
+        let body = json::parse(body, 8)?;
+        if let Some(mut members) = Members::of(body, "", &mut findings) {
+            if let Some(given) = members.string("name")
+                && given != name
+            {
+                members.find("name", format!("the body names {given:?}, the path {name:?}"));
+            }
+            if let Some(base) = members.string("uriBase") {
+                if let Err(why) = check_base(&base) {
+                    members.find("uriBase", why);
+                }
+                namespace.uri_base = base;
+            }
+            if let Some(generator) = members.string("generator") {
+                match generator.as_str() {
+                    "uuid" => namespace.generator = Generator::Uuid,
+                    "counter" => namespace.generator = Generator::Counter,
+                    "alphanumeric" => namespace.generator = Generator::Alphanumeric,
+                    "manual" => namespace.generator = Generator::Manual,
+                    _ => members.find(
+                        "generator",
+                        format!(
+                            "there is no generator {generator:?}; it is uuid, counter, alphanumeric or manual"
+                        ),
+                    ),
+                }
+            }
+            members.take("createdAt");
+            members.end();
+        }
+        if findings.is_empty() {
+            Ok(namespace)
+        } else {
+            Err(Fault::with(
+                Kind::Invalid,
+                format!("the namespace {name:?} is not valid"),
+                findings,
+            ))
+        }
+    }
 }
 
 /// One namespace by name.
 pub fn get(read: &impl Read, name: &str) -> Result<Option<Namespace>, Error> {
-    let _ = (read, name);
-    todo!()
+    let document = read.document(COLLECTION, name.as_bytes())?;
+    document.map(|document| decode(name.as_bytes(), &document)).transpose()
 }
 
 /// All namespaces by name, those after `after`, at most `limit`.
 pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<Namespace>, Error> {
-    let _ = (read, after, limit);
-    todo!()
+    let range =
+        DocumentRange { after: after.map(str::as_bytes), limit, ..DocumentRange::default() };
+    let documents = read.documents(COLLECTION, range)?;
+    documents.iter().map(|(name, document)| decode(name, document)).collect()
 }
 
-/// Creates a namespace, or changes one that is not used yet. True when it was created.
+/// Creates a namespace, or changes one that is not used yet. True when it was created. The same
+/// content again changes nothing, used or not.
 ///
 /// # Errors
 /// `Kind::Invalid` for a bad name or base; `Kind::Conflict` for a change of one in use, or a base
 /// another namespace has.
 pub fn put(
     transaction: &mut Transaction<'_>,
-    namespace: Namespace,
+    mut namespace: Namespace,
 ) -> Result<(Namespace, bool), Fault> {
-    let _ = (transaction, namespace);
-    todo!()
+    check_name(&namespace.name).map_err(|why| Fault::new(Kind::Invalid, why))?;
+    check_base(&namespace.uri_base).map_err(|why| Fault::new(Kind::Invalid, why))?;
+
+    let before = get(transaction, &namespace.name)?;
+    if let Some(before) = &before {
+        if before.uri_base == namespace.uri_base && before.generator == namespace.generator {
+            return Ok((before.clone(), false));
+        }
+        if let Some(why) = use_of(transaction, before)? {
+            return Err(Fault::new(
+                Kind::Conflict,
+                format!(
+                    "the namespace {:?} is used and stays as it is ({why}); define another one",
+                    namespace.name
+                ),
+            ));
+        }
+    }
+    let owner = list(transaction, None, usize::MAX)?
+        .into_iter()
+        .find(|other| other.uri_base == namespace.uri_base && other.name != namespace.name);
+    if let Some(owner) = owner {
+        return Err(Fault::new(
+            Kind::Conflict,
+            format!(
+                "the namespace {:?} has the base {:?} already; each needs one of its own",
+                owner.name, owner.uri_base
+            ),
+        ));
+    }
+    namespace.created_at =
+        before.as_ref().map_or_else(crate::time::rfc3339, |b| b.created_at.clone());
+    let document = serde_json::to_vec(&namespace).expect("a namespace holds strings alone");
+    transaction.put(COLLECTION, namespace.name.as_bytes(), &document)?;
+    Ok((namespace, before.is_none()))
 }
 
-/// Deletes a namespace that is not used.
+/// Deletes a namespace that is not used. Its counter is kept: one with the same base goes on from there.
 ///
 /// # Errors
 /// `Kind::NotFound`; `Kind::Conflict` when a mapping names it or its graph holds quads.
 pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Fault> {
-    let _ = (transaction, name);
-    todo!()
+    let Some(namespace) = get(transaction, name)? else {
+        return Err(Fault::new(Kind::NotFound, format!("there is no namespace {name:?}")));
+    };
+    if let Some(why) = held_by(transaction, &namespace)? {
+        return Err(Fault::new(Kind::Conflict, format!("the namespace {name:?} is used: {why}")));
+    }
+    transaction.delete(COLLECTION, name.as_bytes())?;
+    Ok(())
 }
 
 /// The default base of a namespace: `<base-url>/id/<Namespace>/`, or without a base URL
 /// `urn:penstock:<gateway-id>:<Namespace>:`; the name percent-encoded.
 pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> String {
-    let _ = (base_url, gateway_id, name);
-    todo!()
+    let name = utf8_percent_encode(name, RESERVED);
+    match base_url {
+        Some(base_url) => format!("{}/id/{name}/", base_url.trim_end_matches('/')),
+        None => format!("urn:penstock:{}:{name}:", utf8_percent_encode(gateway_id, RESERVED)),
+    }
 }
 
 /// Mints an identifier that nothing in the store has yet. A counter's new state is part of the transaction.
@@ -91,6 +221,125 @@ pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> Str
 /// # Errors
 /// `Kind::Invalid` for a namespace whose generator is `manual`.
 pub fn mint(transaction: &mut Transaction<'_>, namespace: &Namespace) -> Result<NamedNode, Fault> {
-    let _ = (transaction, namespace);
-    todo!()
+    match namespace.generator {
+        Generator::Uuid => Ok(namespace.identifier(&uuid::Uuid::now_v7().to_string())),
+        Generator::Counter => {
+            let key = namespace.uri_base.as_bytes();
+            let mut number = counter(transaction, namespace)?;
+            loop {
+                number = number.checked_add(1).ok_or_else(|| {
+                    let name = &namespace.name;
+                    Fault::new(
+                        Kind::Internal,
+                        format!("the counter of namespace {name:?} is at its end"),
+                    )
+                })?;
+                let identifier = namespace.identifier(&number.to_string());
+                if !is_taken(transaction, &identifier)? {
+                    transaction.put(COUNTERS, key, &number.to_be_bytes())?;
+                    return Ok(identifier);
+                }
+            }
+        }
+        Generator::Alphanumeric => loop {
+            let identifier = namespace.identifier(&alphanumeric());
+            if !is_taken(transaction, &identifier)? {
+                return Ok(identifier);
+            }
+        },
+        Generator::Manual => Err(Fault::new(
+            Kind::Invalid,
+            format!(
+                "no URI is given, and the namespace {:?} makes none (its generator is manual); give `uri`",
+                namespace.name
+            ),
+        )),
+    }
 }
+
+/// Why a name cannot be a namespace's.
+pub fn check_name(name: &str) -> Result<(), String> {
+    const FORBIDDEN: &[char] = &['<', '>', ':', '/', '"', '{', '}', '|', '^', '`', '\\'];
+    let why = if name.is_empty() {
+        "it is empty".to_owned()
+    } else if name.chars().count() > MAX_NAME {
+        format!("it is longer than {MAX_NAME} characters")
+    } else if name.trim() != name {
+        "white space stands at its end".to_owned()
+    } else if name == "." || name == ".." {
+        "URIs would lose it".to_owned()
+    } else if let Some(c) = name.chars().find(|c| FORBIDDEN.contains(c) || c.is_control()) {
+        format!("{c:?} is none of its characters")
+    } else {
+        return Ok(());
+    };
+    Err(format!("{name:?} is no name of a namespace: {why}"))
+}
+
+fn check_base(base: &str) -> Result<(), String> {
+    if base.len() > MAX_BASE {
+        return Err(format!("the URI base is longer than {MAX_BASE} bytes"));
+    }
+    match NamedNode::new(base) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!(
+            "{base:?} is no absolute IRI ({error}); a URI base looks like http://example.com/id/Plant/"
+        )),
+    }
+}
+
+/// Why a namespace cannot be changed any more.
+fn use_of(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
+    if let Some(why) = held_by(read, namespace)? {
+        return Ok(Some(why));
+    }
+    let moved = read.document(COUNTERS, namespace.uri_base.as_bytes())?.is_some();
+    Ok(moved.then(|| "its counter has given numbers".to_owned()))
+}
+
+/// What keeps a namespace from being deleted.
+fn held_by(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
+    if let Some(object) = catalogue::user_of_namespace(read, &namespace.name)? {
+        return Ok(Some(format!("the mapping of the Business Object {object:?} names it")));
+    }
+    let graph = Some(GraphName::NamedNode(namespace.graph()));
+    let holds = read.any(&Pattern { graph, ..Pattern::default() })?;
+    Ok(holds.then(|| "its graph holds data".to_owned()))
+}
+
+fn counter(read: &impl Read, namespace: &Namespace) -> Result<u64, Fault> {
+    match read.document(COUNTERS, namespace.uri_base.as_bytes())? {
+        None => Ok(0),
+        Some(bytes) => bytes.as_slice().try_into().map(u64::from_be_bytes).map_err(|_| {
+            tracing::error!(namespace = %namespace.name, "the state of a counter was not readable");
+            Fault::new(
+                Kind::Internal,
+                format!("the counter of namespace {:?} is not readable", namespace.name),
+            )
+        }),
+    }
+}
+
+/// Whether the store knows this identifier, described or merely referred to.
+fn is_taken(read: &impl Read, identifier: &NamedNode) -> Result<bool, Error> {
+    Ok(read.any(&Pattern { subject: Some(identifier.clone().into()), ..Pattern::default() })?
+        || read.any(&Pattern { object: Some(identifier.clone().into()), ..Pattern::default() })?)
+}
+
+fn alphanumeric() -> String {
+    let mut rng = rand::rng();
+    (0..10)
+        .map(|_| char::from_digit(rng.random_range(0..36), 36).expect("below the radix"))
+        .collect()
+}
+
+fn decode(name: &[u8], document: &[u8]) -> Result<Namespace, Error> {
+    serde_json::from_slice(document).map_err(|error| {
+        let path = PathBuf::from(COLLECTION).join(&*String::from_utf8_lossy(name));
+        Corruption { path, offset: 0, what: format!("the namespace is not readable: {error}") }
+            .into()
+    })
+}
+
+#[cfg(test)]
+mod tests;

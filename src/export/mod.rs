@@ -1,20 +1,48 @@
 //! Exports: rendered into the spool, queued with a sequence, delivered oldest first to each target.
 //!
-//! `file` is the specification's file and its verifier, `queue` the entries kept with the store's
-//! commits, `deliver` the workers (one a target), `target` the directory and `s3` the bucket.
+//! | file | what |
+//! |---|---|
+//! | `file`, `render`, `verify`, `tokens` | the file of the specification: written, filled from the store, checked |
+//! | `spool` | the folder that holds the files |
+//! | `queue`, `record`, `state` | the entries, as they are kept with the store's commits and in memory |
+//! | `operate`, `history` | retry, park, replay; what is kept of the delivered ones |
+//! | `deliver` | the workers, one a target |
+//! | `target`, `directory`, `s3` | where a bucketName leads |
 
+mod deliver;
+mod directory;
 pub mod entry;
+mod file;
+mod history;
+mod operate;
+mod queue;
+mod record;
+mod render;
+mod s3;
+mod spool;
+mod state;
+mod target;
+mod tokens;
 pub mod verify;
 
 pub use entry::{Entry, Kind, Status};
 
+use crate::business_object::catalogue;
 use crate::business_object::resource::Compiled;
-use crate::config::Targets;
-use crate::fault::Fault;
-use penstock_store::Store;
-use serde::Serialize;
+use crate::config::{TargetKind, Targets};
+use crate::fault::{self, Fault};
+use crate::telemetry::metrics;
+use crate::time;
+use penstock_store::{DocumentRange, Read as _, Store};
+use queue::{New, Queue};
+use serde::{Deserialize, Serialize};
+use spool::Spool;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 /// What exporting takes from the configuration.
 #[derive(Debug, Clone)]
@@ -32,8 +60,16 @@ pub struct Options {
 /// The exporter. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Exporter {
-    // PLACEHOLDER
-    _store: Store,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    options: Options,
+    queue: Queue,
+    /// One lock for each Business Object's name: its pushes run one after the other, so that sequences
+    /// follow the content.
+    pushing: Mutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
 /// What a push did.
@@ -81,43 +117,124 @@ pub struct Content {
 
 impl Exporter {
     /// Opens the spool and the queue as they were left: files that no entry names are removed.
+    ///
+    /// # Errors
+    /// `Kind::Invalid` for a target's setting that this version does not serve.
     pub fn open(store: Store, options: Options) -> Result<Self, Fault> {
-        let _ = options;
-        Ok(Self { _store: store })
+        refuse_ca_files(&options.targets)?;
+        let spool = Spool::open(options.data_dir.join("spool"))?;
+        let limits =
+            queue::Limits { records: options.history, bytes: options.targets.history_bytes };
+        let queue = Queue::open(store, spool, limits)?;
+        Ok(Self { inner: Arc::new(Inner { options, queue, pushing: Mutex::default() }) })
     }
 
     /// Why a bucketName leads nowhere.
     pub fn check_target(&self, bucket_name: &str) -> Result<(), String> {
-        let _ = bucket_name;
-        todo!()
+        target::check(&self.inner.options, bucket_name)
     }
 
     /// Renders everything that belongs to the Business Object and queues it for each of its targets.
     /// Blocks. When it returns, the files and the entries are on disk.
     ///
     /// # Errors
-    /// `Kind::Conflict` when it is disabled or has no target; `Kind::NoRoom`.
+    /// `Kind::Conflict` when it is disabled or has no target; `Kind::Invalid` when a target leads
+    /// nowhere any more; `Kind::NoRoom`.
     pub fn push(&self, business_object: &Compiled) -> Result<Push, Fault> {
-        let _ = business_object;
-        todo!()
+        let definition = &business_object.object.definition;
+        let name = definition.name.as_str();
+        let conflict =
+            |why| Fault::new(fault::Kind::Conflict, format!("the Business Object `{name}` {why}"));
+        if !definition.enabled {
+            return Err(conflict("is disabled; enable it to export it"));
+        }
+        let mut targets: Vec<(String, String, String)> = Vec::new();
+        for push_target in &definition.push_targets {
+            let bucket_name = &push_target.bucket_name;
+            self.check_target(bucket_name)
+                .map_err(|cause| Fault::new(fault::Kind::Invalid, cause))?;
+            if !targets.iter().any(|(_, known, _)| known == bucket_name) {
+                let prefix = target::prefix(&self.inner.options, bucket_name);
+                targets.push((Uuid::now_v7().to_string(), bucket_name.clone(), prefix));
+            }
+        }
+        let Some((first, ..)) = targets.first() else {
+            return Err(conflict("has no pushTargets; add one to export it"));
+        };
+
+        let lock = {
+            let mut pushing = self.inner.pushing.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(pushing.entry(name.to_owned()).or_default())
+        };
+        let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = Instant::now();
+        let export_date = time::compact();
+        let mut files = Unqueued { spool: &self.inner.queue.spool, names: Vec::new() };
+        let path = files.add(first);
+        let queue = &self.inner.queue;
+        let (finished, warnings) =
+            render::full(&queue.store, business_object, &path, &export_date)?;
+        if finished.objects == 0 && queue.last_full(name)? == 0 {
+            let reason = render::why_none(&queue.store, business_object)?;
+            return Ok(Push { exports: Vec::new(), reason: Some(reason) });
+        }
+        for (id, ..) in targets.iter().skip(1) {
+            let link = files.add(id);
+            std::fs::hard_link(&path, &link)
+                .or_else(|_| {
+                    std::fs::copy(&path, &link).and_then(|_| std::fs::File::open(&link)?.sync_all())
+                })
+                .map_err(|error| spool::fault("linking", &link, &error))?;
+        }
+        queue.spool.sync()?;
+        let added = queue.add(&New {
+            business_object: &business_object.object.id,
+            name,
+            kind: Kind::Full,
+            export_date: &export_date,
+            finished: &finished,
+            warnings,
+            targets: &targets,
+        });
+        // A commit that failed half way may still be there after the next start, and needs the files then.
+        if !matches!(
+            added,
+            Err(penstock_store::Error::Poisoned { .. } | penstock_store::Error::TooLarge { .. })
+        ) {
+            files.names.clear();
+        }
+        let exports = added?;
+        let seconds = started.elapsed().as_secs_f64();
+        metrics::export_queued(finished.objects, finished.bytes, seconds);
+        for entry in &exports {
+            tracing::info!(
+                export_id = entry.id,
+                business_object = name,
+                target_name = entry.target,
+                sequence = entry.sequence,
+                objects = entry.object_count,
+                bytes = entry.bytes,
+                duration_ms = started.elapsed().as_millis(),
+                "an export was queued"
+            );
+        }
+        Ok(Push { exports, reason: None })
     }
 
     /// Delivers until `stop` becomes true, then ends the delivery under way in good order.
     pub async fn run(&self, stop: watch::Receiver<bool>) {
-        let _ = stop;
-        todo!()
+        deliver::run(Arc::clone(&self.inner), stop).await;
     }
 
     /// Entries, newest first, those older than the one with the id `after`.
     pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Entry>, Fault> {
-        let _ = (after, limit);
-        todo!()
+        self.inner.queue.list(after, limit)
     }
 
     /// One entry.
     pub fn get(&self, id: &str) -> Result<Option<Entry>, Fault> {
-        let _ = id;
-        todo!()
+        let queue = &self.inner.queue;
+        Ok(queue.find(&queue.state(), id)?.map(|(_, _, entry)| entry))
     }
 
     /// The file of an entry.
@@ -125,35 +242,139 @@ impl Exporter {
     /// # Errors
     /// `Kind::NotFound` when there is no such entry, or its file is no longer kept.
     pub fn content(&self, id: &str) -> Result<Content, Fault> {
-        let _ = id;
-        todo!()
+        let (entry, file) = self.inner.queue.content(id)?;
+        Ok(Content { length: entry.bytes, entry, file })
     }
 
     /// Tries a waiting entry's target now, or queues a parked one again at its place.
+    ///
+    /// # Errors
+    /// `Kind::NotFound`; `Kind::Conflict` for a delivered one.
     pub fn retry(&self, id: &str) -> Result<Entry, Fault> {
-        let _ = id;
-        todo!()
+        self.inner.queue.retry(id)
     }
 
     /// Takes a waiting entry out of the way; the ones behind it go on.
+    ///
+    /// # Errors
+    /// `Kind::NotFound`; `Kind::Conflict` for one that is under way, delivered, or parked already.
     pub fn park(&self, id: &str) -> Result<Entry, Fault> {
-        let _ = id;
-        todo!()
+        self.inner.queue.park(id)
     }
 
     /// Queues a delivered file again under its own key.
+    ///
+    /// # Errors
+    /// `Kind::NotFound`; `Kind::Conflict` for one that was not delivered, or whose file is no longer kept.
     pub fn replay(&self, id: &str) -> Result<Entry, Fault> {
-        let _ = id;
-        todo!()
+        self.inner.queue.replay(id)
     }
 
-    /// Every target that the configuration, a Business Object or the queue names.
+    /// Every target that the configuration, a Business Object or the queue names, by name.
     pub fn targets(&self) -> Result<Vec<TargetState>, Fault> {
-        todo!()
+        let Inner { options, queue, .. } = &*self.inner;
+        let mut names: BTreeSet<String> = options.targets.named.keys().cloned().collect();
+        names.extend(queue.state().lines.keys().cloned());
+        names.extend(named_by_business_objects(&queue.store)?);
+        names.into_iter().map(|name| self.target(name)).collect()
     }
 
     /// Where the spool is.
     pub fn spool(&self) -> &Path {
-        todo!()
+        self.inner.queue.spool.folder()
     }
+
+    fn target(&self, name: String) -> Result<TargetState, Fault> {
+        let Inner { options, queue, .. } = &*self.inner;
+        let kind = target::type_name(options, &name).to_owned();
+        let state = queue.state();
+        let mut target = TargetState {
+            kind,
+            reachable: None,
+            blocked: target::check(options, &name).err(),
+            depth: 0,
+            bytes: 0,
+            oldest: None,
+            last_delivery: None,
+            name,
+        };
+        let Some(line) = state.lines.get(&target.name) else { return Ok(target) };
+        target.reachable = line.reachable;
+        target.depth = line.waiting.len() as u64;
+        target.bytes = line.bytes;
+        target.last_delivery.clone_from(&line.last_delivery);
+        if let Some(failing) = &line.failing {
+            target.blocked = Some(failing.error.clone());
+        }
+        if let Some((_, (order, _))) = line.waiting.first_key_value() {
+            let head = record::by_order(&queue.store.read(), *order)?;
+            target.oldest = head.map(|record| record.entry.created_at);
+        }
+        Ok(target)
+    }
+}
+
+/// Files of a push that is not queued yet; they are removed unless it is.
+struct Unqueued<'a> {
+    spool: &'a Spool,
+    names: Vec<String>,
+}
+
+impl Unqueued<'_> {
+    fn add(&mut self, id: &str) -> PathBuf {
+        let name = record::file_name(id);
+        let path = self.spool.path(&name);
+        self.names.push(name);
+        path
+    }
+}
+
+impl Drop for Unqueued<'_> {
+    fn drop(&mut self) {
+        for name in &self.names {
+            self.spool.remove(name);
+        }
+    }
+}
+
+/// The bucketNames that stored Business Objects name.
+fn named_by_business_objects(store: &Store) -> Result<BTreeSet<String>, Fault> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Named {
+        #[serde(default)]
+        push_targets: Vec<crate::business_object::resource::PushTarget>,
+    }
+    let mut names = BTreeSet::new();
+    let mut after: Option<Vec<u8>> = None;
+    loop {
+        let range =
+            DocumentRange { after: after.as_deref(), limit: 100, ..DocumentRange::default() };
+        let page = store.read().documents(catalogue::COLLECTION, range)?;
+        for (_, document) in &page {
+            if let Ok(named) = serde_json::from_slice::<Named>(document) {
+                names.extend(named.push_targets.into_iter().map(|target| target.bucket_name));
+            }
+        }
+        match page.into_iter().last() {
+            Some((key, _)) => after = Some(key),
+            None => return Ok(names),
+        }
+    }
+}
+
+/// rust-s3 makes its own HTTP client and takes no certificates.
+fn refuse_ca_files(targets: &Targets) -> Result<(), Fault> {
+    let named = targets.named.iter().map(|(name, target)| (format!("targets.{name}"), target));
+    for (name, target) in named.chain(targets.default.iter().map(|t| ("default".to_owned(), t))) {
+        if let TargetKind::S3 { ca_file: Some(_), .. } = &target.kind {
+            return Err(Fault::new(
+                fault::Kind::Invalid,
+                format!(
+                    "`service.export.{name}.ca-file` cannot be served by this version of Penstock"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }

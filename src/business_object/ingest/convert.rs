@@ -1,0 +1,174 @@
+//! JSON objects checked against their shape. Every fault of an object is found, not only the first.
+use super::answer::Warnings;
+use super::findings::{Findings, excerpt};
+use super::literal::{iri, literal, unexpected};
+use super::node::{Given, Node, Value};
+use crate::business_object::json::{Json, push_pointer};
+use crate::business_object::mapping::{self, FieldKind, Property, Shape};
+use oxrdf::{NamedNode, Term};
+use std::collections::HashSet;
+
+/// Checks and converts; where it stands is kept as a JSON Pointer.
+#[derive(Debug)]
+pub(super) struct Converter<'c> {
+    pub(super) findings: &'c mut Findings,
+    pub(super) warnings: &'c mut Warnings,
+    pub(super) pointer: String,
+}
+
+impl Converter<'_> {
+    /// An object of this shape; what of it does not fit is left out and found.
+    pub(super) fn object<'m>(&mut self, shape: &'m Shape, json: Json) -> Option<Node<'m>> {
+        let Json::Object(members) = json else {
+            self.invalid(unexpected("an object", &json));
+            return None;
+        };
+        let mut node =
+            Node { shape, pointer: self.pointer.clone(), uri: None, given: Vec::new() };
+        for (name, value) in members {
+            self.within(&name, |here| here.member(&mut node, &name, value));
+        }
+        node.given.sort_by_key(|given| given.place);
+        Some(node)
+    }
+
+    /// The URI of an object that is only named, as DELETE has it.
+    pub(super) fn reference(&mut self, shape: &Shape, json: Json) -> Option<NamedNode> {
+        let before = self.findings.count();
+        let node = self.object(shape, json)?;
+        for given in &node.given {
+            let name = shape.fields.get(given.place).map_or("", |field| field.name.as_str());
+            let message = "DELETE takes the uri alone, since it removes the whole object; to remove single values use UPDATE or REPLACE";
+            self.within(name, |here| here.invalid(message));
+        }
+        if node.uri.is_none() && self.findings.count() == before {
+            self.invalid("the uri of the object to remove is missing");
+        }
+        node.uri
+    }
+
+    fn member<'m>(&mut self, node: &mut Node<'m>, name: &str, value: Json) {
+        let shape = node.shape;
+        if shape.is_id(name) {
+            self.id(node, value);
+            return;
+        }
+        let Some((place, field)) =
+            shape.fields.iter().enumerate().find(|(_, field)| field.name == name)
+        else {
+            let known: Vec<_> = shape.fields.iter().take(20).map(|f| f.name.as_str()).collect();
+            self.invalid(format!(
+                "the mapping has no field {}; it has {}",
+                excerpt(name),
+                known.join(", ")
+            ));
+            return;
+        };
+        let FieldKind::Property(property) = &field.kind else { return };
+        match value {
+            Json::Null => {}
+            Json::Array(elements) if property.many => {
+                let values = self.elements(property, elements);
+                node.given.push(Given { place, property, values });
+            }
+            other if property.many => self.invalid(unexpected("an array", &other)),
+            Json::Array(_) if !matches!(property.value, mapping::Value::Object(_)) => {
+                self.invalid("a single value is expected, not an array");
+            }
+            other => {
+                let values = self.value(property, other).into_iter().collect();
+                node.given.push(Given { place, property, values });
+            }
+        }
+    }
+
+    fn id(&mut self, node: &mut Node<'_>, value: Json) {
+        if value == Json::Null {
+            return;
+        }
+        match iri(value) {
+            Err(message) => self.invalid(message),
+            Ok(uri) => match &node.uri {
+                Some(other) if *other != uri => self.invalid(format!(
+                    "the object has two URIs: {} and {}",
+                    excerpt(other.as_str()),
+                    excerpt(uri.as_str())
+                )),
+                _ => node.uri = Some(uri),
+            },
+        }
+    }
+
+    /// The elements of an array, each once.
+    fn elements<'m>(&mut self, property: &'m Property, elements: Vec<Json>) -> Vec<Value<'m>> {
+        let mut seen: HashSet<Term> = HashSet::new();
+        let mut values = Vec::with_capacity(elements.len());
+        for (index, element) in elements.into_iter().enumerate() {
+            if element == Json::Null {
+                continue;
+            }
+            let value = self.within(&index.to_string(), |here| {
+                let value = here.value(property, element)?;
+                let term = match &value {
+                    Value::Term(term) => Some(term.clone()),
+                    Value::Object(node) => node.uri.clone().map(Term::NamedNode),
+                };
+                match term {
+                    Some(term) if seen.contains(&term) => {
+                        here.warnings.push(
+                            &here.pointer,
+                            format!(
+                                "{} stands in the array more than once, and arrays are sets: it is kept once",
+                                show(&term)
+                            ),
+                        );
+                        // A second mention of a nested object may still say more about it.
+                        matches!(value, Value::Object(_)).then_some(value)
+                    }
+                    term => {
+                        seen.extend(term);
+                        Some(value)
+                    }
+                }
+            });
+            values.extend(value);
+        }
+        values
+    }
+
+    fn value<'m>(&mut self, property: &'m Property, json: Json) -> Option<Value<'m>> {
+        let term = match &property.value {
+            mapping::Value::Object(shape) => return self.object(shape, json).map(Value::Object),
+            mapping::Value::Resource => iri(json).map(Term::NamedNode),
+            mapping::Value::Literal(kind) => literal(kind, json).map(Term::Literal),
+        };
+        match term {
+            Ok(term) => Some(Value::Term(term)),
+            Err(message) => {
+                self.invalid(message);
+                None
+            }
+        }
+    }
+
+    fn within<T>(&mut self, token: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.pointer.len();
+        push_pointer(&mut self.pointer, token);
+        let done = work(self);
+        self.pointer.truncate(length);
+        done
+    }
+
+    fn invalid(&mut self, message: impl Into<String>) {
+        self.findings.invalid(&self.pointer, message);
+    }
+}
+
+/// A value as a message shows it.
+pub(super) fn show(term: &Term) -> String {
+    match term {
+        Term::NamedNode(iri) => excerpt(iri.as_str()),
+        Term::Literal(literal) => excerpt(literal.value()),
+        Term::BlankNode(node) => excerpt(node.as_str()),
+    }
+}

@@ -1,0 +1,104 @@
+//! Strict reading of an object's members into typed fields.
+use super::{Json, push_pointer};
+use crate::business_object::nearest::nearest;
+use crate::fault::Finding;
+
+/// The members of one object, taken by name. What is taken by nobody is a finding in the end, so no
+/// member is dropped silently. A member that is `null` counts as absent.
+#[derive(Debug)]
+pub struct Members<'a> {
+    pointer: String,
+    members: Vec<(String, Json)>,
+    known: Vec<&'static str>,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl<'a> Members<'a> {
+    /// The members of `value`, which stands at `pointer`; `None` and a finding when it is no object.
+    pub fn of(value: Json, pointer: &str, findings: &'a mut Vec<Finding>) -> Option<Self> {
+        match value {
+            Json::Object(members) => {
+                Some(Self { pointer: pointer.to_owned(), members, known: Vec::new(), findings })
+            }
+            other => {
+                findings.push(Finding::at(
+                    pointer,
+                    format!("an object is expected, not {}", other.kind()),
+                ));
+                None
+            }
+        }
+    }
+
+    /// The JSON Pointer of a member.
+    pub fn pointer(&self, name: &str) -> String {
+        let mut pointer = self.pointer.clone();
+        push_pointer(&mut pointer, name);
+        pointer
+    }
+
+    /// Where findings go.
+    pub fn findings(&mut self) -> &mut Vec<Finding> {
+        self.findings
+    }
+
+    /// A finding at a member.
+    pub fn find(&mut self, name: &str, message: impl Into<String>) {
+        let pointer = self.pointer(name);
+        self.findings.push(Finding::at(pointer, message));
+    }
+
+    /// Any value.
+    pub fn take(&mut self, name: &'static str) -> Option<Json> {
+        self.known.push(name);
+        let place = self.members.iter().position(|(n, _)| n == name)?;
+        Some(self.members.remove(place).1).filter(|value| *value != Json::Null)
+    }
+
+    /// A string.
+    pub fn string(&mut self, name: &'static str) -> Option<String> {
+        match self.take(name)? {
+            Json::String(text) => Some(text),
+            other => self.wrong(name, "a string", &other),
+        }
+    }
+
+    /// A boolean.
+    pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
+        match self.take(name)? {
+            Json::Bool(value) => Some(value),
+            other => self.wrong(name, "true or false", &other),
+        }
+    }
+
+    /// An array.
+    pub fn array(&mut self, name: &'static str) -> Option<Vec<Json>> {
+        match self.take(name)? {
+            Json::Array(elements) => Some(elements),
+            other => self.wrong(name, "an array", &other),
+        }
+    }
+
+    /// A finding for a member that must be there and is not. Call it when `take` gave `None`.
+    pub fn missing(&mut self, name: &'static str, expected: &str) {
+        self.find(name, format!("`{name}` is missing; {expected}"));
+    }
+
+    /// A finding for each member that nobody took.
+    pub fn end(self) {
+        for (name, _) in &self.members {
+            let mut pointer = self.pointer.clone();
+            push_pointer(&mut pointer, name);
+            let mend = match nearest(name, self.known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known are {}", self.known.join(", ")),
+            };
+            self.findings.push(Finding::at(pointer, format!("`{name}` is not known here; {mend}")));
+        }
+    }
+
+    fn wrong<T>(&mut self, name: &str, expected: &str, found: &Json) -> Option<T> {
+        self.find(name, format!("`{name}` must be {expected}, not {}", found.kind()));
+        None
+    }
+}

@@ -1,0 +1,333 @@
+use super::*;
+use crate::fault::Place;
+use proptest::prelude::*;
+
+fn fault(text: impl AsRef<[u8]>) -> (u64, u64, String) {
+    let fault = parse(text.as_ref(), 128).unwrap_err();
+    assert_eq!(fault.kind, Kind::Malformed);
+    match fault.errors.as_slice() {
+        [Finding { place: Place::Line { line, column }, message }] => {
+            assert!(fault.detail.contains(message.as_str()), "{}", fault.detail);
+            (*line, *column, message.clone())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn refused(text: impl AsRef<[u8]>, line: u64, column: u64, words: &str) {
+    let (l, c, message) = fault(text);
+    assert!(message.contains(words), "{message}");
+    assert_eq!((l, c), (line, column), "{message}");
+}
+
+fn number(digits: &str) -> Json {
+    Json::Number(digits.to_owned())
+}
+
+#[test]
+fn keeps_the_digits_of_numbers() {
+    for digits in [
+        "0",
+        "-0",
+        "1.50",
+        "1e400",
+        "1E+5",
+        "0.10000000000000000000000000000000000001",
+        "123456789012345678901234567890",
+        "-12.0e-3",
+    ] {
+        assert_eq!(parse(digits.as_bytes(), 1).unwrap(), number(digits));
+        let array = format!("[{digits} , {digits}]");
+        assert_eq!(
+            parse(array.as_bytes(), 1).unwrap(),
+            Json::Array(vec![number(digits), number(digits)])
+        );
+    }
+}
+
+#[test]
+fn refuses_what_is_no_number() {
+    refused("01", 1, 1, "no zeros in front");
+    refused("[-]", 1, 3, "a digit is expected in the number, not ']'");
+    refused("1.", 1, 3, "ends within a number");
+    refused("[1.x]", 1, 4, "not 'x'");
+    refused("1e", 1, 3, "cut short");
+    refused("+1", 1, 1, "a value is expected, not '+'");
+    refused("NaN", 1, 1, "a value is expected, not 'N'");
+    refused(".5", 1, 1, "a value is expected");
+}
+
+#[test]
+fn the_names_that_serde_json_keeps_for_itself_are_names_like_others() {
+    for name in ["$serde_json::private::Number", "$serde_json::private::RawValue"] {
+        let text = format!("{{\"{name}\": \"12\"}}");
+        assert_eq!(
+            parse(text.as_bytes(), 5).unwrap(),
+            Json::Object(vec![(name.to_owned(), Json::String("12".to_owned()))])
+        );
+        let text = format!("{{\"{name}\": \"not a number\", \"{name}\": 1}}");
+        let (line, _, message) = fault(&text);
+        assert_eq!(line, 1);
+        assert!(message.contains("twice"), "{message}");
+    }
+}
+
+#[test]
+fn a_duplicate_name_is_refused_at_its_second_place() {
+    refused(
+        "{\"a\": 1,\n \"b\": 2,\n  \"a\": 3}",
+        3,
+        3,
+        "the name \"a\" stands twice in one object",
+    );
+    refused(r#"{"a": 1, "\u0061": 2}"#, 1, 10, "the name \"a\" stands twice");
+    refused(r#"{"é": {"x": 1, "x": 2}}"#, 1, 16, "\"x\"");
+    for count in [23, 24, 25, 26, 60] {
+        let mut text: String = "{".to_owned();
+        for i in 0..count {
+            text.push_str(&format!("\"n{i}\": 0, "));
+        }
+        let plain = format!("{text}\"last\": 0}}");
+        assert!(parse(plain.as_bytes(), 2).is_ok());
+        for again in [0, count / 2, count - 1] {
+            let (_, _, message) = fault(format!("{text}\"n{again}\": 0}}"));
+            assert!(message.contains(&format!("\"n{again}\"")), "{count}: {message}");
+        }
+    }
+}
+
+#[test]
+fn nesting_is_limited_and_never_overflows_the_stack() {
+    let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+    assert!(parse(deep(128).as_bytes(), 128).is_ok());
+    refused(deep(129), 1, 129, "this array is nested deeper than 128 levels");
+    refused("[".repeat(10_000), 1, 129, "nested deeper");
+    refused("{\"a\":".repeat(10_000), 1, 128 * 5 + 1, "this object is nested deeper");
+    let fault = parse("[".repeat(10_000).as_bytes(), usize::MAX).unwrap_err();
+    assert!(fault.detail.contains("1000 levels"), "{fault}");
+    std::thread::Builder::new()
+        .stack_size(2 << 20)
+        .spawn(move || {
+            assert!(parse(deep(1000).as_bytes(), 5000).is_ok());
+            let objects = "{\"a\":".repeat(1000) + "1" + &"}".repeat(1000);
+            assert!(parse(objects.as_bytes(), 1000).is_ok());
+        })
+        .unwrap()
+        .join()
+        .unwrap();
+}
+
+#[test]
+fn invalid_utf8_is_refused_at_its_place() {
+    refused(b"{\"a\":\n \"\xC3\xA9\xFF\"}", 2, 4, "the byte 0xFF at offset 10 is not UTF-8");
+    refused(b"\"\xE2\x82", 1, 2, "cut short");
+    refused(b"\xFF\xFE{\0}\0", 1, 1, "0xFF at offset 0");
+}
+
+#[test]
+fn truncated_text_is_refused() {
+    refused("", 1, 1, "the text is empty");
+    refused(" \n ", 2, 2, "the text is empty");
+    refused("[1, 2", 1, 6, "ends before the array is closed");
+    refused("[1,", 1, 4, "ends where a value is expected");
+    refused("{\"a\": 1", 1, 8, "ends before the object is closed");
+    refused("{\"a\"", 1, 5, "ends after a name");
+    refused("{", 1, 2, "ends before the object is closed");
+    refused("[\n\"abc", 2, 1, "this string is never closed");
+    refused("tru", 1, 1, "ends within `true`");
+    refused("\"\\", 1, 3, "ends within an escape");
+}
+
+#[test]
+fn what_is_near_json_is_refused_with_the_mend() {
+    refused("\u{feff}{}", 1, 1, "byte order mark");
+    refused("{} x", 1, 4, "'x' stands after the end");
+    refused("[1,]", 1, 4, "none after the last element");
+    refused("{\"a\":1,}", 1, 8, "none after the last member");
+    refused("{a: 1}", 1, 2, "a name in double quotes is expected in the object, not 'a'");
+    refused("{\"a\" 1}", 1, 6, "`:` is expected after the name \"a\"");
+    refused("[1 2]", 1, 4, "`,` or `]` is expected");
+    refused("True", 1, 1, "a value is expected");
+    refused("trap", 1, 1, "`true`, `false` and `null` alone");
+    refused("['a']", 1, 2, "not '\\''");
+    refused("\"a\tb\"", 1, 3, "\\u0009");
+    refused("\"\\x\"", 1, 2, "escapes");
+    refused("\"\\u12g4\"", 1, 2, "four hexadecimal digits");
+    refused("\"\\u12", 1, 2, "four hexadecimal digits");
+    refused("\"ü\\ud800x\"", 1, 3, "half of a surrogate pair");
+    refused("\"\\udc00\"", 1, 2, "half of a surrogate pair");
+    refused("\"\\ud800\\u0041\"", 1, 2, "half of a surrogate pair");
+}
+
+#[test]
+fn reads_escapes() {
+    let text = r#""\"\\\/\b\f\n\r\t\u00e9\ud83d\uDE00€""#;
+    let expected = "\"\\/\u{8}\u{c}\n\r\té😀€";
+    assert_eq!(parse(text.as_bytes(), 0).unwrap(), Json::String(expected.to_owned()));
+}
+
+type Got = Vec<(usize, Json)>;
+
+fn data(text: &str, limit: usize) -> (Got, Result<(), Fault>) {
+    let mut got = Vec::new();
+    let result = parse_data(text.as_bytes(), 128, limit, &mut |index, value| {
+        got.push((index, value));
+        Ok(())
+    });
+    (got, result)
+}
+
+#[test]
+fn hands_over_one_object_of_data_at_a_time() {
+    let (got, result) = data(" {\"data\" : [ {}, {\"a\": 1} ,[]]}\n", 3);
+    assert_eq!(result, Ok(()));
+    let second = Json::Object(vec![("a".to_owned(), number("1"))]);
+    assert_eq!(got, [(0, Json::Object(vec![])), (1, second), (2, Json::Array(vec![]))]);
+    assert_eq!(data("{\"data\": []}", 0).1, Ok(()));
+}
+
+#[test]
+fn an_error_of_each_ends_it_and_comes_back_as_it_is() {
+    let own = Fault::with(Kind::Conflict, "mine", vec![Finding::at("/data/1/x", "y")]);
+    let mut calls = 0;
+    let result = parse_data(b"{\"data\": [{}, {}, {}, broken", 9, 9, &mut |index, _| {
+        calls += 1;
+        if index == 1 { Err(own.clone()) } else { Ok(()) }
+    });
+    assert_eq!(result, Err(own));
+    assert_eq!(calls, 2);
+}
+
+#[test]
+fn a_body_that_is_not_as_expected_is_invalid_at_its_pointer() {
+    let findings = |text: &str| {
+        let (got, result) = data(text, 10);
+        let fault = result.unwrap_err();
+        assert_eq!(fault.kind, Kind::Invalid, "{fault}");
+        let pointers: Vec<String> = fault
+            .errors
+            .iter()
+            .map(|finding| match &finding.place {
+                Place::Pointer(pointer) => pointer.clone(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        (got.len(), pointers)
+    };
+    assert_eq!(findings("[]"), (0, vec![String::new()]));
+    assert_eq!(findings("3"), (0, vec![String::new()]));
+    assert_eq!(findings("{}"), (0, vec!["/data".to_owned()]));
+    assert_eq!(findings("{\"data\": {}}"), (0, vec!["/data".to_owned()]));
+    assert_eq!(findings("{\"data\": null}"), (0, vec!["/data".to_owned()]));
+    assert_eq!(
+        findings("{\"a/b\": 1, \"data\": [{}], \"mode\": []}"),
+        (0, vec!["/a~1b".to_owned(), "/mode".to_owned()])
+    );
+}
+
+#[test]
+fn more_objects_than_the_limit_are_too_large() {
+    let (got, result) = data("{\"data\": [1, 2, 3", 2);
+    assert_eq!(got.len(), 2);
+    let fault = result.unwrap_err();
+    assert_eq!(fault.kind, Kind::TooLarge);
+    assert_eq!(fault.errors, [Finding::at("/data/2", "the first object over the limit")]);
+}
+
+#[test]
+fn data_twice_is_a_duplicate_and_faults_after_data_are_found() {
+    let malformed = |text: &str| {
+        let fault = data(text, 10).1.unwrap_err();
+        assert_eq!(fault.kind, Kind::Malformed, "{fault}");
+        fault.detail
+    };
+    assert!(malformed("{\"data\": [], \"data\": []}").contains("column 14: the name \"data\""));
+    assert!(malformed("{\"x\": 1, \"x\": []}").contains("\"x\" stands twice"));
+    assert!(malformed("{\"data\": []} {}").contains("stands after the end"));
+    assert!(malformed("{\"data\": [{}]").contains("cut short"));
+    assert!(malformed("").contains("empty"));
+    assert!(malformed("[1, 2").contains("cut short"));
+    let deep = format!("{{\"data\": [{}", "[".repeat(10_000));
+    assert!(malformed(&deep).contains("nested deeper"));
+}
+
+fn same(ours: &Json, theirs: &serde_json::Value) -> bool {
+    match (ours, theirs) {
+        (Json::Null, serde_json::Value::Null) => true,
+        (Json::Bool(a), serde_json::Value::Bool(b)) => a == b,
+        // serde_json writes every exponent as `e+5` or `e-5`.
+        (Json::Number(a), serde_json::Value::Number(b)) => {
+            let exponent = |digits: &str| digits.replace('E', "e").replace("e+", "e");
+            exponent(a) == exponent(&b.to_string())
+        }
+        (Json::String(a), serde_json::Value::String(b)) => a == b,
+        (Json::Array(a), serde_json::Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Json::Object(a), serde_json::Value::Object(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|((n, a), (m, b))| n == m && same(a, b))
+        }
+        _ => false,
+    }
+}
+
+fn any_value() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,30})?(e[+-][0-9]{1,4})?"
+            .prop_map(|digits| serde_json::from_str(&digits).unwrap()),
+        any::<String>().prop_map(Into::into),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..6).prop_map(serde_json::Value::Array),
+            prop::collection::vec((any::<String>(), inner), 0..6)
+                .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let _ = parse(&bytes, 10);
+        let _ = parse_data(&bytes, 10, 3, &mut |_, _| Ok(()));
+    }
+
+    #[test]
+    fn takes_and_refuses_what_serde_json_does(text in "[ \\[\\]{}\",:0-9eE.+\\-\\\\untrfalsé]{0,24}") {
+        let theirs = serde_json::from_str::<serde_json::Value>(&text);
+        match parse(text.as_bytes(), 100) {
+            Ok(ours) => prop_assert!(theirs.is_ok_and(|theirs| same(&ours, &theirs))),
+            Err(fault) => {
+                prop_assert!(theirs.is_err() || fault.detail.contains("stands twice"), "{}", fault);
+            }
+        }
+    }
+
+    #[test]
+    fn valid_text_is_what_serde_json_reads(value in any_value()) {
+        for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+            prop_assert!(same(&parse(text.as_bytes(), 100).unwrap(), &value), "{}", text);
+            let mut got = Vec::new();
+            let body = format!("{{\"data\": [{text}, {text}]}}");
+            parse_data(body.as_bytes(), 100, 2, &mut |_, value| {
+                got.push(value);
+                Ok(())
+            })
+            .unwrap();
+            prop_assert!(got.len() == 2 && got.iter().all(|got| same(got, &value)));
+        }
+    }
+
+    #[test]
+    fn every_cut_of_a_text_is_refused(value in any_value()) {
+        let text = format!("[{value}]");
+        for cut in 0..text.len() {
+            let cut = text.as_bytes().get(..cut).unwrap();
+            prop_assert_eq!(parse(cut, 100).unwrap_err().kind, Kind::Malformed);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Which field a stored value belongs to.
+//!
+//! A property that only one field names gives that field every value, so that nothing there is hidden:
+//! what the field cannot show is warned about. Fields that share a property share out its values by
+//! datatype and language. A text in one language never belongs to a field of another language, since
+//! the other language may well be another view's.
+use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
+use oxrdf::vocab::xsd;
+use oxrdf::{LiteralRef, NamedNodeRef, Term};
+
+/// Whether `term`, a value of `property`'s predicate, belongs to `property`, which is one of `shape`'s.
+pub(crate) fn belongs(shape: &Shape, property: &Property, term: &Term) -> bool {
+    let mut best: Option<(u8, &Property)> = None;
+    for field in &shape.fields {
+        let FieldKind::Property(candidate) = &field.kind else { continue };
+        if candidate.predicate != property.predicate {
+            continue;
+        }
+        if let Some(affinity) = affinity(&candidate.value, term)
+            && best.is_none_or(|(most, _)| affinity > most)
+        {
+            best = Some((affinity, candidate));
+        }
+    }
+    best.is_some_and(|(_, owner)| std::ptr::eq(owner, property))
+}
+
+/// How well a value fits: 3 exactly, 2 by kin datatype, 1 because it is a literal at all, 0 only for want
+/// of a better field; `None` never.
+fn affinity(value: &Value, term: &Term) -> Option<u8> {
+    let (kind, literal) = match (value, term) {
+        (Value::Resource | Value::Object(_), Term::NamedNode(_)) => return Some(3),
+        (Value::Literal(kind), Term::Literal(literal)) => (kind, literal.as_ref()),
+        _ => return Some(0),
+    };
+    Some(match kind {
+        Literal::Language(tag) => match literal.language() {
+            Some(language) if language.eq_ignore_ascii_case(tag) => 3,
+            Some(_) => return None,
+            None => 0,
+        },
+        Literal::String if is_plain(literal) => 3,
+        Literal::String => 1,
+        kind if fits(kind, literal) => 3,
+        Literal::Number if is_numeric(literal.datatype()) => 2,
+        _ => 0,
+    })
+}
+
+/// Whether a literal has exactly the datatype that a field of this kind writes.
+pub(super) fn fits(kind: &Literal, literal: LiteralRef<'_>) -> bool {
+    let datatype = literal.datatype();
+    match kind {
+        Literal::String => true,
+        Literal::Typed(named) => datatype == named.as_ref(),
+        Literal::Language(tag) => {
+            literal.language().is_some_and(|language| language.eq_ignore_ascii_case(tag))
+        }
+        Literal::Number => datatype == xsd::DECIMAL || datatype == xsd::DOUBLE,
+        Literal::Integer => datatype == xsd::INTEGER,
+        Literal::Boolean => datatype == xsd::BOOLEAN,
+        Literal::Date => datatype == xsd::DATE,
+        Literal::DateTime => datatype == xsd::DATE_TIME,
+    }
+}
+
+fn is_plain(literal: LiteralRef<'_>) -> bool {
+    literal.datatype() == xsd::STRING
+}
+
+/// Whether a datatype is one of XML Schema's numbers.
+pub(super) fn is_numeric(datatype: NamedNodeRef<'_>) -> bool {
+    [
+        xsd::DECIMAL,
+        xsd::DOUBLE,
+        xsd::FLOAT,
+        xsd::INTEGER,
+        xsd::LONG,
+        xsd::INT,
+        xsd::SHORT,
+        xsd::BYTE,
+        xsd::NON_NEGATIVE_INTEGER,
+        xsd::NON_POSITIVE_INTEGER,
+        xsd::NEGATIVE_INTEGER,
+        xsd::POSITIVE_INTEGER,
+        xsd::UNSIGNED_LONG,
+        xsd::UNSIGNED_INT,
+        xsd::UNSIGNED_SHORT,
+        xsd::UNSIGNED_BYTE,
+    ]
+    .contains(&datatype)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::business_object::mapping::Field;
+    use oxrdf::{Literal as Rdf, NamedNode};
+
+    fn shape(kinds: Vec<Literal>) -> Shape {
+        let fields = kinds.into_iter().enumerate().map(|(i, kind)| Field {
+            name: format!("f{i}"),
+            kind: FieldKind::Property(Property {
+                predicate: NamedNode::new_unchecked("urn:p"),
+                many: false,
+                required: false,
+                value: Value::Literal(kind),
+            }),
+        });
+        Shape { namespace: "N".to_owned(), fields: fields.collect() }
+    }
+
+    fn owner(shape: &Shape, term: &Term) -> Option<usize> {
+        shape.fields.iter().position(|field| match &field.kind {
+            FieldKind::Property(property) => belongs(shape, property, term),
+            FieldKind::Id => false,
+        })
+    }
+
+    #[test]
+    fn fields_of_one_property_share_out_its_values() {
+        let shape =
+            shape(vec![Literal::String, Literal::Language("en".to_owned()), Literal::Integer]);
+        let english = Rdf::new_language_tagged_literal_unchecked("x", "EN").into();
+        let german = Rdf::new_language_tagged_literal_unchecked("x", "de").into();
+        assert_eq!(owner(&shape, &Rdf::new_simple_literal("x").into()), Some(0));
+        assert_eq!(owner(&shape, &english), Some(1));
+        assert_eq!(owner(&shape, &german), Some(0));
+        assert_eq!(owner(&shape, &Rdf::new_typed_literal("5", xsd::INTEGER).into()), Some(2));
+        assert_eq!(owner(&shape, &Rdf::new_typed_literal("x", xsd::DATE).into()), Some(0));
+    }
+
+    #[test]
+    fn a_property_of_one_field_gives_it_everything_but_other_languages() {
+        let number = shape(vec![Literal::Number]);
+        assert_eq!(owner(&number, &Rdf::new_simple_literal("x").into()), Some(0));
+        assert_eq!(owner(&number, &NamedNode::new_unchecked("urn:x").into()), Some(0));
+        let english = shape(vec![Literal::Language("en".to_owned())]);
+        let german = Rdf::new_language_tagged_literal_unchecked("x", "de").into();
+        assert_eq!(owner(&english, &german), None);
+        assert_eq!(owner(&english, &Rdf::new_simple_literal("x").into()), Some(0));
+    }
+}

@@ -1,0 +1,36 @@
+//! The view: stored objects rendered in the configured structure.
+//!
+//! Values of an array, and the one shown of several under a field that is no array, are ordered: numbers
+//! by number, IRIs and all else by code point (so times by their text, not across time zones). What the
+//! field cannot show is left out or shown as a string, never without a warning.
+
+mod belonging;
+mod number;
+mod object;
+mod shown;
+
+pub(crate) use belonging::belongs;
+
+use super::mapping::Shape;
+use crate::fault::{Fault, Finding};
+use oxrdf::NamedNode;
+use penstock_store::Read;
+
+/// Warnings of one list at most; one more says that there were more.
+const WARNINGS: usize = 1000;
+
+/// Appends one object as JSON (no white space), `uri` first unless the mapping places it, fields in
+/// the mapping's order. Findings (several values under a field that is no array, a value that the field
+/// cannot show) go to `warnings`, at most a bounded number; their place is a JSON Pointer into the object.
+pub fn render(
+    read: &impl Read,
+    shape: &Shape,
+    uri: &NamedNode,
+    out: &mut Vec<u8>,
+    warnings: &mut Vec<Finding>,
+) -> Result<(), Fault> {
+    object::Writer { read, out, warnings, pointer: String::new() }.object(
+        shape,
+        &object::Path { uri, above: None },
+    )
+}

@@ -1,0 +1,176 @@
+//! Numbers as text: their JSON form, and their exact order whatever their size.
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// The JSON number (RFC 8259, section 6) of an XML Schema number's lexical form, its digits kept:
+/// `+5`, `01`, `.5` and `5.` lose and gain only what JSON asks for. `None` for `INF`, `NaN` and what is no number.
+pub(super) fn json(lexical: &str) -> Option<Cow<'_, str>> {
+    let parts = Parts::of(lexical)?;
+    let sign = if parts.negative { "-" } else { "" };
+    let whole = match parts.whole.trim_start_matches('0') {
+        "" => "0",
+        digits => digits,
+    };
+    let fraction = match parts.fraction {
+        Some("") | None => String::new(),
+        Some(digits) => format!(".{digits}"),
+    };
+    let exponent = parts.exponent.map_or_else(String::new, |(mark, sign, digits)| {
+        format!("{mark}{sign}{digits}")
+    });
+    let made = format!("{sign}{whole}{fraction}{exponent}");
+    Some(if made == lexical { Cow::Borrowed(lexical) } else { Cow::Owned(made) })
+}
+
+struct Parts<'a> {
+    negative: bool,
+    whole: &'a str,
+    fraction: Option<&'a str>,
+    /// The mark as it stood (`e` or `E`), the sign as it stood, the digits.
+    exponent: Option<(char, &'a str, &'a str)>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(lexical: &'a str) -> Option<Self> {
+        let (negative, rest) = match lexical.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, lexical.strip_prefix('+').unwrap_or(lexical)),
+        };
+        let (mantissa, exponent) = match rest.char_indices().find(|(_, c)| matches!(c, 'e' | 'E')) {
+            None => (rest, None),
+            Some((at, mark)) => {
+                let (mantissa, tail) = rest.split_at(at);
+                let tail = tail.get(1..)?;
+                let digits = tail.trim_start_matches(['+', '-']);
+                let sign = tail.strip_suffix(digits)?;
+                if sign.len() > 1 || digits.is_empty() || !all_digits(digits) {
+                    return None;
+                }
+                (mantissa, Some((mark, sign, digits)))
+            }
+        };
+        let (whole, fraction) = match mantissa.split_once('.') {
+            None => (mantissa, None),
+            Some((whole, fraction)) => (whole, Some(fraction)),
+        };
+        let fraction_digits = fraction.unwrap_or_default();
+        if whole.len() + fraction_digits.len() == 0
+            || !all_digits(whole)
+            || !all_digits(fraction_digits)
+        {
+            return None;
+        }
+        Some(Self { negative, whole, fraction, exponent })
+    }
+}
+
+fn all_digits(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// A number's exact place among numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    /// -1, 0 or 1.
+    sign: i8,
+    /// The power of ten of the first digit that is not 0. It saturates: numbers beyond 10^(10^38) are
+    /// told apart by their digits alone.
+    magnitude: i128,
+    /// The digits from the first that is not 0 to the last that is not 0.
+    digits: String,
+}
+
+impl Key {
+    /// Of a lexical form; `None` as for [`json`].
+    pub(super) fn of(lexical: &str) -> Option<Self> {
+        let parts = Parts::of(lexical)?;
+        let all = format!("{}{}", parts.whole, parts.fraction.unwrap_or_default());
+        let digits = all.trim_start_matches('0');
+        let leading = all.len() - digits.len();
+        let digits = digits.trim_end_matches('0');
+        if digits.is_empty() {
+            return Some(Self { sign: 0, magnitude: 0, digits: String::new() });
+        }
+        let exponent = parts.exponent.map_or(0, |(_, sign, digits)| {
+            let size = digits.trim_start_matches('0');
+            let size = if size.is_empty() { 0 } else { size.parse().unwrap_or(i128::MAX) };
+            if sign == "-" { -size } else { size }
+        });
+        let place = i128::try_from(parts.whole.len()).unwrap_or(i128::MAX)
+            - i128::try_from(leading).unwrap_or(i128::MAX);
+        Some(Self {
+            sign: if parts.negative { -1 } else { 1 },
+            magnitude: exponent.saturating_add(place),
+            digits: digits.to_owned(),
+        })
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let size = || (self.magnitude, &self.digits).cmp(&(other.magnitude, &other.digits));
+        self.sign.cmp(&other.sign).then_with(|| if self.sign < 0 { size().reverse() } else { size() })
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_asks_for_little() {
+        for (lexical, expected) in [
+            ("1.50", "1.50"),
+            ("-0", "-0"),
+            ("+5", "5"),
+            ("01", "1"),
+            ("-007.10", "-7.10"),
+            (".5", "0.5"),
+            ("5.", "5"),
+            ("000", "0"),
+            ("1E+05", "1E+05"),
+            ("1e400", "1e400"),
+        ] {
+            assert_eq!(json(lexical).as_deref(), Some(expected), "{lexical}");
+        }
+        for none in ["", "INF", "-INF", "NaN", "+", ".", "1e", "1e+-2", "1,5", " 1", "0x1", "e5", "1.2.3"] {
+            assert_eq!(json(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn the_order_is_exact_whatever_the_size() {
+        let ascending = [
+            "-1e99999999999999999999",
+            "-1e400",
+            "-12345678901234567890123",
+            "-2",
+            "-1.5",
+            "-1e-400",
+            "0",
+            "1e-400",
+            "0.1",
+            "0.10000000000000000000000000000001",
+            "9",
+            "10",
+            "123456789012345678901234567890.1",
+            "123456789012345678901234567890.2",
+            "1e399",
+            "1e400",
+            "11e399",
+            "1e99999999999999999999",
+        ];
+        for pair in ascending.windows(2) {
+            assert!(Key::of(pair[0]) < Key::of(pair[1]), "{} < {}", pair[0], pair[1]);
+        }
+        for (a, b) in [("1", "1.000"), ("10e2", "1000"), ("-0", "0"), ("0e5", "0.00")] {
+            assert_eq!(Key::of(a), Key::of(b), "{a} = {b}");
+        }
+    }
+}

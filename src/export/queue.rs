@@ -1,0 +1,322 @@
+//! The queue: entries are kept with the store's commits, and waiting ones stand in a line per target.
+//!
+//! Invariants:
+//! - An entry is committed only after its spool file and the spool's folder are synced, in one commit
+//!   with its sequence number: what stands in the queue can be delivered, and no sequence is lost.
+//! - A record says `kept` before its file is there to be read, and says so no more before the file is
+//!   removed: after a crash a file that no record keeps is nobody's.
+//! - `delivering`, and failures since the start, live in memory alone: no retry writes to the disk.
+use super::entry::{Entry, Kind, Status};
+use super::file::Finished;
+use super::history::Fallen;
+use super::record::{self, Record};
+use super::spool::Spool;
+use super::state::{Failing, State};
+use crate::fault::{self, Fault};
+use crate::time;
+use penstock_store::{Error, Store};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// The queue of every target.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) store: Store,
+    pub(super) spool: Spool,
+    pub(super) limits: Limits,
+    /// Tells the workers' overseer that a target may have an entry waiting.
+    pub(super) added: Notify,
+    state: Mutex<State>,
+}
+
+/// What is kept of delivered entries.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Records.
+    pub(super) records: usize,
+    /// Bytes of files.
+    pub(super) bytes: u64,
+}
+
+/// A rendered file to be queued.
+#[derive(Debug)]
+pub(super) struct New<'a> {
+    pub(super) business_object: &'a str,
+    pub(super) name: &'a str,
+    pub(super) kind: Kind,
+    pub(super) export_date: &'a str,
+    pub(super) finished: &'a Finished,
+    pub(super) warnings: Vec<String>,
+    /// The id of each entry, its target, and the prefix of its key.
+    pub(super) targets: &'a [(String, String, String)],
+}
+
+/// An entry to deliver.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) order: u64,
+    pub(super) entry: Entry,
+}
+
+impl Queue {
+    /// Opens the queue as it was left.
+    pub(super) fn open(store: Store, spool: Spool, limits: Limits) -> Result<Self, Fault> {
+        let mut state = State::default();
+        let mut files = HashSet::new();
+        let mut missing = Vec::new();
+        record::scan(&store, &mut |order, mut record| {
+            state.take_up(order, &record);
+            if !record.kept {
+                return;
+            }
+            files.insert(record.file());
+            let status = match record.entry.status {
+                Status::Delivered | Status::Parked => return,
+                waiting => waiting,
+            };
+            let cause = spool.file(&record.file(), record.entry.bytes).err();
+            if cause.is_some() || status != Status::Queued {
+                record.entry.status =
+                    if cause.is_some() { Status::Blocked } else { Status::Queued };
+                record.entry.last_error = cause;
+                missing.push((order, record));
+            }
+        })?;
+        for (_, record) in &missing {
+            if let Some(cause) = &record.entry.last_error {
+                let Entry { id, target, business_object_name, .. } = &record.entry;
+                tracing::error!(
+                    export_id = id,
+                    target_name = target,
+                    business_object = business_object_name,
+                    "an export cannot be delivered: {cause}"
+                );
+            }
+        }
+        if !missing.is_empty() {
+            store.transact::<_, Error>(|t| {
+                missing.iter().try_for_each(|(order, record)| record::put(t, *order, record))
+            })?;
+        }
+        spool.retain(&files)?;
+        let queue = Self { store, spool, limits, added: Notify::new(), state: Mutex::new(state) };
+        queue.added.notify_one();
+        Ok(queue)
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues one file for its targets: entries, sequences and the count of the last full export in
+    /// one commit. The file must be synced already.
+    pub(super) fn add(&self, new: &New<'_>) -> Result<Vec<Entry>, Error> {
+        let mut state = self.state();
+        let first = state.next;
+        let created_at = time::rfc3339();
+        let (records, _) = self.store.transact::<_, Error>(|t| {
+            let mut records = Vec::with_capacity(new.targets.len());
+            for (order, (id, target, prefix)) in (first..).zip(new.targets) {
+                let sequence_key = record::sequence_key(target, new.name);
+                let sequence =
+                    record::number(t, record::SEQUENCES, &sequence_key)?.unwrap_or(0) + 1;
+                t.put(record::SEQUENCES, &sequence_key, &sequence.to_be_bytes())?;
+                t.put(record::IDS, id.as_bytes(), &order.to_be_bytes())?;
+                let record = Record {
+                    entry: Entry {
+                        id: id.clone(),
+                        business_object: new.business_object.to_owned(),
+                        business_object_name: new.name.to_owned(),
+                        target: target.clone(),
+                        sequence,
+                        kind: new.kind,
+                        status: Status::Queued,
+                        object_count: new.finished.objects,
+                        bytes: new.finished.bytes,
+                        data_checksum: new.finished.data_checksum.clone(),
+                        sha256: new.finished.sha256.clone(),
+                        key: key(prefix, new.name, new.export_date, sequence),
+                        created_at: created_at.clone(),
+                        delivered_at: None,
+                        attempts: 0,
+                        last_error: None,
+                        warnings: new.warnings.clone(),
+                    },
+                    place: order,
+                    kept: true,
+                };
+                record::put(t, order, &record)?;
+                records.push((order, record));
+            }
+            if new.kind == Kind::Full {
+                t.put(record::FULLS, new.name.as_bytes(), &new.finished.objects.to_be_bytes())?;
+            }
+            Ok(records)
+        })?;
+        for (order, record) in &records {
+            state.take_up(*order, record);
+            state.lines.entry(record.entry.target.clone()).or_default().wake.notify_one();
+        }
+        self.added.notify_one();
+        Ok(records.into_iter().map(|(_, record)| record.entry).collect())
+    }
+
+    /// Objects in the last full export of this Business Object.
+    pub(super) fn last_full(&self, name: &str) -> Result<u64, Error> {
+        Ok(record::number(&self.store.read(), record::FULLS, name.as_bytes())?.unwrap_or(0))
+    }
+
+    /// Entries, newest first.
+    pub(super) fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Entry>, Fault> {
+        let state = self.state();
+        let read = self.store.read();
+        let after = match after {
+            None => None,
+            Some(id) => Some(record::order_of(&read, id)?.ok_or_else(|| {
+                Fault::new(
+                    fault::Kind::Invalid,
+                    format!("there is no export `{id}` to go on after"),
+                )
+            })?),
+        };
+        let records = record::page(&read, after, true, limit)?;
+        Ok(records.into_iter().map(|(order, record)| state.now(order, record.entry)).collect())
+    }
+
+    /// One entry as it is now, with its order and record.
+    pub(super) fn find(
+        &self,
+        state: &State,
+        id: &str,
+    ) -> Result<Option<(u64, Record, Entry)>, Fault> {
+        let read = self.store.read();
+        let Some(order) = record::order_of(&read, id)? else { return Ok(None) };
+        let Some(record) = record::by_order(&read, order)? else { return Ok(None) };
+        let entry = state.now(order, record.entry.clone());
+        Ok(Some((order, record, entry)))
+    }
+
+    /// Targets with an entry waiting.
+    pub(super) fn targets_waiting(&self) -> Vec<String> {
+        let state = self.state();
+        let lines = state.lines.iter().filter(|(_, line)| !line.waiting.is_empty());
+        lines.map(|(target, _)| target.clone()).collect()
+    }
+
+    /// What ends a wait for this target.
+    pub(super) fn wake(&self, target: &str) -> Arc<Notify> {
+        Arc::clone(&self.state().lines.entry(target.to_owned()).or_default().wake)
+    }
+
+    /// Takes the oldest waiting entry of a target under way; `None` when none waits.
+    pub(super) fn begin(&self, target: &str) -> Result<Option<Job>, Fault> {
+        let mut state = self.state();
+        let line = state.lines.entry(target.to_owned()).or_default();
+        let Some((_, &(order, _))) = line.waiting.first_key_value() else { return Ok(None) };
+        let record = record::by_order(&self.store.read(), order)?.ok_or_else(|| {
+            Fault::new(
+                fault::Kind::Internal,
+                format!("the record of export number {order} is missing"),
+            )
+        })?;
+        line.under_way = Some(order);
+        if line.failing.as_ref().is_some_and(|failing| failing.order != order) {
+            line.failing = None;
+        }
+        let attempts = line.failing.as_ref().map_or(0, |failing| failing.failures);
+        let mut entry = record.entry;
+        entry.attempts += attempts;
+        Ok(Some(Job { order, entry }))
+    }
+
+    /// The entry under way did not get through; returns how often it has not.
+    pub(super) fn failed(
+        &self,
+        target: &str,
+        order: u64,
+        error: String,
+        reached: Option<bool>,
+    ) -> u64 {
+        let mut state = self.state();
+        let line = state.lines.entry(target.to_owned()).or_default();
+        line.under_way = None;
+        line.reachable = reached.or(line.reachable);
+        let failures =
+            line.failing.as_ref().filter(|f| f.order == order).map_or(0, |f| f.failures) + 1;
+        line.failing = Some(Failing { order, failures, error });
+        failures
+    }
+
+    /// The entry under way was left off; it waits again.
+    pub(super) fn left_off(&self, target: &str) {
+        if let Some(line) = self.state().lines.get_mut(target) {
+            line.under_way = None;
+        }
+    }
+
+    /// The target has the entry: commits that, with what falls out of the history.
+    pub(super) fn delivered(&self, order: u64) -> Result<Entry, Fault> {
+        let mut state = self.state();
+        let Some(mut record) = record::by_order(&self.store.read(), order)? else {
+            return Err(Fault::new(fault::Kind::Internal, "the record of the export is missing"));
+        };
+        record.entry = state.now(order, record.entry);
+        record.entry.status = Status::Delivered;
+        record.entry.attempts += 1;
+        record.entry.last_error = None;
+        record.entry.delivered_at = Some(time::rfc3339());
+        let mut fallen = Fallen::find(&state, self.limits, order, record.entry.bytes);
+        self.store.transact::<_, Error>(|t| {
+            record::put(t, order, &record)?;
+            fallen.commit(t)
+        })?;
+        let line = state.lines.entry(record.entry.target.clone()).or_default();
+        line.remove(order, &record);
+        line.reachable = Some(true);
+        line.last_delivery.clone_from(&record.entry.delivered_at);
+        state.keep(order, record.entry.bytes);
+        for file in fallen.apply(&mut state) {
+            self.spool.remove(&file);
+        }
+        Ok(record.entry)
+    }
+}
+
+/// The key of an export: `<prefix><name>/<name>-<export_date>-<sequence>.json`.
+fn key(prefix: &str, name: &str, export_date: &str, sequence: u64) -> String {
+    let name = encode(name);
+    format!("{prefix}{name}/{name}-{export_date}-{sequence:012}.json")
+}
+
+/// Percent-encodes beyond `A-Za-z0-9._-`; a name of dots alone entirely, since it would lead elsewhere
+/// as a folder.
+fn encode(name: &str) -> String {
+    let dots = name.bytes().all(|b| b == b'.');
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if (byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')) && !dots {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push('%');
+            encoded.push_str(&super::file::hex(&[byte]).to_ascii_uppercase());
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_hold_no_character_that_leads_elsewhere() {
+        assert_eq!(
+            key("plant/", "Pump", "20260301T120000Z", 7),
+            "plant/Pump/Pump-20260301T120000Z-000000000007.json"
+        );
+        assert_eq!(encode("a b/ü..c"), "a%20b%2F%C3%BC..c");
+        assert_eq!(encode("."), "%2E");
+        assert_eq!(encode(".."), "%2E%2E");
+    }
+}

@@ -1,0 +1,122 @@
+//! How queue entries are kept: documents of the store, committed with the sequences they take.
+//!
+//! | collection | key | value |
+//! |---|---|---|
+//! | `exports` | order (u64, big endian) | [`Record`] as JSON |
+//! | `export-ids` | id | order |
+//! | `export-sequences` | target, 0, Business Object name | the last sequence given (u64, big endian) |
+//! | `export-fulls` | Business Object name | objects in its last full export (u64, big endian) |
+use super::entry::Entry;
+use penstock_store::{DocumentRange, Error, Read, Transaction};
+use serde::{Deserialize, Serialize};
+
+pub(super) const EXPORTS: &str = "exports";
+pub(super) const IDS: &str = "export-ids";
+pub(super) const SEQUENCES: &str = "export-sequences";
+pub(super) const FULLS: &str = "export-fulls";
+
+/// Records read at once.
+const PAGE: usize = 200;
+
+/// An entry and what the queue knows of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// What the outside sees.
+    pub(super) entry: Entry,
+    /// Its place in its target's queue: its order, and after a replay a later number of the same count.
+    pub(super) place: u64,
+    /// Whether the spool still holds its file.
+    pub(super) kept: bool,
+}
+
+impl Record {
+    /// The name of its file in the spool.
+    pub(super) fn file(&self) -> String {
+        file_name(&self.entry.id)
+    }
+}
+
+/// The name of an export's file in the spool.
+pub(super) fn file_name(id: &str) -> String {
+    format!("{id}.json")
+}
+
+/// One record by its order.
+pub(super) fn by_order(read: &impl Read, order: u64) -> Result<Option<Record>, Error> {
+    Ok(read.document(EXPORTS, &order.to_be_bytes())?.as_deref().and_then(decode))
+}
+
+/// The order of the entry with this id.
+pub(super) fn order_of(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
+    number(read, IDS, id.as_bytes())
+}
+
+/// Records after (before, when `reverse`) the one with the order `after`, with their orders.
+pub(super) fn page(
+    read: &impl Read,
+    after: Option<u64>,
+    reverse: bool,
+    limit: usize,
+) -> Result<Vec<(u64, Record)>, Error> {
+    let after = after.map(u64::to_be_bytes);
+    let range = DocumentRange {
+        prefix: b"",
+        after: after.as_ref().map(<[u8; 8]>::as_slice),
+        reverse,
+        limit,
+    };
+    let documents = read.documents(EXPORTS, range)?;
+    Ok(documents.iter().filter_map(|(key, value)| Some((to_u64(key)?, decode(value)?))).collect())
+}
+
+/// Hands every record to `each`, a page at a time, oldest first.
+pub(super) fn scan(
+    store: &penstock_store::Store,
+    each: &mut dyn FnMut(u64, Record),
+) -> Result<(), Error> {
+    let mut after = None;
+    loop {
+        let records = page(&store.read(), after, false, PAGE)?;
+        let Some((last, _)) = records.last() else { return Ok(()) };
+        after = Some(*last);
+        for (order, record) in records {
+            each(order, record);
+        }
+    }
+}
+
+/// Removes a record.
+pub(super) fn delete(transaction: &mut Transaction<'_>, order: u64, id: &str) -> Result<(), Error> {
+    transaction.delete(EXPORTS, &order.to_be_bytes())?;
+    transaction.delete(IDS, id.as_bytes())
+}
+
+/// Puts a record under its order.
+pub(super) fn put(
+    transaction: &mut Transaction<'_>,
+    order: u64,
+    record: &Record,
+) -> Result<(), Error> {
+    let value = serde_json::to_vec(record).expect("a record has string keys alone");
+    transaction.put(EXPORTS, &order.to_be_bytes(), &value)
+}
+
+/// A number kept as a document.
+pub(super) fn number(read: &impl Read, collection: &str, key: &[u8]) -> Result<Option<u64>, Error> {
+    Ok(read.document(collection, key)?.as_deref().and_then(to_u64))
+}
+
+/// The key of a sequence. A target's name holds no 0.
+pub(super) fn sequence_key(target: &str, business_object: &str) -> Vec<u8> {
+    [target.as_bytes(), &[0], business_object.as_bytes()].concat()
+}
+
+fn to_u64(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_be_bytes)
+}
+
+fn decode(bytes: &[u8]) -> Option<Record> {
+    serde_json::from_slice(bytes)
+        .inspect_err(|error| tracing::error!(%error, "a record of the export queue cannot be read"))
+        .ok()
+}

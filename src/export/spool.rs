@@ -1,0 +1,96 @@
+//! The spool: the folder that holds each export's file until its targets have taken it.
+use crate::fault::{Fault, Kind};
+use crate::files;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The spool folder.
+#[derive(Debug)]
+pub(super) struct Spool {
+    folder: PathBuf,
+}
+
+impl Spool {
+    /// Opens the folder, making it when it is not there.
+    pub(super) fn open(folder: PathBuf) -> Result<Self, Fault> {
+        files::create_folders(&folder).map_err(|e| fault("making", &folder, &e))?;
+        Ok(Self { folder })
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the file of this name is.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Makes the names of new files survive a power cut.
+    pub(super) fn sync(&self) -> Result<(), Fault> {
+        files::sync_folder(&self.folder).map_err(|e| fault("syncing", &self.folder, &e))
+    }
+
+    /// The file of this name, when it is there and as long as it should be; else why it is not usable.
+    pub(super) fn file(&self, name: &str, bytes: u64) -> Result<File, String> {
+        let file = File::open(self.path(name)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => format!("its file {name} is missing from the spool"),
+            _ => format!("its file {name} in the spool cannot be read: {error}"),
+        })?;
+        match file.metadata() {
+            Ok(metadata) if metadata.len() == bytes => Ok(file),
+            Ok(metadata) => Err(format!(
+                "its file {name} in the spool is damaged: it has {} bytes, and {bytes} were written",
+                metadata.len()
+            )),
+            Err(error) => Err(format!("its file {name} in the spool cannot be read: {error}")),
+        }
+    }
+
+    /// Removes a file that no entry needs. One that stays by a failure is removed at the next open.
+    pub(super) fn remove(&self, name: &str) {
+        match fs::remove_file(self.path(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(file = name, %error, "a file could not be removed from the spool");
+            }
+            _ => {}
+        }
+    }
+
+    /// Removes every file but those named; returns how many were removed.
+    pub(super) fn retain(&self, names: &HashSet<String>) -> Result<u64, Fault> {
+        let unreadable = |e| fault("reading", &self.folder, &e);
+        let mut removed = 0;
+        for entry in fs::read_dir(&self.folder).map_err(unreadable)? {
+            let name = entry.map_err(unreadable)?.file_name();
+            if let Some(name) = name.to_str()
+                && !names.contains(name)
+            {
+                self.remove(name);
+                tracing::info!(
+                    file = name,
+                    "a file that no export names was removed from the spool"
+                );
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// The fault of an operation on the disk; the log has the path, the fault has not.
+pub(super) fn fault(action: &str, path: &Path, error: &io::Error) -> Fault {
+    if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+        return Fault::new(
+            Kind::NoRoom,
+            "there is no room on the disk of the gateway for the export",
+        );
+    }
+    tracing::error!(path = %path.display(), %error, "{action} a file of the spool failed");
+    Fault::new(
+        Kind::Internal,
+        format!("{action} the export's file failed; the gateway's log says why"),
+    )
+}

@@ -1,0 +1,135 @@
+//! Where a bucketName leads.
+use super::Options;
+use super::directory::Directory;
+use super::entry::Entry;
+use super::s3::Bucket;
+use crate::config::TargetKind;
+use std::fs::File;
+
+/// A target, ready to take files.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// A folder.
+    Directory(Directory),
+    /// A bucket.
+    S3(Box<Bucket>),
+}
+
+/// Why a file was not delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// Whether the target was reached; `None` when nothing was tried.
+    pub(super) reached: Option<bool>,
+    /// Why, in words, with the mend, without a secret.
+    pub(super) cause: String,
+}
+
+impl Target {
+    /// Opens the target of this bucketName.
+    pub(super) fn open(options: &Options, bucket_name: &str) -> Result<Self, Failure> {
+        let failure = |cause| Failure { reached: None, cause };
+        let kind = kind(options, bucket_name).map_err(failure)?;
+        match kind {
+            None | Some(TargetKind::Directory { path: None }) => Ok(Self::Directory(
+                Directory::new(options.data_dir.join("buckets").join(bucket_name)),
+            )),
+            Some(TargetKind::Directory { path: Some(path) }) => {
+                Ok(Self::Directory(Directory::new(path.join(bucket_name))))
+            }
+            Some(kind) => {
+                Bucket::open(kind, bucket_name, &options.gateway_id).map(Box::new).map(Self::S3)
+            }
+        }
+    }
+
+    /// Delivers one file, and returns once the target has it for good. `again` when it may have it already.
+    pub(super) async fn deliver(
+        &self,
+        file: File,
+        entry: &Entry,
+        again: bool,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Directory(directory) => directory.deliver(file, entry).await,
+            Self::S3(bucket) => bucket.deliver(file, entry, again).await,
+        }
+    }
+}
+
+/// What the configuration says of a bucketName; `None` is the embedded default, a directory.
+fn kind<'a>(options: &'a Options, bucket_name: &str) -> Result<Option<&'a TargetKind>, String> {
+    check_name(bucket_name)?;
+    let targets = &options.targets;
+    match targets.named.get(bucket_name).or(targets.default.as_ref()) {
+        Some(target) => Ok(Some(&target.kind)),
+        None if targets.named.is_empty() => Ok(None),
+        None => {
+            let known: Vec<_> = targets.named.keys().map(|name| format!("`{name}`")).collect();
+            Err(format!(
+                "the bucketName `{bucket_name}` leads nowhere: the configuration has {}, and no \
+                 `service.export.default`",
+                known.join(", ")
+            ))
+        }
+    }
+}
+
+/// Why a bucketName leads nowhere.
+pub(super) fn check(options: &Options, bucket_name: &str) -> Result<(), String> {
+    kind(options, bucket_name).map(|_| ())
+}
+
+/// What every key of this target begins with.
+pub(super) fn prefix(options: &Options, bucket_name: &str) -> String {
+    let targets = &options.targets;
+    let target = targets.named.get(bucket_name).or(targets.default.as_ref());
+    target.map_or_else(String::new, |target| target.prefix.clone())
+}
+
+/// The type of this target, as the configuration calls it.
+pub(super) fn type_name(options: &Options, bucket_name: &str) -> &'static str {
+    match kind(options, bucket_name) {
+        Ok(Some(TargetKind::S3 { .. })) => "s3",
+        _ => "directory",
+    }
+}
+
+/// Checks that a bucketName is a valid S3 bucket name, which is a safe folder name too.
+fn check_name(name: &str) -> Result<(), String> {
+    let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let cause = if !(3..=63).contains(&name.len()) {
+        "it must have 3 to 63 characters"
+    } else if !name
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-')
+    {
+        "it must consist of a-z, 0-9, `.` and `-`"
+    } else if !edge(name.as_bytes().first()) || !edge(name.as_bytes().last()) {
+        "it must begin and end with a letter or digit"
+    } else if ["..", ".-", "-."].iter().any(|pair| name.contains(pair)) {
+        "a `.` must stand between letters or digits"
+    } else if name.parse::<std::net::Ipv4Addr>().is_ok() {
+        "it must not look like an IP address"
+    } else {
+        return Ok(());
+    };
+    Err(format!("`{name}` is not a valid S3 bucket name: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bucket_names() {
+        for good in ["abc", "my.bucket-1", "0a0"] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        for bad in
+            ["ab", "../etc", "a/b", "Abc", "a..b", "-abc", "abc.", "a.-b", "10.0.0.1", "ümlaut"]
+        {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+        assert!(check_name(&"a".repeat(64)).is_err());
+    }
+}

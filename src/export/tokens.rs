@@ -1,0 +1,332 @@
+//! JSON (RFC 8259) read token by token from a stream, with a hash of the bytes where one is wanted.
+//!
+//! Held are one buffer, one short string, and a bit for each open bracket.
+use crate::fault::Finding;
+use sha2::{Digest, Sha256};
+use std::io::{self, Read};
+
+const BUFFER: usize = 64 << 10;
+/// Bytes of a string or number that is held; the metadata has none longer.
+const LONGEST: usize = 64 << 10;
+/// Brackets open at once.
+const DEEPEST: usize = 1 << 20;
+
+/// Why a file is not whole.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// It could not be read.
+    Unreadable(io::Error),
+    /// Another token was expected.
+    Wrong { at: u64, what: String },
+    /// What it says of itself is not so.
+    Untrue(Vec<Finding>),
+}
+
+impl Broken {
+    pub(super) fn wrong(at: u64, expected: &str, found: &str) -> Self {
+        let found: String = found.chars().take(40).collect();
+        let what = if found.is_empty() {
+            format!("expected {expected}, found the end of the file")
+        } else {
+            format!("expected {expected}, found `{found}`")
+        };
+        Self::Wrong { at, what }
+    }
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        Self::Unreadable(error)
+    }
+}
+
+/// The tokens of a stream.
+pub(super) struct Tokens<R> {
+    source: R,
+    buffer: Vec<u8>,
+    next: usize,
+    /// Bytes of the stream before the buffer.
+    before: u64,
+    hash: Option<(Sha256, usize)>,
+}
+
+impl<R: Read> Tokens<R> {
+    pub(super) fn new(source: R) -> Self {
+        Self { source, buffer: Vec::new(), next: 0, before: 0, hash: None }
+    }
+
+    /// The place of the next byte.
+    pub(super) fn at(&self) -> u64 {
+        self.before + self.next as u64
+    }
+
+    /// The next byte that is no white space.
+    pub(super) fn peek(&mut self) -> Result<Option<u8>, Broken> {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte()? {
+            self.next += 1;
+        }
+        self.byte()
+    }
+
+    /// This byte and nothing before it.
+    pub(super) fn exact(&mut self, expected: u8, why: &str) -> Result<(), Broken> {
+        if self.byte()? == Some(expected) {
+            self.next += 1;
+            return Ok(());
+        }
+        Err(Broken::Wrong { at: self.at(), what: format!("{why}, found {}", self.shown()?) })
+    }
+
+    /// This byte, after white space.
+    pub(super) fn token(&mut self, expected: u8) -> Result<(), Broken> {
+        if self.peek()? == Some(expected) {
+            self.next += 1;
+            return Ok(());
+        }
+        Err(self.expected(&format!("`{}`", char::from(expected)))?)
+    }
+
+    /// `"name":`
+    pub(super) fn member(&mut self, name: &str) -> Result<(), Broken> {
+        self.peek()?;
+        let at = self.at();
+        let found = self.string()?;
+        if found != name {
+            return Err(Broken::wrong(at, &format!("`{name}`"), &found));
+        }
+        self.token(b':')?;
+        self.peek().map(|_| ())
+    }
+
+    /// A string of moderate length, unescaped.
+    pub(super) fn string(&mut self) -> Result<String, Broken> {
+        if self.peek()? != Some(b'"') {
+            return Err(self.expected("a string")?);
+        }
+        let at = self.at();
+        let mut raw = Vec::new();
+        self.skip_string(&mut |byte| {
+            if raw.len() < LONGEST {
+                raw.push(byte);
+            }
+        })?;
+        serde_json::from_slice(&raw).map_err(|error| Broken::Wrong {
+            at,
+            what: format!("this string cannot be read: {error}"),
+        })
+    }
+
+    /// A number, as it stands.
+    pub(super) fn number(&mut self) -> Result<String, Broken> {
+        self.peek()?;
+        let mut digits = String::new();
+        self.skip_number(&mut |byte| {
+            if digits.len() < LONGEST {
+                digits.push(char::from(byte));
+            }
+        })?;
+        Ok(digits)
+    }
+
+    /// Nothing more, not even white space.
+    pub(super) fn end(&mut self) -> Result<(), Broken> {
+        match self.byte()? {
+            None => Ok(()),
+            Some(_) => Err(Broken::Wrong {
+                at: self.at(),
+                what: format!("expected the end of the file, found {}", self.shown()?),
+            }),
+        }
+    }
+
+    /// Runs `read` and hashes the bytes that it takes, from the next one on.
+    pub(super) fn hashed<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Broken>,
+    ) -> Result<(T, Vec<u8>), Broken> {
+        self.hash = Some((Sha256::new(), self.next));
+        let value = read(self)?;
+        let (mut hash, from) = self.hash.take().expect("nothing in `read` ends the hash");
+        hash.update(self.buffer.get(from..self.next).unwrap_or_default());
+        Ok((value, hash.finalize().to_vec()))
+    }
+
+    /// One whole value of any kind.
+    pub(super) fn skip_value(&mut self) -> Result<(), Broken> {
+        let mut open: Vec<bool> = Vec::new(); // true: an object
+        loop {
+            match self.peek()? {
+                Some(bracket @ (b'{' | b'[')) => {
+                    self.next += 1;
+                    if open.len() == DEEPEST {
+                        return Err(self.expected("less nesting")?);
+                    }
+                    open.push(bracket == b'{');
+                    let close = if bracket == b'{' { b'}' } else { b']' };
+                    if self.peek()? != Some(close) {
+                        if bracket == b'{' {
+                            self.name()?;
+                        }
+                        continue;
+                    }
+                }
+                Some(b'"') => self.skip_string(&mut |_| ())?,
+                Some(b'-' | b'0'..=b'9') => self.skip_number(&mut |_| ())?,
+                Some(b't') => self.word("true")?,
+                Some(b'f') => self.word("false")?,
+                Some(b'n') => self.word("null")?,
+                _ => return Err(self.expected("a value")?),
+            }
+            loop {
+                let Some(&object) = open.last() else { return Ok(()) };
+                if self.peek()? == Some(b',') {
+                    self.next += 1;
+                    if object {
+                        self.name()?;
+                    }
+                    break;
+                }
+                self.token(if object { b'}' } else { b']' })?;
+                open.pop();
+            }
+        }
+    }
+
+    fn name(&mut self) -> Result<(), Broken> {
+        if self.peek()? != Some(b'"') {
+            return Err(self.expected("the name of a member")?);
+        }
+        self.skip_string(&mut |_| ())?;
+        self.token(b':')
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), Broken> {
+        for byte in word.bytes() {
+            if self.byte()? != Some(byte) {
+                return Err(self.expected(word)?);
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes a string, handing each byte to `each`, quotes included.
+    fn skip_string(&mut self, each: &mut dyn FnMut(u8)) -> Result<(), Broken> {
+        self.take(each)?;
+        loop {
+            match self.byte()? {
+                Some(b'"') => return self.take(each).map(|_| ()),
+                Some(b'\\') => {
+                    self.take(each)?;
+                    match self.byte()? {
+                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                            self.take(each)?;
+                        }
+                        Some(b'u') => {
+                            self.take(each)?;
+                            for _ in 0..4 {
+                                if !self.byte()?.is_some_and(|b| b.is_ascii_hexdigit()) {
+                                    return Err(self.expected("four hexadecimal digits")?);
+                                }
+                                self.take(each)?;
+                            }
+                        }
+                        _ => return Err(self.expected("a known escape")?),
+                    }
+                }
+                Some(0x20..=0x7f) => self.take(each).map(|_| ())?,
+                Some(lead @ 0xc2..=0xf4) => {
+                    let at = self.at();
+                    let mut character = vec![lead];
+                    self.take(each)?;
+                    let more = if lead < 0xe0 {
+                        1
+                    } else if lead < 0xf0 {
+                        2
+                    } else {
+                        3
+                    };
+                    for _ in 0..more {
+                        character.extend(self.take(each)?);
+                    }
+                    if std::str::from_utf8(&character).is_err() {
+                        return Err(Broken::Wrong { at, what: "this is not UTF-8".to_owned() });
+                    }
+                }
+                _ => return Err(self.expected("a character of a string")?),
+            }
+        }
+    }
+
+    fn skip_number(&mut self, each: &mut dyn FnMut(u8)) -> Result<(), Broken> {
+        if self.byte()? == Some(b'-') {
+            self.take(each)?;
+        }
+        if self.byte()? == Some(b'0') {
+            self.take(each)?;
+        } else {
+            self.digits(each)?;
+        }
+        if self.byte()? == Some(b'.') {
+            self.take(each)?;
+            self.digits(each)?;
+        }
+        if let Some(b'e' | b'E') = self.byte()? {
+            self.take(each)?;
+            if let Some(b'+' | b'-') = self.byte()? {
+                self.take(each)?;
+            }
+            self.digits(each)?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self, each: &mut dyn FnMut(u8)) -> Result<(), Broken> {
+        if !self.byte()?.is_some_and(|b| b.is_ascii_digit()) {
+            return Err(self.expected("a digit")?);
+        }
+        while self.byte()?.is_some_and(|b| b.is_ascii_digit()) {
+            self.take(each)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, each: &mut dyn FnMut(u8)) -> Result<Option<u8>, Broken> {
+        let byte = self.byte()?;
+        if let Some(byte) = byte {
+            each(byte);
+            self.next += 1;
+        }
+        Ok(byte)
+    }
+
+    /// The next byte, which stays.
+    fn byte(&mut self) -> Result<Option<u8>, Broken> {
+        if self.next == self.buffer.len() {
+            if let Some((hash, from)) = &mut self.hash {
+                hash.update(self.buffer.get(*from..).unwrap_or_default());
+                *from = 0;
+            }
+            self.before += self.buffer.len() as u64;
+            self.next = 0;
+            self.buffer.clear();
+            self.source.by_ref().take(BUFFER as u64).read_to_end(&mut self.buffer)?;
+        }
+        Ok(self.buffer.get(self.next).copied())
+    }
+
+    /// The fault of another token standing here.
+    pub(super) fn expected(&mut self, what: &str) -> Result<Broken, Broken> {
+        let (at, found) = (self.at(), self.shown()?);
+        Ok(Broken::Wrong { at, what: format!("expected {what}, found {found}") })
+    }
+
+    /// The next byte in words.
+    fn shown(&mut self) -> Result<String, Broken> {
+        Ok(match self.byte()? {
+            None => "the end of the file".to_owned(),
+            Some(byte @ 0x21..=0x7e) => format!("`{}`", char::from(byte)),
+            Some(byte) => format!("byte 0x{byte:02x}"),
+        })
+    }
+}

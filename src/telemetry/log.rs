@@ -1,8 +1,132 @@
 //! The log: to standard error, which systemd hands to the journal.
+//!
+//! A line of text is one event: line ends in a message are written as `\n`, so that nothing that came
+//! from outside can pass for an event of its own.
 use crate::config::LogFormat;
+use std::fmt;
+use std::io::IsTerminal;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{Format, Full, Writer};
+use tracing_subscriber::fmt::time::FormatTime;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
 
-/// Starts logging; `filter` as tracing's `EnvFilter` reads it.
+/// Starts logging; `filter` as tracing's `EnvFilter` reads it. A second call changes nothing.
 pub fn start(filter: &str, format: LogFormat) {
-    let _ = (filter, format);
-    todo!()
+    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match format {
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Text if stderr_is_journal() => builder
+            .event_format(Lines {
+                priority: true,
+                format: Format::default().with_ansi(false).without_time().with_level(false),
+            })
+            .try_init(),
+        LogFormat::Text => builder
+            .event_format(Lines {
+                priority: false,
+                format: Format::default().with_ansi(std::io::stderr().is_terminal()),
+            })
+            .try_init(),
+    };
+    if let Err(error) = started {
+        tracing::debug!(%error, "the log was already started");
+    }
+}
+
+/// Whether standard error leads to systemd's journal: `$JOURNAL_STREAM` names the device and inode of
+/// the stream, and a program that redirects standard error inherits the variable all the same
+/// (systemd.exec(5)).
+fn stderr_is_journal() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
+    std::fs::metadata("/proc/self/fd/2")
+        .is_ok_and(|found| named == format!("{}:{}", found.dev(), found.ino()))
+}
+
+/// The priority of syslog (RFC 5424, 6.2.1) as sd-daemon(3) takes it at the beginning of a line.
+fn priority(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "<3>",
+        Level::WARN => "<4>",
+        Level::INFO => "<6>",
+        _ => "<7>",
+    }
+}
+
+/// One event a line, whatever the event holds.
+struct Lines<T> {
+    priority: bool,
+    format: Format<Full, T>,
+}
+
+impl<S, N, T> FormatEvent<S, N> for Lines<T>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    T: FormatTime,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = String::new();
+        self.format.format_event(context, Writer::new(&mut line), event)?;
+        if self.priority {
+            writer.write_str(priority(*event.metadata().level()))?;
+        }
+        let mut parts = line.trim_end_matches('\n').split('\n');
+        writer.write_str(parts.next().unwrap_or_default())?;
+        for part in parts {
+            writer.write_str("\\n")?;
+            writer.write_str(part)?;
+        }
+        writer.write_char('\n')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn an_event_is_one_line_and_has_its_priority() {
+        let sink = Sink::default();
+        let writer = sink.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .event_format(Lines {
+                priority: true,
+                format: Format::default()
+                    .with_ansi(false)
+                    .without_time()
+                    .with_level(false)
+                    .with_target(false),
+            })
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(count = 2, "one\n<3>two");
+            tracing::error!("three");
+        });
+        let written = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(written, "<4>one\\n<3>two count=2\n<3>three\n");
+    }
 }

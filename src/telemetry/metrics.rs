@@ -1,18 +1,258 @@
-//! The metrics, in the Prometheus text format.
+//! The metrics, in the text format of OpenMetrics 1.0, which Prometheus reads.
 //!
-//! They belong to the process, so they are reached through functions rather than handed around.
+//! They belong to the process, so they are reached through functions rather than handed around. What
+//! happened is counted here as it happens; what is, is given as [`Gauges`] at the scrape.
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::sync::LazyLock;
+use std::time::Instant;
 
-/// One ingestion is done. `outcome` is `committed`, `validated`, `replayed` or `refused`.
+use super::gauges;
+pub use super::gauges::{Gauges, TargetGauges};
+
+/// The media type of what [`encode`] gives.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The methods that get a label of their own; a client can send any other word.
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
+
+/// One ingestion is done. `outcome` is `committed`, `validated`, `replayed` or `refused`; objects and
+/// bytes are counted when it is `committed`.
 pub fn ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds: f64) {
-    let _ = (outcome, objects, bytes, seconds);
+    METRICS.ingestions.get_or_create(&Outcome { outcome }).inc();
+    METRICS.ingestion_seconds.observe(seconds);
+    if outcome == "committed" {
+        METRICS.ingested_objects.inc_by(objects);
+        METRICS.ingested_bytes.inc_by(bytes);
+    }
 }
 
 /// One export was rendered and queued.
 pub fn export_queued(objects: u64, bytes: u64, seconds: f64) {
-    let _ = (objects, bytes, seconds);
+    METRICS.exports.inc();
+    METRICS.exported_objects.inc_by(objects);
+    METRICS.exported_bytes.inc_by(bytes);
+    METRICS.export_seconds.observe(seconds);
 }
 
 /// One attempt to deliver ended.
 pub fn delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
-    let _ = (target, delivered, bytes, seconds);
+    let outcome = if delivered { "delivered" } else { "failed" };
+    METRICS.deliveries.get_or_create(&Delivery { target: target.to_owned(), outcome }).inc();
+    METRICS.delivery_seconds.observe(seconds);
+    if delivered {
+        METRICS.delivered_bytes.get_or_create(&Target { target: target.to_owned() }).inc_by(bytes);
+    }
+}
+
+/// One HTTP request was answered. `route` is the pattern that matched, never the path that was asked
+/// for: each label value costs memory for good.
+pub fn http_request(route: &str, method: &str, status: u16, seconds: f64) {
+    let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
+    let request = Request { route: route.to_owned(), method, status: u32::from(status) };
+    METRICS.http_requests.get_or_create(&request).inc();
+    METRICS.http_seconds.observe(seconds);
+}
+
+/// Everything counted so far and `gauges`, as text. The first call begins the uptime, so [`start`]
+/// comes before it.
+pub fn encode(gauges: &Gauges) -> String {
+    let mut text = String::new();
+    let now = gauges::registry(gauges, METRICS.started.elapsed());
+    encode_registry(&mut text, &METRICS.registry)
+        .and_then(|()| encode_registry(&mut text, &now))
+        .and_then(|()| encode_eof(&mut text))
+        .expect("writing to a String cannot fail");
+    text
+}
+
+/// Begins to count, and with it the uptime.
+pub fn start() {
+    LazyLock::force(&METRICS);
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Delivery {
+    target: String,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Target {
+    target: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Request {
+    route: String,
+    method: &'static str,
+    status: u32,
+}
+
+struct Metrics {
+    started: Instant,
+    registry: Registry,
+    ingestions: Family<Outcome, Counter>,
+    ingested_objects: Counter,
+    ingested_bytes: Counter,
+    ingestion_seconds: Histogram,
+    exports: Counter,
+    exported_objects: Counter,
+    exported_bytes: Counter,
+    export_seconds: Histogram,
+    deliveries: Family<Delivery, Counter>,
+    delivered_bytes: Family<Target, Counter>,
+    delivery_seconds: Histogram,
+    http_requests: Family<Request, Counter>,
+    http_seconds: Histogram,
+}
+
+/// From a millisecond to half a minute.
+fn seconds() -> Histogram {
+    Histogram::new([
+        0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    ])
+}
+
+impl Metrics {
+    fn new() -> Self {
+        let metrics = Self {
+            started: Instant::now(),
+            registry: Registry::default(),
+            ingestions: Family::default(),
+            ingested_objects: Counter::default(),
+            ingested_bytes: Counter::default(),
+            ingestion_seconds: seconds(),
+            exports: Counter::default(),
+            exported_objects: Counter::default(),
+            exported_bytes: Counter::default(),
+            export_seconds: seconds(),
+            deliveries: Family::default(),
+            delivered_bytes: Family::default(),
+            delivery_seconds: seconds(),
+            http_requests: Family::default(),
+            http_seconds: seconds(),
+        };
+        metrics.registered()
+    }
+
+    fn registered(mut self) -> Self {
+        let mut registry = Registry::with_prefix("penstock");
+        registry.register("ingestions", "Ingestions, by outcome", self.ingestions.clone());
+        registry.register("ingested_objects", "Objects committed", self.ingested_objects.clone());
+        registry.register(
+            "ingested_bytes",
+            "Bytes of request bodies whose objects were committed",
+            self.ingested_bytes.clone(),
+        );
+        registry.register(
+            "ingestion_seconds",
+            "Time from a request body to its commit",
+            self.ingestion_seconds.clone(),
+        );
+        registry.register("exports_queued", "Exports rendered and queued", self.exports.clone());
+        registry.register(
+            "exported_objects",
+            "Objects in the exports that were queued",
+            self.exported_objects.clone(),
+        );
+        registry.register(
+            "exported_bytes",
+            "Bytes of the exports that were queued",
+            self.exported_bytes.clone(),
+        );
+        registry.register(
+            "export_render_seconds",
+            "Time to render an export",
+            self.export_seconds.clone(),
+        );
+        registry.register(
+            "deliveries",
+            "Attempts to deliver an export, by target and outcome",
+            self.deliveries.clone(),
+        );
+        registry.register(
+            "delivered_bytes",
+            "Bytes that targets have taken",
+            self.delivered_bytes.clone(),
+        );
+        registry.register(
+            "delivery_seconds",
+            "Time of one attempt to deliver",
+            self.delivery_seconds.clone(),
+        );
+        registry.register(
+            "http_requests",
+            "HTTP requests answered, by route, method and status",
+            self.http_requests.clone(),
+        );
+        registry.register(
+            "http_seconds",
+            "Time to answer an HTTP request",
+            self.http_seconds.clone(),
+        );
+        self.registry = registry;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str, line: &str) -> f64 {
+        let found = text.lines().find_map(|l| l.strip_prefix(line));
+        found.map_or(0.0, |rest| rest.trim().parse().unwrap())
+    }
+
+    #[test]
+    fn what_happened_is_counted_and_what_is_is_shown() {
+        let before = encode(&Gauges::default());
+        ingestion("committed", 3, 100, 0.01);
+        ingestion("refused", 7, 900, 0.01);
+        delivery("plant", true, 50, 0.2);
+        delivery("plant", false, 50, 0.2);
+        http_request("/health/live", "BREW", 405, 0.001);
+        let gauges = Gauges {
+            quads: 42,
+            targets: vec![TargetGauges {
+                name: "plant".to_owned(),
+                depth: 2,
+                bytes: 10,
+                oldest_age_seconds: 1.5,
+                blocked: true,
+            }],
+            ..Gauges::default()
+        };
+        let after = encode(&gauges);
+        let grown = |line: &str| value(&after, line) - value(&before, line);
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(close(grown("penstock_ingestions_total{outcome=\"committed\"}"), 1.0));
+        assert!(
+            close(grown("penstock_ingested_objects_total"), 3.0),
+            "refused objects do not count"
+        );
+        assert!(close(
+            grown("penstock_deliveries_total{target=\"plant\",outcome=\"failed\"}"),
+            1.0
+        ));
+        assert!(close(grown("penstock_delivered_bytes_total{target=\"plant\"}"), 50.0));
+        assert!(after.contains("method=\"other\""), "{after}");
+        assert!(after.contains("penstock_store_quads 42\n"), "{after}");
+        assert!(after.contains("penstock_target_blocked{target=\"plant\"} 1\n"), "{after}");
+        assert!(after.contains(&format!("version=\"{}\"", env!("CARGO_PKG_VERSION"))), "{after}");
+        assert!(value(&after, "process_resident_memory_bytes") > 1e6, "{after}");
+        assert!(after.ends_with("# EOF\n") && after.matches("# EOF").count() == 1);
+    }
 }

@@ -1,0 +1,238 @@
+//! From values to [`Settings`], with what only shows when values are seen together.
+use super::fault::ConfigFault;
+use super::kind::{Value, check_bucket_name};
+use super::load::{Typed, default_of};
+use super::settings::{
+    ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind, Targets,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+
+const TARGETS: &str = "service.export.targets.";
+const DEFAULT_TARGET: &str = "service.export.default.";
+
+/// The settings. Where there are faults already the result is not used, and defaults stand in.
+pub(super) fn settings(
+    typed: &BTreeMap<String, Typed>,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Settings {
+    let values = Values(typed);
+    let settings = Settings {
+        server: server(&values),
+        data_dir: values.text("service.data-dir").unwrap_or_default().into(),
+        base_url: values.text("service.base-url"),
+        gateway_id: values.text("service.gateway-id"),
+        insecure: values.flag("service.security.insecure"),
+        auto_create_namespaces: values.flag("service.namespace.auto-create"),
+        limits: Limits {
+            body: values.number("service.limits.body"),
+            nesting: values.count("service.limits.nesting"),
+            objects: values.count("service.limits.objects"),
+            in_flight: values.number("service.limits.in-flight"),
+            idempotency_keys: values.count("service.limits.idempotency-keys"),
+            history: values.count("service.limits.history"),
+        },
+        targets: targets(&values, faults, warnings),
+        log_level: values.text("service.log.level").unwrap_or_default(),
+        log_format: match values.text("service.log.format").as_deref() {
+            Some("json") => LogFormat::Json,
+            _ => LogFormat::Text,
+        },
+    };
+    check_together(&settings, &values, faults, warnings);
+    settings
+}
+
+/// Faults in the names that stand for a `<...>`.
+pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, faults: &mut Vec<ConfigFault>) {
+    let mut seen = BTreeSet::new();
+    for (name, Typed { entry, .. }) in typed {
+        if entry.setting.name.starts_with(TARGETS)
+            && let Some(id) = &entry.id
+            && seen.insert(id)
+            && let Err(why) = check_bucket_name(id)
+        {
+            faults.push(entry.fault(name, format!("the bucketName {why}")));
+        }
+    }
+}
+
+fn check_together(
+    settings: &Settings,
+    values: &Values<'_>,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) {
+    check_ids(values.0, faults);
+    let mut fault = |name: &str, message: String| {
+        if let Some(Typed { entry, .. }) = values.0.get(name) {
+            faults.push(entry.fault(name, message));
+        }
+    };
+    let address = settings.server.address;
+    if !address.is_loopback() {
+        if settings.insecure {
+            warnings.push(format!(
+                "anyone who reaches {address} can read and change everything: service.security.insecure is true, and there is no sign-in yet"
+            ));
+        } else {
+            fault(
+                "server.address",
+                "there is no sign-in yet, so only loopback addresses (127.0.0.1, ::1) are served; service.security.insecure=true serves anyone on any address".into(),
+            );
+        }
+    }
+    if settings.limits.in_flight < settings.limits.body {
+        fault(
+            "service.limits.in-flight",
+            format!(
+                "expected at least service.limits.body, which is {} bytes",
+                settings.limits.body
+            ),
+        );
+    }
+    if settings.server.forward_headers == ForwardHeaders::Trusted
+        && settings.server.trusted_proxies.is_empty()
+    {
+        warnings.push(
+            "server.forward-headers-strategy is on and service.trusted-proxies is empty, so no forwarded header is believed".into(),
+        );
+    }
+}
+
+fn server(values: &Values<'_>) -> Server {
+    Server {
+        address: match values.get("server.address") {
+            Some(Value::Address(address)) => address,
+            _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        },
+        port: u16::try_from(values.number("server.port")).unwrap_or_default(),
+        forward_headers: match values.text("server.forward-headers-strategy").as_deref() {
+            Some("native" | "framework") => ForwardHeaders::Trusted,
+            _ => ForwardHeaders::None,
+        },
+        trusted_proxies: match values.get("service.trusted-proxies") {
+            Some(Value::Networks(networks)) => networks,
+            _ => Vec::new(),
+        },
+        cors_allowed_origins: values.list("server.cors.allowed-origins"),
+    }
+}
+
+fn targets(
+    values: &Values<'_>,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Targets {
+    let entries = values.0.values().map(|typed| &typed.entry);
+    let names: BTreeSet<String> = entries
+        .filter(|entry| entry.setting.name.starts_with(TARGETS))
+        .filter_map(|entry| entry.id.clone())
+        .collect();
+    let mut named = BTreeMap::new();
+    for name in names {
+        let prefix = if name.contains('.') {
+            format!("{}[{name}].", TARGETS.trim_end_matches('.'))
+        } else {
+            format!("{TARGETS}{name}.")
+        };
+        named.extend(target(values, &prefix, faults, warnings).map(|target| (name, target)));
+    }
+    let default = target(values, DEFAULT_TARGET, faults, warnings);
+    Targets { named, default, history_bytes: values.number("service.export.history") }
+}
+
+/// The target whose properties begin with `prefix`; `None` when it has none, or with a fault.
+fn target(
+    values: &Values<'_>,
+    prefix: &str,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Option<Target> {
+    let given: Vec<&str> = values.0.keys().filter_map(|name| name.strip_prefix(prefix)).collect();
+    if given.is_empty() {
+        return None;
+    }
+    let text = |property: &str| values.text(&format!("{prefix}{property}"));
+    let Some(kind) = text("type") else {
+        let message = "it is missing: s3 or directory".to_owned();
+        faults.push(ConfigFault::absent(format!("{prefix}type"), message));
+        return None;
+    };
+    let (required, foreign): (&[&str], &[&str]) = match kind.as_str() {
+        "s3" => (&["endpoint", "access-key-id", "secret-access-key"], &["path"]),
+        _ => (
+            &[],
+            &[
+                "endpoint",
+                "region",
+                "bucket",
+                "access-key-id",
+                "secret-access-key",
+                "path-style",
+                "ca-file",
+            ],
+        ),
+    };
+    for property in required.iter().filter(|property| !given.contains(property)) {
+        faults.push(ConfigFault::absent(
+            format!("{prefix}{property}"),
+            format!("it is missing: an s3 target needs {}", required.join(", ")),
+        ));
+    }
+    for property in foreign.iter().filter(|property| given.contains(property)) {
+        warnings.push(format!("{prefix}{property} does nothing: the target's type is {kind}"));
+    }
+    let kind = match kind.as_str() {
+        "s3" => TargetKind::S3 {
+            endpoint: text("endpoint")?,
+            region: text("region").unwrap_or_else(|| "us-east-1".to_owned()),
+            bucket: text("bucket"),
+            access_key_id: text("access-key-id")?,
+            secret_access_key: text("secret-access-key")?,
+            path_style: values.get(&format!("{prefix}path-style")) != Some(Value::Flag(false)),
+            ca_file: text("ca-file").map(Into::into),
+        },
+        _ => TargetKind::Directory { path: text("path").map(Into::into) },
+    };
+    Some(Target { kind, prefix: text("prefix").unwrap_or_default() })
+}
+
+/// Values by name. A name with a fault is absent; its default stands in.
+struct Values<'a>(&'a BTreeMap<String, Typed>);
+
+impl Values<'_> {
+    fn get(&self, name: &str) -> Option<Value> {
+        self.0.get(name).map(|typed| typed.value.clone()).or_else(|| default_of(name))
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        match self.get(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn list(&self, name: &str) -> Vec<String> {
+        match self.get(name) {
+            Some(Value::List(items)) => items,
+            _ => Vec::new(),
+        }
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(Value::Flag(true)))
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        match self.get(name) {
+            Some(Value::Number(number)) => number,
+            _ => 0,
+        }
+    }
+
+    fn count(&self, name: &str) -> usize {
+        usize::try_from(self.number(name)).unwrap_or(usize::MAX)
+    }
+}

@@ -1,0 +1,84 @@
+//! The settings' documentation, made from the table.
+use super::kind::Kind;
+use super::table::{Setting, TABLE};
+use std::fmt::Write;
+
+const HEAD: &str = "# Configuration
+
+This page is made from the table of settings in `src/config/table.rs`; `UPDATE=1 cargo test --lib
+config::document` makes it anew.
+
+Every setting has one dotted name. It is looked for in these places, and the later one wins:
+
+1. the default;
+2. `application.yaml`, `application.yml`, `application.properties` in the working directory, then in
+   `/etc/penstock`;
+3. `application-<profile>.yaml`, `.yml`, `.properties` in the same two directories, for each profile of
+   `profiles.active` in turn;
+4. environment variables: the name in capitals, `_` for each dot, `-` left out or written as `_`
+   (`SERVICE_DATADIR`, `SERVICE_DATA_DIR`). A bucketName is matched without regard to case, `-` and `.`
+   among those that the other places name; if there is none, it is the lower case with `-` for `_`;
+5. files in `$CREDENTIALS_DIRECTORY` (systemd's `LoadCredential=`): the file's name is the setting's;
+6. `--name=value` on the command line.
+
+- `framework.` may be written `spring.`; `tenantId` is `tenant-id`. A bucketName with dots stands in
+  brackets: `service.export.targets[my.bucket].type`.
+- A list is a YAML list, or text with commas.
+- Sizes are bytes, or a number with `KiB`, `MiB`, `GiB` or `TiB`; `MB` is the same as `MiB`.
+- An empty value counts as not given.
+- An unknown name is a warning that names the nearest known one. Every value that is not valid is
+  reported with its origin, and `serve` ends with status 78. A secret is never shown.
+
+";
+
+/// The documentation of every setting, in Markdown.
+pub fn markdown() -> String {
+    let mut text = HEAD.to_owned();
+    section(&mut text, "Settings", |setting| setting.missing.is_none());
+    text.push_str("\nWith no target configured at all, a bucketName is a directory under `<data-dir>/buckets`.\n\n");
+    section(&mut text, "Known, and not in this version", |setting| setting.missing.is_some());
+    text.push_str("\nGiving one of these a value other than its default stops the start.\n");
+    text
+}
+
+fn section(text: &mut String, title: &str, belongs: fn(&Setting) -> bool) {
+    let _ = write!(text, "## {title}\n\n| Name | Default | Value | Meaning |\n|---|---|---|---|\n");
+    for setting in TABLE.iter().filter(|setting| belongs(setting)) {
+        let default = setting.default.map_or(String::new(), |default| format!("`{default}`"));
+        let secret = if setting.secret { " Secret." } else { "" };
+        let _ = writeln!(
+            text,
+            "| `{}` | {default} | {} | {}{secret} |",
+            setting.name,
+            value(setting.kind),
+            setting.meaning
+        );
+    }
+}
+
+fn value(kind: Kind) -> String {
+    match kind {
+        Kind::Text => "text".to_owned(),
+        Kind::Choice(words) => {
+            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+        }
+        kind => kind.to_string().replace('*', "\\*"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_page_is_what_the_table_says() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/CONFIGURATION.md");
+        let made = super::markdown();
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(path, &made).unwrap();
+        }
+        let page = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            page == made,
+            "CONFIGURATION.md is not what src/config/table.rs says; make it anew with:\n  UPDATE=1 cargo test --lib config::document"
+        );
+    }
+}

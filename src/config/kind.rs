@@ -1,0 +1,357 @@
+//! What a setting's value may be, and how its text is read.
+use std::fmt;
+use std::net::IpAddr;
+
+/// The kind of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number.
+    Whole {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// A number of bytes.
+    Size {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Any texts.
+    List,
+    /// Names of profiles.
+    Profiles,
+    /// An IP address.
+    Address,
+    /// An `http` or `https` URL.
+    Url,
+    /// Addresses or networks.
+    Networks,
+    /// Origins as browsers send them, or `*`.
+    Origins,
+    /// A filter of the log.
+    Filter,
+    /// The name of a gateway.
+    GatewayId,
+    /// The name of an S3 bucket.
+    Bucket,
+    /// What keys begin with.
+    Prefix,
+}
+
+/// A value as a source gives it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Raw {
+    Text(String),
+    List(Vec<String>),
+}
+
+/// A value that was read.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    Text(String),
+    Flag(bool),
+    Number(u64),
+    List(Vec<String>),
+    Address(IpAddr),
+    Networks(Vec<(IpAddr, u8)>),
+}
+
+impl Raw {
+    /// Whether nothing stands there; then the setting counts as not given.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.trim().is_empty(),
+            Self::List(items) => items.is_empty(),
+        }
+    }
+
+    /// The items of a list: a text is split at its commas.
+    pub(super) fn items(&self) -> Vec<String> {
+        let items: Vec<&str> = match self {
+            Self::Text(text) => text.split(',').collect(),
+            Self::List(items) => items.iter().map(String::as_str).collect(),
+        };
+        items.into_iter().map(str::trim).filter(|i| !i.is_empty()).map(str::to_owned).collect()
+    }
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::List(items) => f.write_str(&items.join(",")),
+        }
+    }
+}
+
+impl Kind {
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// What is expected instead, as the end of "expected ...".
+    pub(super) fn parse(self, raw: &Raw) -> Result<Value, String> {
+        self.read(raw).ok_or_else(|| self.to_string())
+    }
+
+    fn read(self, raw: &Raw) -> Option<Value> {
+        match self {
+            Self::List => return Some(Value::List(raw.items())),
+            Self::Profiles => return list(raw, is_profile),
+            Self::Origins => return list(raw, is_origin),
+            Self::Networks => {
+                return raw
+                    .items()
+                    .iter()
+                    .map(|i| network(i))
+                    .collect::<Option<_>>()
+                    .map(Value::Networks);
+            }
+            _ => {}
+        }
+        let Raw::Text(text) = raw else { return None };
+        let text = text.trim();
+        let whole = |valid: bool| valid.then(|| Value::Text(text.to_owned()));
+        match self {
+            Self::Flag if text.eq_ignore_ascii_case("true") => Some(Value::Flag(true)),
+            Self::Flag if text.eq_ignore_ascii_case("false") => Some(Value::Flag(false)),
+            Self::Whole { min, max } => {
+                text.parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Number)
+            }
+            Self::Size { min, max } => {
+                size(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
+            }
+            Self::Choice(words) => words
+                .iter()
+                .find(|word| word.eq_ignore_ascii_case(text))
+                .map(|word| Value::Text((*word).to_owned())),
+            Self::Address if text == "localhost" => Some(Value::Address([127, 0, 0, 1].into())),
+            Self::Address => text.parse().ok().map(Value::Address),
+            Self::Url => is_url(text).then(|| Value::Text(text.trim_end_matches('/').to_owned())),
+            Self::Filter => whole(is_filter(text)),
+            Self::GatewayId => whole(is_gateway_id(text)),
+            Self::Bucket => whole(check_bucket_name(text).is_ok()),
+            Self::Prefix => whole(is_prefix(text)),
+            Self::Text => whole(!text.contains(|c: char| c.is_control())),
+            Self::Flag | Self::List | Self::Profiles | Self::Origins | Self::Networks => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("text without control characters"),
+            Self::Flag => f.write_str("true or false"),
+            Self::Whole { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Self::Size { min, max } => write!(
+                f,
+                "a size in bytes from {} to {}, such as 16777216 or 16MiB",
+                in_units(*min),
+                in_units(*max)
+            ),
+            Self::Choice([word]) => f.write_str(word),
+            Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            Self::List => f.write_str("a list, or text with commas"),
+            Self::Profiles => f.write_str("names of profiles (letters, digits, - and _) with commas"),
+            Self::Address => f.write_str("an IP address, such as 127.0.0.1 or ::1"),
+            Self::Url => f.write_str(
+                "an http or https URL without user, query and fragment, such as https://gateway.example",
+            ),
+            Self::Networks => f.write_str("IP addresses or networks, such as 10.0.0.0/8, with commas"),
+            Self::Origins => f.write_str("origins, such as https://app.example:8443, or *, with commas"),
+            Self::Filter => f.write_str(
+                "error, warn, info, debug, trace or off, also per part, such as info,penstock::http=debug",
+            ),
+            Self::GatewayId => f.write_str("1 to 64 of A-Z a-z 0-9 . _ -"),
+            Self::Bucket => f.write_str(
+                "an S3 bucket name: 3 to 63 of a-z 0-9 . -, a letter or digit at both ends, no two dots in a row, not an IP address",
+            ),
+            Self::Prefix => f.write_str(
+                "a prefix of keys: at most 512 bytes, no / at its beginning, no part of it empty, . or .., no control characters",
+            ),
+        }
+    }
+}
+
+fn list(raw: &Raw, valid: fn(&str) -> bool) -> Option<Value> {
+    let items = raw.items();
+    items.iter().all(|item| valid(item)).then_some(Value::List(items))
+}
+
+/// Why a bucketName is none.
+///
+/// # Errors
+/// The rule, in words (Amazon S3 User Guide, "General purpose bucket naming rules").
+pub fn check_bucket_name(name: &str) -> Result<(), String> {
+    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let valid = (3..=63).contains(&name.len())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-')
+        && edge(name.chars().next())
+        && edge(name.chars().next_back())
+        && !name.contains("..")
+        && name.parse::<std::net::Ipv4Addr>().is_err();
+    if valid { Ok(()) } else { Err(format!("{name:?} is not {}", Kind::Bucket)) }
+}
+
+/// Bytes: a number and a unit. As in Spring, MB is MiB.
+fn size(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+fn in_units(bytes: u64) -> String {
+    [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")]
+        .into_iter()
+        .find(|(shift, _)| bytes >= 1 << shift && bytes.trailing_zeros() >= *shift)
+        .map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+fn network(text: &str) -> Option<(IpAddr, u8)> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Some(most), |bits| bits.parse().ok().filter(|b| *b <= most))?;
+    Some((address, bits))
+}
+
+fn is_url(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
+        return false;
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    !authority.is_empty()
+        && !authority.starts_with(':')
+        && !text.contains(['?', '#', '@'])
+        && oxrdf::NamedNode::new(text).is_ok()
+}
+
+fn is_origin(text: &str) -> bool {
+    text == "*" || (is_url(text) && text.matches('/').count() == 2)
+}
+
+fn is_profile(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+fn is_gateway_id(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+}
+
+/// `EnvFilter` takes a lone word that is no level as the name of a part, and then logs nothing else.
+fn is_filter(text: &str) -> bool {
+    const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+    text.split(',').all(|part| {
+        let part = part.trim();
+        part.contains(['=', '[']) || LEVELS.iter().any(|level| level.eq_ignore_ascii_case(part))
+    }) && tracing_subscriber::EnvFilter::try_new(text).is_ok()
+}
+
+fn is_prefix(text: &str) -> bool {
+    let whole = text.strip_suffix('/').unwrap_or(text);
+    text.len() <= 512
+        && !text.contains(|c: char| c.is_control())
+        && whole.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ok(kind: Kind, text: &str) -> bool {
+        kind.parse(&Raw::Text(text.to_owned())).is_ok()
+    }
+
+    #[test]
+    fn sizes_have_units_and_do_not_overflow() {
+        for (text, bytes) in [
+            ("16777216", 1 << 24),
+            ("16MiB", 1 << 24),
+            ("16MB", 1 << 24),
+            ("16 mb", 1 << 24),
+            ("1k", 1024),
+            ("0", 0),
+        ] {
+            assert_eq!(size(text), Some(bytes), "{text}");
+        }
+        for text in
+            ["", "MiB", "1.5MiB", "-1", "16 megs", "99999999999999TiB", "99999999999999999999"]
+        {
+            assert_eq!(size(text), None, "{text}");
+        }
+        assert_eq!(in_units(16 << 20), "16MiB");
+        assert_eq!(in_units(1500), "1500");
+    }
+
+    #[test]
+    fn bucket_names_follow_the_rules_of_s3() {
+        for name in ["abc", "plant-exports", "my.bucket.1", "0-9"] {
+            assert_eq!(check_bucket_name(name), Ok(()), "{name}");
+        }
+        let long = "a".repeat(64);
+        for name in [
+            "",
+            "ab",
+            &long,
+            "Plant",
+            "a_b_c",
+            "-abc",
+            "abc.",
+            "a..b",
+            "../x",
+            "192.168.0.1",
+            "a/b",
+            "bücket",
+        ] {
+            assert!(check_bucket_name(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_kind_refuses_what_it_is_not() {
+        assert!(ok(Kind::Url, "https://gateway.example/penstock/"));
+        for url in
+            ["gateway.example", "ftp://x", "http://", "http://u:p@x", "http://x?y", "http://x y"]
+        {
+            assert!(!ok(Kind::Url, url), "{url}");
+        }
+        assert!(ok(Kind::Filter, "info,penstock::http=debug"));
+        assert!(!ok(Kind::Filter, "verbose"));
+        assert!(ok(Kind::Networks, "10.0.0.0/8, ::1"));
+        assert!(!ok(Kind::Networks, "10.0.0.0/33"));
+        assert!(ok(Kind::Origins, "https://a.example:8443,*"));
+        assert!(!ok(Kind::Origins, "https://a.example/"));
+        assert!(ok(Kind::Prefix, "plant/1/"));
+        for prefix in ["/a", "a/../b", "a//b", "a\u{7}", "..", "/"] {
+            assert!(!ok(Kind::Prefix, prefix), "{prefix}");
+        }
+        assert!(!ok(Kind::Profiles, "../../etc"));
+        assert!(!ok(Kind::GatewayId, "a b"));
+        assert!(!ok(Kind::Flag, "yes"));
+        assert!(!ok(Kind::Whole { min: 1, max: 2 }, "3"));
+        assert!(Kind::Text.parse(&Raw::List(vec!["a".into()])).is_err());
+    }
+}

@@ -1,0 +1,308 @@
+//! From sources to settings: gathered, merged, checked.
+use super::fault::ConfigFault;
+use super::kind::{Raw, Value};
+use super::name::{self, Known};
+use super::settings::Settings;
+use super::sources::{self, Found, Source, Sources};
+use super::table::{self, SIGN_IN_MISSING, SIGN_IN_PROFILES, Setting, TABLE};
+use super::{build, kind::Kind};
+use std::collections::BTreeMap;
+
+/// A configuration that stands.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What the program sees.
+    pub settings: Settings,
+    /// What the operator should know, a sentence each.
+    pub warnings: Vec<String>,
+    /// Every value in force, by name.
+    pub effective: Vec<Effective>,
+}
+
+/// One value in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effective {
+    /// The setting.
+    pub name: String,
+    /// Its value; a secret one is masked.
+    pub value: String,
+    /// Where it comes from.
+    pub origin: String,
+}
+
+/// A value of a setting and where it comes from.
+#[derive(Clone)]
+pub(super) struct Entry {
+    pub(super) setting: &'static Setting,
+    pub(super) id: Option<String>,
+    pub(super) raw: Raw,
+    pub(super) origin: String,
+    source: Option<Source>,
+    /// Whether `raw` is a list made of `name[0]`, `name[1]`, ... of one source.
+    indexed: bool,
+}
+
+impl Entry {
+    /// The value as it may be shown.
+    pub(super) fn shown(&self) -> String {
+        if self.setting.secret {
+            return "******".to_owned();
+        }
+        let text = self.raw.to_string();
+        // A password may stand in a URL, even where none is allowed.
+        match (text.find("://"), text.rfind('@')) {
+            (Some(scheme), Some(at)) if scheme < at => {
+                format!(
+                    "{:?}",
+                    text.replace(text.get(scheme + 3..at).unwrap_or_default(), "******")
+                )
+            }
+            _ => format!("{text:?}"),
+        }
+    }
+
+    /// A fault of this value.
+    pub(super) fn fault(&self, name: &str, message: String) -> ConfigFault {
+        ConfigFault {
+            name: Some(name.to_owned()),
+            value: Some(self.shown()),
+            origin: Some(self.origin.clone()),
+            message,
+        }
+    }
+}
+
+/// A value in force, read.
+pub(super) struct Typed {
+    pub(super) entry: Entry,
+    pub(super) value: Value,
+}
+
+/// Reads, merges and checks the configuration.
+///
+/// # Errors
+/// Every fault found.
+pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
+    let mut faults = Vec::new();
+    let mut warnings = Vec::new();
+    let found = gather(sources, &mut faults, &mut warnings);
+    let merged = merge(found, sources, &mut faults, &mut warnings);
+    let typed = read(merged, &mut faults);
+    let settings = build::settings(&typed, &mut faults, &mut warnings);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let effective = typed.into_iter().map(|(name, typed)| Effective {
+        name,
+        value: typed.entry.shown(),
+        origin: typed.entry.origin,
+    });
+    Ok(Loaded { settings, warnings, effective: effective.collect() })
+}
+
+/// The faults and warnings of one file alone, as far as they can be known without the other sources.
+pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigFault>, Vec<String>) {
+    let mut faults = Vec::new();
+    let mut warnings = Vec::new();
+    let found = sources::file(path, text, &mut faults);
+    let merged = merge(found, &Sources::default(), &mut faults, &mut warnings);
+    let typed = read(merged, &mut faults);
+    if faults.is_empty() {
+        build::check_ids(&typed, &mut faults);
+    }
+    (faults, warnings)
+}
+
+/// Everything that the sources hold, what wins later.
+fn gather(
+    sources: &Sources,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Vec<Found> {
+    let mut found = sources::files(sources, None, faults);
+    let mut late = sources::environment(sources);
+    late.extend(sources::credentials(sources, faults));
+    late.extend(sources::arguments(sources, faults));
+    let is_profiles = |found: &&Found| {
+        let known = match found.source {
+            Source::Environment => name::resolve_variable(&found.name),
+            _ => name::resolve(&found.name),
+        };
+        known.is_some_and(|known| known.setting.kind == Kind::Profiles)
+    };
+    let profiles = found.iter().chain(&late).rfind(is_profiles).cloned();
+    if let Some(Ok(Value::List(names))) = profiles.map(|found| Kind::Profiles.parse(&found.value)) {
+        for profile in names {
+            let of_profile = sources::files(sources, Some(&profile), faults);
+            if of_profile.is_empty() && !SIGN_IN_PROFILES.contains(&profile.as_str()) {
+                warnings.push(format!(
+                    "the profile {profile} is active, and there is nothing in an application-{profile}.yaml or .properties in {} or {}",
+                    sources.working_dir.display(),
+                    sources.system_dir.display()
+                ));
+            }
+            if let Some(inner) = of_profile.iter().find(is_profiles) {
+                faults.push(ConfigFault::of_source(
+                    inner.origin.clone(),
+                    "profiles.active does not work in the file of a profile; name all profiles where the first is named".into(),
+                ));
+            }
+            found.extend(of_profile);
+        }
+    }
+    found.extend(late);
+    found
+}
+
+/// One value a name: the last, with the defaults below.
+fn merge(
+    found: Vec<Found>,
+    sources: &Sources,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> BTreeMap<String, Entry> {
+    let mut merged = defaults(sources);
+    let ids: Vec<String> = found
+        .iter()
+        .filter(|f| f.source != Source::Environment)
+        .filter_map(|f| name::resolve(&f.name)?.id)
+        .collect();
+    for found in found {
+        let known = match found.source {
+            Source::Environment => match variable(&found, &ids, faults) {
+                Some(known) => Some(known),
+                None => {
+                    let ours = ["SERVICE_", "FRAMEWORK_"].iter().any(|p| found.name.starts_with(p));
+                    if ours && let Some(near) = name::nearest_variable(&found.name) {
+                        warnings.push(format!(
+                            "the environment variable {} is no known setting; the nearest is {near}",
+                            found.name
+                        ));
+                    }
+                    continue;
+                }
+            },
+            _ => name::resolve(&found.name),
+        };
+        match known {
+            Some(known) => put(&mut merged, &known, found),
+            None => warnings.push(unknown(&found)),
+        }
+    }
+    merged.retain(|_, entry| !entry.raw.is_empty());
+    for (name, default) in defaults(sources) {
+        merged.entry(name).or_insert(default);
+    }
+    merged
+}
+
+fn unknown(found: &Found) -> String {
+    let near = name::nearest(&found.name);
+    let near = near.map_or(String::new(), |near| format!("; the nearest is {near}"));
+    format!("{} is no known setting (from {}){near}", found.name, found.origin)
+}
+
+/// The setting that an environment variable means, with its `<...>` found among `ids`.
+fn variable(found: &Found, ids: &[String], faults: &mut Vec<ConfigFault>) -> Option<Known<String>> {
+    let known = name::resolve_variable(&found.name)?;
+    let Some(spelled) = &known.id else { return Some(known) };
+    match name::id_of_variable(spelled, ids.iter().map(String::as_str)) {
+        Ok(id) => Some(Known { id: Some(id), ..known }),
+        Err(several) => {
+            faults.push(ConfigFault::of_source(
+                found.origin.clone(),
+                format!("it could mean any of {}; set it in a file", several.join(", ")),
+            ));
+            None
+        }
+    }
+}
+
+fn put(merged: &mut BTreeMap<String, Entry>, known: &Known<String>, found: Found) {
+    let name = known.name();
+    if known.index.is_some()
+        && let Some(entry) = merged.get_mut(&name)
+        && entry.indexed
+        && entry.source.as_ref() == Some(&found.source)
+    {
+        let mut items = entry.raw.items();
+        items.extend(found.value.items());
+        entry.raw = Raw::List(items);
+        return;
+    }
+    let raw = match known.index {
+        Some(_) => Raw::List(found.value.items()),
+        None => found.value,
+    };
+    let entry = Entry {
+        setting: known.setting,
+        id: known.id.clone(),
+        raw,
+        origin: found.origin,
+        source: Some(found.source),
+        indexed: known.index.is_some(),
+    };
+    merged.insert(name, entry);
+}
+
+fn defaults(sources: &Sources) -> BTreeMap<String, Entry> {
+    let of_table = TABLE.iter().filter(|s| name::placeholder(s.name).is_none()).filter_map(|s| {
+        let entry = |value: &str, origin: &str| Entry {
+            setting: s,
+            id: None,
+            raw: Raw::Text(value.to_owned()),
+            origin: origin.to_owned(),
+            source: None,
+            indexed: false,
+        };
+        // systemd.exec(5): the directories of StateDirectory=, with colons between them.
+        let state = sources.environment.get("STATE_DIRECTORY").and_then(|d| d.split(':').next());
+        let entry = match (s.name, state) {
+            ("service.data-dir", Some(dir)) if !dir.is_empty() => {
+                entry(dir, "environment variable STATE_DIRECTORY")
+            }
+            _ => entry(s.default?, "default"),
+        };
+        Some((s.name.to_owned(), entry))
+    });
+    of_table.collect()
+}
+
+/// Reads the values, and refuses what this version does not have.
+fn read(merged: BTreeMap<String, Entry>, faults: &mut Vec<ConfigFault>) -> BTreeMap<String, Typed> {
+    let mut typed = BTreeMap::new();
+    for (name, entry) in merged {
+        let value = match entry.setting.kind.parse(&entry.raw) {
+            Ok(value) => value,
+            Err(expected) => {
+                faults.push(entry.fault(&name, format!("expected {expected}")));
+                continue;
+            }
+        };
+        if let Some(why) = entry.setting.missing
+            && !is_default(entry.setting, &value)
+        {
+            faults.push(entry.fault(&name, why.to_owned()));
+        }
+        if let (Kind::Profiles, Value::List(profiles)) = (entry.setting.kind, &value)
+            && profiles.iter().any(|p| SIGN_IN_PROFILES.contains(&p.as_str()))
+        {
+            faults.push(entry.fault(&name, SIGN_IN_MISSING.to_owned()));
+        }
+        typed.insert(name, Typed { entry, value });
+    }
+    typed
+}
+
+fn is_default(setting: &Setting, value: &Value) -> bool {
+    setting
+        .default
+        .and_then(|default| setting.kind.parse(&Raw::Text(default.to_owned())).ok())
+        .is_some_and(|default| default == *value)
+}
+
+/// The default of a setting, read.
+pub(super) fn default_of(name: &str) -> Option<Value> {
+    let setting = table::find(name)?;
+    setting.kind.parse(&Raw::Text(setting.default?.to_owned())).ok()
+}

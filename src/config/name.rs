@@ -1,0 +1,290 @@
+//! Names of settings: how they may be spelled, and which setting is meant.
+//!
+//! A name is a path of parts between dots; a part with dots of its own may stand in brackets. Case,
+//! `-` and `_` do not count (`tenantId`, `tenant-id`), except in the part that a `<...>` of the table
+//! stands for, which is taken as it is.
+use super::table::{Setting, TABLE};
+
+/// A name that the table knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<T> {
+    pub(super) setting: &'static Setting,
+    /// What stands where the table has `<...>`.
+    pub(super) id: Option<T>,
+    /// The position in a list, from a name such as `server.cors.allowed-origins[1]`.
+    pub(super) index: Option<usize>,
+}
+
+impl Known<String> {
+    /// The name as the documentation spells it.
+    pub(super) fn name(&self) -> String {
+        match (&self.id, placeholder(self.setting.name)) {
+            (Some(id), Some((before, after))) => concrete(before, id, after),
+            _ => self.setting.name.to_owned(),
+        }
+    }
+}
+
+/// `before` and `after` end and begin with a dot.
+fn concrete(before: &str, id: &str, after: &str) -> String {
+    if id.contains('.') {
+        format!("{}[{id}]{after}", before.trim_end_matches('.'))
+    } else {
+        format!("{before}{id}{after}")
+    }
+}
+
+/// What stands before and after the `<...>` of a name.
+pub(super) fn placeholder(name: &str) -> Option<(&str, &str)> {
+    let (before, rest) = name.split_once('<')?;
+    let (_, after) = rest.split_once('>')?;
+    Some((before, after))
+}
+
+/// A name without all that does not count.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !matches!(c, '-' | '_' | '.')).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// The parts of a name. What stands in brackets is one part.
+fn parts(name: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        if let Some((inside, after)) = rest.strip_prefix('[').and_then(|r| r.split_once(']')) {
+            parts.push(inside);
+            rest = after.strip_prefix('.').unwrap_or(after);
+        } else {
+            let end = rest.find(['.', '[']).filter(|end| *end > 0).unwrap_or(rest.len());
+            let (part, after) = rest.split_at(end);
+            parts.push(part);
+            rest = after.strip_prefix('.').unwrap_or(after);
+        }
+    }
+    parts
+}
+
+/// `spring.` is `framework.`, and `framework.profiles.active` is `profiles.active`.
+fn canonical(mut parts: Vec<&str>) -> Vec<&str> {
+    if let Some(first) = parts.first_mut()
+        && first.eq_ignore_ascii_case("spring")
+    {
+        *first = "framework";
+    }
+    if let [first, second, _] = parts.as_slice()
+        && first.eq_ignore_ascii_case("framework")
+        && second.eq_ignore_ascii_case("profiles")
+    {
+        parts.remove(0);
+    }
+    parts
+}
+
+/// The setting that a name in a file, a credential or an argument means.
+pub(super) fn resolve(name: &str) -> Option<Known<String>> {
+    let parts = canonical(parts(name));
+    if let Some(known) = matching(&parts, None) {
+        return Some(known);
+    }
+    let (last, front) = parts.split_last()?;
+    let index = last.parse().ok().filter(|_| name.ends_with(']'))?;
+    matching(front, Some(index))
+}
+
+fn matching(parts: &[&str], index: Option<usize>) -> Option<Known<String>> {
+    TABLE.iter().find_map(|setting| {
+        let id = match placeholder(setting.name) {
+            None => {
+                let same = setting.name.split('.').map(plain).eq(parts.iter().map(|p| plain(p)));
+                return same.then_some(Known { setting, id: None, index });
+            }
+            Some((before, after)) => between(parts, before, after)?,
+        };
+        Some(Known { setting, id: Some(id), index })
+    })
+}
+
+/// The parts that stand for the `<...>`; those of a name with dots outside brackets are put together.
+fn between(parts: &[&str], before: &str, after: &str) -> Option<String> {
+    let before: Vec<_> = before.split_terminator('.').map(plain).collect();
+    let after: Vec<_> = after.split('.').skip(1).map(plain).collect();
+    let middle = parts.get(before.len()..parts.len().checked_sub(after.len())?)?;
+    let same = |expected: &[String], found: &[&str]| {
+        expected.iter().eq(found.iter().map(|p| plain(p)).collect::<Vec<_>>().iter())
+    };
+    let (front, back) = (parts.get(..before.len())?, parts.get(parts.len() - after.len()..)?);
+    (!middle.is_empty() && same(&before, front) && same(&after, back)).then(|| middle.join("."))
+}
+
+/// The setting that an environment variable means. Its `<...>` part is as the variable spells it:
+/// [`id_of_variable`] finds the one that is meant.
+pub(super) fn resolve_variable(variable: &str) -> Option<Known<String>> {
+    if !variable.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        return None;
+    }
+    let words: Vec<&str> = variable.split('_').collect();
+    let words = canonical(words);
+    let whole = plain(&words.concat());
+    if let Some(setting) =
+        TABLE.iter().find(|s| placeholder(s.name).is_none() && plain(s.name) == whole)
+    {
+        return Some(Known { setting, id: None, index: None });
+    }
+    TABLE
+        .iter()
+        .filter_map(|setting| {
+            let (before, after) = placeholder(setting.name)?;
+            let start = boundary(&words, &plain(before), false)?;
+            let end = words.len().checked_sub(boundary(&words, &plain(after), true)?)?;
+            let middle = words.get(start..end).filter(|m| m.iter().any(|w| !w.is_empty()))?;
+            Some(Known { setting, id: Some(middle.join("_")), index: None })
+        })
+        // The longest ending wins: `..._SECRET_ACCESS_KEY` rather than an id that ends in `_SECRET`.
+        .min_by_key(|known| known.id.as_ref().map_or(0, String::len))
+}
+
+/// How many words, from the front or the back, together are `expected`.
+fn boundary(words: &[&str], expected: &str, from_back: bool) -> Option<usize> {
+    (1..words.len()).find(|count| {
+        let taken = if from_back { words.get(words.len() - count..) } else { words.get(..*count) };
+        taken.is_some_and(|taken| plain(&taken.concat()) == expected)
+    })
+}
+
+/// Which `<...>` an environment variable means, which can spell neither `-` nor `.`: the one among
+/// those that other sources name, or else the lower case with `-` for `_`.
+///
+/// # Errors
+/// All that it could mean, when it is more than one.
+pub(super) fn id_of_variable<'a>(
+    spelled: &str,
+    others: impl Iterator<Item = &'a str>,
+) -> Result<String, Vec<String>> {
+    let mut meant: Vec<String> =
+        others.filter(|id| plain(id) == plain(spelled)).map(str::to_owned).collect();
+    meant.sort();
+    meant.dedup();
+    match meant.as_slice() {
+        [] => Ok(spelled.to_ascii_lowercase().replace('_', "-")),
+        [one] => Ok(one.clone()),
+        _ => Err(meant),
+    }
+}
+
+/// The known name nearest to one that is not known, if any is near.
+pub(super) fn nearest(name: &str) -> Option<String> {
+    let parts = canonical(parts(name));
+    let wanted = parts.iter().map(|p| p.to_ascii_lowercase()).collect::<Vec<_>>().join(".");
+    nearest_of(&wanted, |setting| match placeholder(setting.name) {
+        Some((before, after)) => {
+            let at = before.matches('.').count();
+            concrete(before, parts.get(at).copied().unwrap_or("name"), after)
+        }
+        None => setting.name.to_owned(),
+    })
+}
+
+/// The variable of the known name nearest to one that is not known, if any is near.
+pub(super) fn nearest_variable(variable: &str) -> Option<String> {
+    nearest_of(variable, |setting| {
+        setting.name.replace('.', "_").replace(['-', '<', '>'], "").to_ascii_uppercase()
+    })
+}
+
+fn nearest_of(wanted: &str, spelled: impl Fn(&Setting) -> String) -> Option<String> {
+    TABLE
+        .iter()
+        .map(&spelled)
+        .map(|known| {
+            (strsim::osa_distance(&wanted.to_ascii_lowercase(), &known.to_ascii_lowercase()), known)
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance * 3 <= wanted.chars().count())
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Option<String> {
+        resolve(text).map(|known| known.name())
+    }
+
+    #[test]
+    fn spellings_lead_to_one_name() {
+        for spelling in [
+            "service.security.tenant-id",
+            "service.security.tenantId",
+            "SERVICE.security.tenant_id",
+        ] {
+            assert_eq!(name(spelling).as_deref(), Some("service.security.tenant-id"), "{spelling}");
+        }
+        assert_eq!(
+            name("service.security.default-service-account-role").as_deref(),
+            Some("service.security.defaultServiceAccountRole")
+        );
+        assert_eq!(name("spring.profiles.active").as_deref(), Some("profiles.active"));
+        assert_eq!(
+            name("spring.security.oauth2.client.registration.azure.clientId").as_deref(),
+            Some("framework.security.oauth2.client.registration.azure.client-id")
+        );
+        assert_eq!(name("service.security"), None);
+        assert_eq!(name("service.export.targets..type"), None);
+        assert_eq!(name(""), None);
+        assert_eq!(name("["), None);
+    }
+
+    #[test]
+    fn a_part_with_dots_stands_in_brackets() {
+        let bracketed = "service.export.targets[my.bucket].type";
+        for spelling in [
+            bracketed,
+            "service.export.targets.[my.bucket].type",
+            "service.export.targets.my.bucket.type",
+        ] {
+            assert_eq!(name(spelling).as_deref(), Some(bracketed), "{spelling}");
+        }
+        let item = resolve("server.cors.allowed-origins[1]").unwrap();
+        assert_eq!((item.name().as_str(), item.index), ("server.cors.allowed-origins", Some(1)));
+    }
+
+    #[test]
+    fn variables_are_relaxed() {
+        let variable = |text: &str| resolve_variable(text).map(|k| (k.setting.name, k.id));
+        for spelling in
+            ["SERVICE_SECURITY_TENANTID", "SERVICE_SECURITY_TENANT_ID", "service_security_tenantid"]
+        {
+            assert_eq!(
+                variable(spelling),
+                Some(("service.security.tenant-id", None)),
+                "{spelling}"
+            );
+        }
+        assert_eq!(variable("SPRING_PROFILES_ACTIVE"), Some(("profiles.active", None)));
+        assert_eq!(
+            variable("SERVICE_EXPORT_TARGETS_PLANT_EXPORTS_SECRET_ACCESS_KEY"),
+            Some((
+                "service.export.targets.<bucketName>.secret-access-key",
+                Some("PLANT_EXPORTS".into())
+            ))
+        );
+        assert_eq!(variable("SERVICE_EXPORT_TARGETS_TYPE"), None);
+        assert_eq!(variable("PATH"), None);
+        let known = ["plant.exports", "other"];
+        assert_eq!(id_of_variable("PLANT_EXPORTS", known.into_iter()), Ok("plant.exports".into()));
+        assert_eq!(id_of_variable("PLANT_2", known.into_iter()), Ok("plant-2".into()));
+        assert!(id_of_variable("A_B", ["a-b", "a.b"].into_iter()).is_err());
+    }
+
+    #[test]
+    fn the_nearest_name_is_found() {
+        assert_eq!(nearest("service.data-dri").as_deref(), Some("service.data-dir"));
+        assert_eq!(
+            nearest("service.export.targets.plant.endpont").as_deref(),
+            Some("service.export.targets.plant.endpoint")
+        );
+        assert_eq!(nearest("completely.different.thing"), None);
+        assert_eq!(nearest_variable("SERVICE_DATADRI").as_deref(), Some("SERVICE_DATADIR"));
+    }
+}

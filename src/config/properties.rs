@@ -1,0 +1,154 @@
+//! The `.properties` format, as `java.util.Properties.load` describes it, in UTF-8.
+use std::iter::Peekable;
+use std::str::Chars;
+
+/// One property and the line it begins on, from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Property {
+    pub(super) line: usize,
+    pub(super) name: String,
+    pub(super) value: String,
+}
+
+/// Reads every property, in order.
+///
+/// # Errors
+/// The lines with a malformed `\u` escape, and what is wrong there.
+pub(super) fn parse(text: &str) -> Result<Vec<Property>, Vec<(usize, String)>> {
+    let mut found = Vec::new();
+    let mut faults = Vec::new();
+    for (line, logical) in logical_lines(text.strip_prefix('\u{feff}').unwrap_or(text)) {
+        match property(&logical) {
+            Ok((name, value)) => found.push(Property { line, name, value }),
+            Err(fault) => faults.push((line, fault)),
+        }
+    }
+    if faults.is_empty() { Ok(found) } else { Err(faults) }
+}
+
+fn blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\u{c}')
+}
+
+/// Lines put together where they end in an odd number of backslashes; comments and blank lines are
+/// left out.
+fn logical_lines(text: &str) -> Vec<(usize, String)> {
+    let normal = text.replace("\r\n", "\n").replace('\r', "\n");
+    let mut lines = normal.split('\n').enumerate();
+    let mut found = Vec::new();
+    while let Some((number, line)) = lines.next() {
+        let line = line.trim_start_matches(blank);
+        if line.is_empty() || line.starts_with(['#', '!']) {
+            continue;
+        }
+        let mut logical = line.to_owned();
+        while logical.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1 {
+            logical.pop();
+            let Some((_, next)) = lines.next() else { break };
+            logical.push_str(next.trim_start_matches(blank));
+        }
+        found.push((number + 1, logical));
+    }
+    found
+}
+
+fn property(line: &str) -> Result<(String, String), String> {
+    let mut chars = line.chars().peekable();
+    let mut name = String::new();
+    while let Some(c) = chars.next_if(|c| !blank(*c) && !matches!(c, '=' | ':')) {
+        unescape(c, &mut chars, &mut name)?;
+    }
+    while chars.next_if(|c| blank(*c)).is_some() {}
+    if chars.next_if(|c| matches!(c, '=' | ':')).is_some() {
+        while chars.next_if(|c| blank(*c)).is_some() {}
+    }
+    let mut value = String::new();
+    while let Some(c) = chars.next() {
+        unescape(c, &mut chars, &mut value)?;
+    }
+    Ok((name, value))
+}
+
+fn unescape(c: char, rest: &mut Peekable<Chars<'_>>, into: &mut String) -> Result<(), String> {
+    if c != '\\' {
+        into.push(c);
+        return Ok(());
+    }
+    match rest.next() {
+        Some('u') => {
+            let mut unit = unit(rest)?;
+            if (0xd800..0xdc00).contains(&unit)
+                && rest.next_if_eq(&'\\').is_some()
+                && rest.next_if_eq(&'u').is_some()
+            {
+                // Two halves of a surrogate pair (UTF-16); anything else leaves the high half alone.
+                let low = self::unit(rest)?.checked_sub(0xdc00).filter(|low| *low < 0x400);
+                unit = low.map_or(unit, |low| 0x10000 + ((unit - 0xd800) << 10) + low);
+            }
+            let c = char::from_u32(unit);
+            into.push(
+                c.ok_or("a \\u escape is half of a surrogate pair; write the character itself")?,
+            );
+        }
+        Some('t') => into.push('\t'),
+        Some('n') => into.push('\n'),
+        Some('r') => into.push('\r'),
+        Some('f') => into.push('\u{c}'),
+        Some(other) => into.push(other),
+        None => {}
+    }
+    Ok(())
+}
+
+fn unit(rest: &mut Peekable<Chars<'_>>) -> Result<u32, String> {
+    let digits: String = (0..4).map_while(|_| rest.next_if(char::is_ascii_hexdigit)).collect();
+    match u32::from_str_radix(&digits, 16) {
+        Ok(unit) if digits.len() == 4 => Ok(unit),
+        _ => Err("after \\u stand four hexadecimal digits".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(text: &str) -> Vec<(String, String)> {
+        parse(text).unwrap().into_iter().map(|p| (p.name, p.value)).collect()
+    }
+
+    #[test]
+    fn the_examples_of_java_util_properties() {
+        let truth = ("Truth".to_owned(), "Beauty".to_owned());
+        assert_eq!(
+            pairs("Truth = Beauty\n Truth:Beauty\nTruth\t\t\t:Beauty\nTruth Beauty"),
+            vec![truth; 4]
+        );
+        assert_eq!(
+            pairs(
+                "fruits       apple, banana, pear, \\\n     cantaloupe, watermelon, \\\r\n   kiwi, mango"
+            ),
+            [(
+                "fruits".to_owned(),
+                "apple, banana, pear, cantaloupe, watermelon, kiwi, mango".to_owned()
+            )]
+        );
+        assert_eq!(pairs("cheeses"), [("cheeses".to_owned(), String::new())]);
+        assert_eq!(pairs("\\:\\= = a=b:c "), [(":=".to_owned(), "a=b:c ".to_owned())]);
+    }
+
+    #[test]
+    fn comments_escapes_and_characters() {
+        assert_eq!(
+            pairs("# a=b\\\n! c=d\n\n  e=\\u00e9\\ud83d\\ude00\\t\\q\nf=ü\\\\\ng=h"),
+            [
+                ("e".to_owned(), "é😀\tq".to_owned()),
+                ("f".to_owned(), "ü\\".to_owned()),
+                ("g".to_owned(), "h".to_owned())
+            ]
+        );
+        let faults = parse("a=1\nb=\\u12\nc=\\ud800").unwrap_err();
+        assert_eq!(faults.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 3]);
+        assert!(parse("a=\\ud800\\u0041").is_err());
+        assert!(parse("a=\\ud800\\").is_err());
+    }
+}

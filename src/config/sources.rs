@@ -1,0 +1,218 @@
+//! Where values come from.
+use super::fault::ConfigFault;
+use super::kind::Raw;
+use super::{properties, yaml};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Everything that configuration is read from. It is given rather than taken from the process, so that
+/// reading it depends on nothing else.
+#[derive(Clone, Default)]
+pub struct Sources {
+    /// The first directory with `application*` files.
+    pub working_dir: PathBuf,
+    /// The second: its files win over those of the first.
+    pub system_dir: PathBuf,
+    /// Environment variables.
+    pub environment: BTreeMap<String, String>,
+    /// `$CREDENTIALS_DIRECTORY` (systemd.exec(5), "Credentials").
+    pub credentials_dir: Option<PathBuf>,
+    /// Arguments of the form `--name=value`.
+    pub arguments: Vec<String>,
+}
+
+impl Sources {
+    /// Those of this process, with these arguments.
+    pub fn of_process(arguments: Vec<String>) -> Self {
+        let environment: BTreeMap<_, _> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Self {
+            working_dir: PathBuf::from("."),
+            system_dir: PathBuf::from("/etc/penstock"),
+            credentials_dir: environment.get("CREDENTIALS_DIRECTORY").map(PathBuf::from),
+            environment,
+            arguments,
+        }
+    }
+}
+
+impl std::fmt::Debug for Sources {
+    /// Values may be secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sources")
+            .field("working_dir", &self.working_dir)
+            .field("system_dir", &self.system_dir)
+            .field("credentials_dir", &self.credentials_dir)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A name and its value, as a source has them.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) name: String,
+    pub(super) value: Raw,
+    /// What to tell a person.
+    pub(super) origin: String,
+    /// The file, or other source, in the order of reading.
+    pub(super) source: Source,
+}
+
+/// Of which kind a source is. Later kinds win.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Source {
+    File(PathBuf),
+    Environment,
+    Credential,
+    Argument,
+}
+
+/// Reads `application.*`, or with a profile `application-<profile>.*`, from both directories. Within
+/// one, `.properties` wins over `.yml` over `.yaml`.
+pub(super) fn files(
+    sources: &Sources,
+    profile: Option<&str>,
+    faults: &mut Vec<ConfigFault>,
+) -> Vec<Found> {
+    let stem = profile.map_or("application".to_owned(), |p| format!("application-{p}"));
+    let mut found = Vec::new();
+    for dir in [&sources.working_dir, &sources.system_dir] {
+        for extension in ["yaml", "yml", "properties"] {
+            let path = dir.join(format!("{stem}.{extension}"));
+            match text(&path) {
+                Ok(Some(text)) => found.extend(file(&path, &text, faults)),
+                Ok(None) => {}
+                Err(why) => faults.push(ConfigFault::of_source(shown(&path), why)),
+            }
+        }
+    }
+    found
+}
+
+/// The names and values in the text of one file.
+pub(super) fn file(path: &Path, text: &str, faults: &mut Vec<ConfigFault>) -> Vec<Found> {
+    let origin = shown(path);
+    let source = Source::File(path.to_owned());
+    if path.extension().is_some_and(|e| e == "properties") {
+        let properties =
+            properties::parse(text).unwrap_or_else(|lines| {
+                faults.extend(lines.into_iter().map(|(line, why)| {
+                    ConfigFault::of_source(format!("{origin}, line {line}"), why)
+                }));
+                Vec::new()
+            });
+        let found = properties.into_iter().map(|property| Found {
+            name: property.name,
+            value: Raw::Text(property.value),
+            origin: format!("{origin}, line {}", property.line),
+            source: source.clone(),
+        });
+        found.collect()
+    } else {
+        let pairs = yaml::parse(text).unwrap_or_else(|why| {
+            faults.push(ConfigFault::of_source(origin.clone(), why));
+            Vec::new()
+        });
+        let found = pairs.into_iter().map(|(name, value)| Found {
+            name,
+            value,
+            origin: origin.clone(),
+            source: source.clone(),
+        });
+        found.collect()
+    }
+}
+
+/// Files in the credentials directory: the name is the property, a line end at the end is not part of
+/// the value.
+pub(super) fn credentials(sources: &Sources, faults: &mut Vec<ConfigFault>) -> Vec<Found> {
+    let Some(dir) = &sources.credentials_dir else { return Vec::new() };
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
+        Err(error) => {
+            faults.push(ConfigFault::of_source(shown(dir), error.to_string()));
+            return Vec::new();
+        }
+    };
+    let mut names: Vec<String> =
+        entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    let mut found = Vec::new();
+    for name in names {
+        // Credentials that are not settings, such as keys of other programs, may be binary or unreadable.
+        if super::name::resolve(&name).is_none() && !is_ours(&name) {
+            continue;
+        }
+        let origin = format!("credential {}", shown(&dir.join(&name)));
+        match text(&dir.join(&name)) {
+            Ok(Some(text)) => found.push(Found {
+                value: Raw::Text(trim_line_end(&text).to_owned()),
+                name,
+                origin,
+                source: Source::Credential,
+            }),
+            Ok(None) => {}
+            Err(why) => faults.push(ConfigFault::of_source(origin, why)),
+        }
+    }
+    found
+}
+
+/// Environment variables, all of them.
+pub(super) fn environment(sources: &Sources) -> Vec<Found> {
+    let found = sources.environment.iter().map(|(name, value)| Found {
+        name: name.clone(),
+        value: Raw::Text(value.clone()),
+        origin: format!("environment variable {name}"),
+        source: Source::Environment,
+    });
+    found.collect()
+}
+
+/// `--name=value`.
+pub(super) fn arguments(sources: &Sources, faults: &mut Vec<ConfigFault>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for argument in &sources.arguments {
+        match argument.strip_prefix("--").and_then(|a| a.split_once('=')) {
+            Some((name, value)) => found.push(Found {
+                name: name.to_owned(),
+                value: Raw::Text(value.to_owned()),
+                origin: format!("--{name}"),
+                source: Source::Argument,
+            }),
+            None => faults.push(ConfigFault::of_source(
+                argument.clone(),
+                "a setting on the command line is --name=value".into(),
+            )),
+        }
+    }
+    found
+}
+
+/// Whether a name is one that only Penstock would be given.
+pub(super) fn is_ours(name: &str) -> bool {
+    let first = name.split(['.', '[']).next().unwrap_or_default();
+    ["service", "framework", "spring", "server"].iter().any(|own| first.eq_ignore_ascii_case(own))
+        && first.len() < name.len()
+}
+
+fn trim_line_end(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
+}
+
+fn text(path: &Path) -> Result<Option<String>, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err("it is not UTF-8".into()),
+        Err(error) => Err(format!("it cannot be read: {error}")),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(".").unwrap_or(path).display().to_string()
+}

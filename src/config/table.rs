@@ -1,0 +1,150 @@
+//! Every setting there is: the one place that names them. Validation, the settings' documentation and
+//! the nearest known name all come from here.
+use super::kind::Kind;
+
+/// One setting.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// Its name; a part in angle brackets stands for any name.
+    pub name: &'static str,
+    /// What its value is.
+    pub kind: Kind,
+    /// Its default, written as in a file.
+    pub default: Option<&'static str>,
+    /// Whether its value is shown to nobody.
+    pub secret: bool,
+    /// Why this version refuses it, if it does.
+    pub missing: Option<&'static str>,
+    /// What it decides.
+    pub meaning: &'static str,
+}
+
+const SIGN_IN: &str = "sign-in by OpenID Connect is not in this version";
+const HTTPS: &str = "HTTPS is not in this version; let a reverse proxy on this machine end it";
+
+const fn setting(name: &'static str, kind: Kind, meaning: &'static str) -> Setting {
+    Setting { name, kind, default: None, secret: false, missing: None, meaning }
+}
+
+impl Setting {
+    const fn or(self, default: &'static str) -> Self {
+        Self { default: Some(default), ..self }
+    }
+
+    const fn secret(self) -> Self {
+        Self { secret: true, ..self }
+    }
+
+    const fn missing(self, why: &'static str) -> Self {
+        Self { missing: Some(why), ..self }
+    }
+}
+
+const KIB: u64 = 1 << 10;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+
+/// All of them, in the order of the documentation.
+pub static TABLE: &[Setting] = &[
+    setting("profiles.active", Kind::Profiles, "Profiles whose `application-<profile>.*` files are read too, later ones win."),
+    setting("server.address", Kind::Address, "The IP address to listen on. Beyond loopback it needs `service.security.insecure`.").or("127.0.0.1"),
+    setting("server.port", Kind::Whole { min: 0, max: 65_535 }, "The TCP port to listen on; with 0 the system chooses one, and the log says which.").or("8080"),
+    setting("server.forward-headers-strategy", Kind::Choice(&["none", "native", "framework"]), "Whether `Forwarded` and `X-Forwarded-*` of trusted proxies are believed; `native` and `framework` are the same.").or("none"),
+    setting("server.cors.allowed-origins", Kind::Origins, "Origins whose pages may call the API (CORS); `*` is any."),
+    setting("server.insecure-http", Kind::Flag, "Plain HTTP beyond loopback.").or("false").missing(HTTPS),
+    setting("server.ssl.certificate", Kind::Text, "The certificate chain, a PEM file.").missing(HTTPS),
+    setting("server.ssl.certificate-private-key", Kind::Text, "The certificate's private key, a PEM file.").missing(HTTPS),
+    setting("server.ssl.self-signed", Kind::Flag, "Make a certificate at the first start.").or("false").missing(HTTPS),
+    setting("service.base-url", Kind::Url, "The URL that the outside knows the service by; new namespaces get `<service.base-url>/id/<Namespace>/` as their URI base."),
+    setting("service.data-dir", Kind::Text, "The directory that holds everything Penstock keeps. Without it, `$STATE_DIRECTORY`, which systemd sets.").or("/var/lib/penstock"),
+    setting("service.gateway-id", Kind::GatewayId, "The name of this gateway in export metadata and in default URI bases; made at the first start, and kept."),
+    setting("service.trusted-proxies", Kind::Networks, "Addresses or networks (`10.0.0.0/8`) of the proxies whose forwarded headers are believed."),
+    setting("service.namespace.auto-create", Kind::Flag, "Whether a namespace that a mapping names, and nobody has defined, is created.").or("true"),
+    setting("service.limits.body", Kind::Size { min: KIB, max: GIB }, "The largest request body, or line of NDJSON.").or("16MiB"),
+    setting("service.limits.nesting", Kind::Whole { min: 1, max: 1000 }, "Levels of JSON in a request.").or("128"),
+    setting("service.limits.objects", Kind::Whole { min: 1, max: 1_000_000 }, "Objects in one JSON request.").or("10000"),
+    setting("service.limits.in-flight", Kind::Size { min: KIB, max: TIB }, "Bytes of all request bodies at once; past it the answer is 503. At least `service.limits.body`.").or("64MiB"),
+    setting("service.limits.idempotency-keys", Kind::Whole { min: 0, max: 1_000_000 }, "Answers kept, for 24 h, for requests with an `Idempotency-Key`; past it the oldest go.").or("1000"),
+    setting("service.limits.history", Kind::Whole { min: 0, max: 10_000_000 }, "Records of ingestions, and of delivered exports, kept.").or("10000"),
+    setting("service.export.history", Kind::Size { min: 0, max: TIB }, "Bytes of delivered files kept for reading and replay; past it the oldest go.").or("64MiB"),
+    setting("service.export.targets.<bucketName>.type", Kind::Choice(&["s3", "directory"]), "What the bucketName leads to: an S3-compatible bucket, or a directory."),
+    setting("service.export.targets.<bucketName>.endpoint", Kind::Url, "s3: the URL of the server. Required."),
+    setting("service.export.targets.<bucketName>.region", Kind::Text, "s3: the region. `us-east-1` when it is not given."),
+    setting("service.export.targets.<bucketName>.bucket", Kind::Bucket, "s3: the bucket's name on the server. The bucketName when it is not given."),
+    setting("service.export.targets.<bucketName>.prefix", Kind::Prefix, "What every key begins with."),
+    setting("service.export.targets.<bucketName>.access-key-id", Kind::Text, "s3: the access key's id. Required."),
+    setting("service.export.targets.<bucketName>.secret-access-key", Kind::Text, "s3: the access key's secret. Required.").secret(),
+    setting("service.export.targets.<bucketName>.path-style", Kind::Flag, "s3: `endpoint/bucket/key` rather than `bucket.endpoint/key`. `true` when it is not given."),
+    setting("service.export.targets.<bucketName>.ca-file", Kind::Text, "s3: a PEM file of certificates that are trusted for this target."),
+    setting("service.export.targets.<bucketName>.path", Kind::Text, "directory: the directory that holds the bucket's directory. `<data-dir>/buckets` when it is not given."),
+    setting("service.export.default.type", Kind::Choice(&["s3", "directory"]), "For every bucketName without an entry: what it leads to."),
+    setting("service.export.default.endpoint", Kind::Url, "The same for every bucketName without an entry."),
+    setting("service.export.default.region", Kind::Text, "The same for every bucketName without an entry."),
+    setting("service.export.default.bucket", Kind::Bucket, "The same for every bucketName without an entry: one bucket for all of them."),
+    setting("service.export.default.prefix", Kind::Prefix, "The same for every bucketName without an entry."),
+    setting("service.export.default.access-key-id", Kind::Text, "The same for every bucketName without an entry."),
+    setting("service.export.default.secret-access-key", Kind::Text, "The same for every bucketName without an entry.").secret(),
+    setting("service.export.default.path-style", Kind::Flag, "The same for every bucketName without an entry."),
+    setting("service.export.default.ca-file", Kind::Text, "The same for every bucketName without an entry."),
+    setting("service.export.default.path", Kind::Text, "The same for every bucketName without an entry."),
+    setting("service.log.level", Kind::Filter, "What is logged: `error`, `warn`, `info`, `debug`, `trace` or `off`, also per part (`info,penstock::http=debug`).").or("info"),
+    setting("service.log.format", Kind::Choice(&["text", "json"]), "How it is logged: readable lines, or a JSON object a line.").or("text"),
+    setting("service.security.insecure", Kind::Flag, "Answer anyone on any address: there is no sign-in yet.").or("false"),
+    setting("security", Kind::Choice(&["oauth2"]), "`oauth2` for sign-in through an identity provider.").missing(SIGN_IN),
+    setting("service.security.registration", Kind::Text, "The registration identifier: a few lowercase letters.").missing(SIGN_IN),
+    setting("service.security.tenant-id", Kind::Text, "The tenant, for the profile `azuread`.").missing(SIGN_IN),
+    setting("service.security.claims.firstName", Kind::List, "Claims that carry the given name.").or("given_name").missing(SIGN_IN),
+    setting("service.security.claims.lastName", Kind::List, "Claims that carry the family name.").or("family_name").missing(SIGN_IN),
+    setting("service.security.claims.email", Kind::List, "Claims that carry the email.").or("user_email,preferred_username").missing(SIGN_IN),
+    setting("service.security.claims.organization", Kind::List, "Claims that carry the organization.").or("organization,companyname").missing(SIGN_IN),
+    setting("service.security.claims.roles", Kind::List, "Claims that carry the roles.").or("roles").missing(SIGN_IN),
+    setting("service.security.defaultServiceAccountRole", Kind::Text, "The role of clients without an assigned one; without it they are rejected.").missing(SIGN_IN),
+    setting("service.security.serviceAccount.emailDomain", Kind::Text, "The domain (`@...`) of the emails made for service accounts.").missing(SIGN_IN),
+    setting("security.role.admin", Kind::Text, "The role value that makes an Admin.").or("ACCURIDS_ADMIN").missing(SIGN_IN),
+    setting("security.role.contributor", Kind::Text, "The role value that makes a Contributor.").or("ACCURIDS_CONTRIBUTOR").missing(SIGN_IN),
+    setting("security.role.user", Kind::Text, "The role value that makes a User.").or("ACCURIDS_USER").missing(SIGN_IN),
+    setting("framework.security.oauth2.client.registration.<id>.client-id", Kind::Text, "The client id from the provider.").missing(SIGN_IN),
+    setting("framework.security.oauth2.client.registration.<id>.client-secret", Kind::Text, "The client secret from the provider.").secret().missing(SIGN_IN),
+    setting("framework.security.oauth2.client.registration.<id>.redirect-uri", Kind::Text, "The redirect URI.").or("{baseUrl}/login/oauth2/code/{registrationId}").missing(SIGN_IN),
+    setting("framework.security.oauth2.client.registration.<id>.scope", Kind::List, "The scopes asked for.").or("profile,openid").missing(SIGN_IN),
+    setting("framework.security.oauth2.client.registration.<id>.authorization-grant-type", Kind::Choice(&["authorization_code"]), "Always `authorization_code`.").or("authorization_code").missing(SIGN_IN),
+    setting("framework.security.oauth2.client.provider.<id>.authorization-uri", Kind::Url, "The authorization endpoint.").missing(SIGN_IN),
+    setting("framework.security.oauth2.client.provider.<id>.token-uri", Kind::Url, "The token endpoint.").missing(SIGN_IN),
+    setting("framework.security.oauth2.client.provider.<id>.jwk-set-uri", Kind::Url, "The JWKS endpoint.").missing(SIGN_IN),
+    setting("framework.security.oauth2.client.provider.<id>.user-name-attribute", Kind::Text, "The claim that identifies the user.").missing(SIGN_IN),
+    setting("framework.security.oauth2.resourceserver.jwt.issuer-uri", Kind::Url, "The issuer of access tokens; without it machine access is off.").missing(SIGN_IN),
+    setting("framework.security.oauth2.resourceserver.jwt.jwk-set-uri", Kind::Url, "The issuer's JWKS endpoint; discovered when it is not given.").missing(SIGN_IN),
+    setting("framework.security.oauth2.resourceserver.jwt.audiences", Kind::List, "The `aud` claim that is expected.").missing(SIGN_IN),
+];
+
+/// The profiles that turn sign-in on (specification, 5.1 and 5.6).
+pub(super) const SIGN_IN_PROFILES: [&str; 2] = ["oauth2", "azuread"];
+
+/// Why those profiles are refused.
+pub(super) const SIGN_IN_MISSING: &str = SIGN_IN;
+
+/// The setting of this exact name.
+pub(super) fn find(name: &str) -> Option<&'static Setting> {
+    TABLE.iter().find(|setting| setting.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kind::Raw;
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn defaults_are_valid_and_names_are_distinct_even_as_environment_variables() {
+        let mut seen = BTreeSet::new();
+        for setting in TABLE {
+            if let Some(default) = setting.default {
+                let parsed = setting.kind.parse(&Raw::Text(default.to_owned()));
+                assert!(parsed.is_ok(), "{}: {:?}", setting.name, parsed.err());
+            }
+            let plain: String =
+                setting.name.to_lowercase().chars().filter(|c| !"._-".contains(*c)).collect();
+            assert!(seen.insert(plain), "{}", setting.name);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! YAML files as a flat space of names.
+use super::kind::Raw;
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
+use serde_yaml::Value;
+use std::fmt;
+
+/// Reads every name and value, in order.
+///
+/// # Errors
+/// What is wrong, with its line and column.
+pub(super) fn parse(text: &str) -> Result<Vec<(String, Raw)>, String> {
+    let shape: Value = serde_yaml::from_str(text).map_err(|e| e.to_string())?;
+    let tree = Like(&shape)
+        .deserialize(serde_yaml::Deserializer::from_str(text))
+        .map_err(|e| e.to_string())?;
+    let mut found = Vec::new();
+    match tree {
+        Tree::Nothing => {}
+        Tree::Map(_) => flatten(String::new(), tree, &mut found),
+        Tree::Scalar(_) | Tree::List(_) => {
+            return Err(
+                "at the top there are names with values, such as `server.port: 8080`".into()
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// A document in which every scalar is as it was written: `0123` and `1.10` keep their digits.
+enum Tree {
+    Nothing,
+    Scalar(String),
+    List(Vec<Tree>),
+    Map(Vec<(String, Tree)>),
+}
+
+fn flatten(name: String, tree: Tree, into: &mut Vec<(String, Raw)>) {
+    match tree {
+        Tree::Nothing => into.push((name, Raw::Text(String::new()))),
+        Tree::Scalar(text) => into.push((name, Raw::Text(text))),
+        Tree::List(items) if items.iter().all(|i| matches!(i, Tree::Scalar(_))) => {
+            let texts = items.into_iter().filter_map(|item| match item {
+                Tree::Scalar(text) => Some(text),
+                _ => None,
+            });
+            into.push((name, Raw::List(texts.collect())));
+        }
+        Tree::List(items) => {
+            for (index, item) in items.into_iter().enumerate() {
+                flatten(format!("{name}[{index}]"), item, into);
+            }
+        }
+        Tree::Map(entries) => {
+            for (key, value) in entries {
+                let name = if name.is_empty() { key } else { format!("{name}.{key}") };
+                flatten(name, value, into);
+            }
+        }
+    }
+}
+
+/// Reads a document of the shape of this value, whose scalars are the typed ones.
+struct Like<'a>(&'a Value);
+
+impl<'de> DeserializeSeed<'de> for Like<'_> {
+    type Value = Tree;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+        match self.0 {
+            Value::Null => IgnoredAny::deserialize(deserializer).map(|_| Tree::Nothing),
+            Value::Sequence(_) => deserializer.deserialize_seq(self),
+            Value::Mapping(_) => deserializer.deserialize_map(self),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                String::deserialize(deserializer).map(Tree::Scalar)
+            }
+            Value::Tagged(tagged) => Err(serde::de::Error::custom(format!(
+                "the tag {} means nothing in a configuration",
+                tagged.tag
+            ))),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Like<'_> {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the same document as before")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
+        let mut items = Vec::new();
+        for value in self.0.as_sequence().into_iter().flatten() {
+            items.extend(access.next_element_seed(Like(value))?);
+        }
+        Ok(Tree::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
+        let mut entries = Vec::new();
+        for (_, value) in self.0.as_mapping().into_iter().flatten() {
+            if let Some(key) = access.next_key()? {
+                entries.push((key, access.next_value_seed(Like(value))?));
+            }
+        }
+        Ok(Tree::Map(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_flat_and_scalars_keep_their_digits() {
+        let text = "server:\n  port: 0123\n  cors.allowed-origins: [a, 'b,c']\nservice.gateway-id: 1.10\nservice:\n  base-url:\n  export: &x {targets: {'[my.bucket]': {type: s3}}}\nother: *x\n";
+        let found: Vec<(String, String)> =
+            parse(text).unwrap().into_iter().map(|(n, v)| (n, format!("{v}"))).collect();
+        let expected = [
+            ("server.port", "0123"),
+            ("server.cors.allowed-origins", "a,b,c"),
+            ("service.gateway-id", "1.10"),
+            ("service.base-url", ""),
+            ("service.export.targets.[my.bucket].type", "s3"),
+            ("other.targets.[my.bucket].type", "s3"),
+        ];
+        assert_eq!(found, expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        assert!(parse("# nothing\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn faults_have_a_place() {
+        for (text, expected) in [
+            ("a: 1\nb: [\n", "line 3"),
+            ("a: 1\na: 2\n", "duplicate"),
+            ("- a\n", "names with values"),
+            ("a: !secret x\n", "tag"),
+            ("a: 1\n---\nb: 2\n", "document"),
+        ] {
+            let fault = parse(text).err().unwrap_or_default();
+            assert!(fault.contains(expected), "{text:?}: {fault}");
+        }
+    }
+}

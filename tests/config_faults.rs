@@ -1,0 +1,172 @@
+//! What is wrong is reported, all of it, with its value and origin, and no secret.
+use penstock::config::{self, Sources};
+use std::path::Path;
+
+fn faults(sources: &Sources) -> Vec<String> {
+    config::load(sources).map_or_else(
+        |faults| faults.iter().map(ToString::to_string).collect(),
+        |loaded| panic!("it loaded: {loaded:#?}"),
+    )
+}
+
+fn of_arguments(arguments: &[&str]) -> Vec<String> {
+    faults(&Sources {
+        arguments: arguments.iter().map(|a| (*a).to_owned()).collect(),
+        ..Sources::default()
+    })
+}
+
+fn in_dir(dir: &Path) -> Sources {
+    Sources { system_dir: dir.to_owned(), working_dir: dir.join("none"), ..Sources::default() }
+}
+
+#[test]
+fn all_faults_are_reported_each_with_its_origin() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("application.yaml");
+    std::fs::write(&file, "server:\n  port: 80800\nservice.limits.nesting: 0\n").unwrap();
+    let mut sources = in_dir(dir.path());
+    sources.environment.insert("SERVICE_LIMITS_BODY".into(), "lots".into());
+    sources.arguments.push("--service.log.level=verbose".into());
+    let found = faults(&sources);
+    let file = file.display();
+    for expected in [
+        format!("server.port = \"80800\" (from {file}): expected a whole number from 0 to 65535"),
+        format!("service.limits.nesting = \"0\" (from {file}): expected a whole number from 1 to 1000"),
+        "service.limits.body = \"lots\" (from environment variable SERVICE_LIMITS_BODY): expected a size in bytes from 1KiB to 1GiB, such as 16777216 or 16MiB".into(),
+        "service.log.level = \"verbose\" (from --service.log.level): expected error, warn, info, debug, trace or off, also per part, such as info,penstock::http=debug".into(),
+    ] {
+        assert!(found.contains(&expected), "{expected}\nis not in\n{found:#?}");
+    }
+    assert_eq!(found.len(), 4, "{found:#?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for (file, text, expected) in [
+        ("application.yaml", b"a: 1\nb: [\n".as_slice(), "line 3"),
+        ("application.properties", b"a=1\nb=\\uzz\n", "line 2"),
+        ("application.yml", b"\xff\xfe", "UTF-8"),
+    ] {
+        let path = dir.path().join(file);
+        std::fs::write(&path, text).unwrap();
+        let found = faults(&in_dir(dir.path()));
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].starts_with(&path.display().to_string()), "{found:#?}");
+        assert!(found[0].contains(expected), "{found:#?}");
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn a_secret_is_never_shown() {
+    let secret = "tip\u{7}top-secret";
+    let found = of_arguments(&[
+        "--service.export.targets.plant.type=s3",
+        &format!("--service.export.targets.plant.secret-access-key={secret}"),
+        "--framework.security.oauth2.client.registration.azure.client-secret=top-secret",
+        "--service.export.targets.plant.endpoint=https://user:top-secret@s3.example",
+    ]);
+    assert_eq!(found.iter().filter(|f| f.contains("******")).count(), 3, "{found:#?}");
+    assert!(!found.iter().any(|f| f.contains("top-secret")), "{found:#?}");
+}
+
+#[test]
+fn an_s3_target_needs_its_endpoint_and_keys() {
+    let found = of_arguments(&[
+        "--service.export.targets.plant.type=s3",
+        "--service.export.default.prefix=x/",
+    ]);
+    for missing in [
+        "service.export.targets.plant.endpoint: it is missing",
+        "service.export.targets.plant.access-key-id: it is missing",
+        "service.export.targets.plant.secret-access-key: it is missing",
+        "service.export.default.type: it is missing: s3 or directory",
+    ] {
+        assert!(found.iter().any(|f| f.starts_with(missing)), "{missing}: {found:#?}");
+    }
+}
+
+#[test]
+fn a_bucket_name_that_is_none_is_refused_once() {
+    let found = of_arguments(&[
+        "--service.export.targets[../etc].type=directory",
+        "--service.export.targets[../etc].path=/tmp",
+    ]);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("\"../etc\" is not an S3 bucket name"), "{found:#?}");
+}
+
+#[test]
+fn what_this_version_does_not_have_is_refused() {
+    for argument in [
+        "--security=oauth2",
+        "--profiles.active=oauth2",
+        "--profiles.active=plant,azuread",
+        "--spring.security.oauth2.resourceserver.jwt.issuer-uri=https://issuer.example",
+        "--framework.security.oauth2.client.registration.azure.client-id=x",
+        "--service.security.tenantId=x",
+        "--security.role.admin=ADMIN",
+    ] {
+        let found = of_arguments(&[argument]);
+        assert!(
+            found.len() == 1
+                && found[0].contains("sign-in by OpenID Connect is not in this version"),
+            "{argument}: {found:#?}"
+        );
+    }
+    assert!(of_arguments(&["--server.ssl.self-signed=true"])[0].contains("HTTPS is not"));
+    let defaults = Sources {
+        arguments: vec![
+            "--security.role.admin=ACCURIDS_ADMIN".into(),
+            "--service.security.claims.email=user_email, preferred_username".into(),
+            "--server.ssl.self-signed=false".into(),
+        ],
+        ..Sources::default()
+    };
+    assert!(config::load(&defaults).is_ok(), "the defaults change nothing");
+}
+
+#[test]
+fn beyond_loopback_only_when_told_so() {
+    let found = of_arguments(&["--server.address=0.0.0.0"]);
+    assert!(found.len() == 1 && found[0].contains("service.security.insecure=true"), "{found:#?}");
+    let sources = Sources {
+        arguments: vec!["--server.address=::".into(), "--service.security.insecure=true".into()],
+        ..Sources::default()
+    };
+    let warnings = config::load(&sources).unwrap().warnings;
+    assert!(warnings.iter().any(|w| w.contains("anyone who reaches ::")), "{warnings:#?}");
+}
+
+#[test]
+fn settings_are_seen_together() {
+    let found = of_arguments(&["--service.limits.body=128MiB"]);
+    assert!(found.len() == 1 && found[0].starts_with("service.limits.in-flight"), "{found:#?}");
+    let found = of_arguments(&["--service.data-dir"]);
+    assert!(found[0].contains("--name=value"), "{found:#?}");
+}
+
+#[test]
+fn an_ambiguous_environment_variable_is_refused() {
+    let mut sources = Sources {
+        arguments: vec![
+            "--service.export.targets.a-b-c.type=directory".into(),
+            "--service.export.targets[a.b.c].type=directory".into(),
+        ],
+        ..Sources::default()
+    };
+    sources.environment.insert("SERVICE_EXPORT_TARGETS_A_B_C_PATH".into(), "/x".into());
+    let found = faults(&sources);
+    assert!(found.len() == 1 && found[0].contains("a-b-c, a.b.c"), "{found:#?}");
+}
+
+#[test]
+fn a_profile_cannot_activate_profiles() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("application.yaml"), "profiles.active: a").unwrap();
+    std::fs::write(dir.path().join("application-a.yaml"), "profiles.active: b").unwrap();
+    let found = faults(&in_dir(dir.path()));
+    assert!(found.iter().any(|f| f.contains("application-a.yaml")), "{found:#?}");
+}

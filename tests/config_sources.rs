@@ -1,0 +1,220 @@
+//! Every place that settings come from, how names may be spelled there, and which place wins.
+use penstock::config::{self, Loaded, Sources, Target, TargetKind};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+struct Machine {
+    _root: TempDir,
+    sources: Sources,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for dir in ["work", "etc", "credentials"] {
+            std::fs::create_dir(root.path().join(dir)).unwrap();
+        }
+        let sources = Sources {
+            working_dir: root.path().join("work"),
+            system_dir: root.path().join("etc"),
+            credentials_dir: Some(root.path().join("credentials")),
+            ..Sources::default()
+        };
+        Self { _root: root, sources }
+    }
+
+    fn work(self, file: &str, text: &str) -> Self {
+        std::fs::write(self.sources.working_dir.join(file), text).unwrap();
+        self
+    }
+
+    fn etc(self, file: &str, text: &str) -> Self {
+        std::fs::write(self.sources.system_dir.join(file), text).unwrap();
+        self
+    }
+
+    fn credential(self, file: &str, text: &str) -> Self {
+        std::fs::write(self.sources.credentials_dir.as_ref().unwrap().join(file), text).unwrap();
+        self
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.sources.environment.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    fn argument(mut self, argument: &str) -> Self {
+        self.sources.arguments.push(argument.to_owned());
+        self
+    }
+
+    fn load(&self) -> Loaded {
+        config::load(&self.sources).unwrap_or_else(|faults| panic!("{faults:#?}"))
+    }
+
+    /// The value and origin in force.
+    fn effective(&self, name: &str) -> (String, String) {
+        let found = self.load().effective.into_iter().find(|e| e.name == name).unwrap();
+        (found.value, found.origin)
+    }
+}
+
+#[test]
+fn defaults_hold_when_nothing_is_given() {
+    let settings = Machine::new().load().settings;
+    assert_eq!(settings.server.address.to_string(), "127.0.0.1");
+    assert_eq!(settings.server.port, 8080);
+    assert_eq!(settings.data_dir, PathBuf::from("/var/lib/penstock"));
+    assert_eq!(settings.limits.body, 16 << 20);
+    assert_eq!(settings.limits.nesting, 128);
+    assert_eq!(settings.limits.objects, 10_000);
+    assert_eq!(settings.limits.in_flight, 64 << 20);
+    assert_eq!(settings.limits.idempotency_keys, 1000);
+    assert_eq!(settings.limits.history, 10_000);
+    assert_eq!(settings.targets.history_bytes, 64 << 20);
+    assert!(settings.targets.named.is_empty() && settings.targets.default.is_none());
+    assert!(settings.auto_create_namespaces && !settings.insecure);
+    assert_eq!(settings.log_level, "info");
+}
+
+#[test]
+fn systemd_gives_the_data_directory_unless_another_is_set() {
+    let machine = Machine::new().variable("STATE_DIRECTORY", "/var/lib/private/penstock:/other");
+    assert_eq!(machine.load().settings.data_dir, PathBuf::from("/var/lib/private/penstock"));
+    let machine = machine.argument("--service.data-dir=here");
+    assert_eq!(machine.load().settings.data_dir, PathBuf::from("here"));
+}
+
+#[test]
+fn later_places_win() {
+    let name = "service.gateway-id";
+    let mut machine = Machine::new().work("application.yaml", "service.gateway-id: a");
+    let mut expect = |grow: fn(Machine) -> Machine, value: &str, origin: &str| {
+        machine = grow(std::mem::replace(&mut machine, Machine::new()));
+        let (found, from) = machine.effective(name);
+        assert_eq!(found, format!("{value:?}"));
+        assert!(from.contains(origin), "{from}");
+    };
+    expect(|m| m, "a", "work/application.yaml");
+    expect(|m| m.work("application.yml", "service: {gateway-id: b}"), "b", "work/application.yml");
+    expect(
+        |m| m.work("application.properties", "# c\nservice.gateway-id=c"),
+        "c",
+        "work/application.properties, line 2",
+    );
+    expect(|m| m.etc("application.yaml", "service.gatewayId: d"), "d", "etc/application.yaml");
+    expect(
+        |m| {
+            m.work("application-plant.yaml", "service.gateway-id: e")
+                .etc("application.properties", "profiles.active plant, line")
+        },
+        "e",
+        "work/application-plant.yaml",
+    );
+    expect(
+        |m| m.work("application-line.properties", "service.gateway-id: f"),
+        "f",
+        "work/application-line.properties",
+    );
+    expect(|m| m.variable("SERVICE_GATEWAYID", "g"), "g", "environment variable SERVICE_GATEWAYID");
+    expect(|m| m.credential("service.gateway-id", "h\n"), "h", "credentials/service.gateway-id");
+    expect(|m| m.argument("--service.gateway-id=i"), "i", "--service.gateway-id");
+}
+
+#[test]
+fn an_empty_value_brings_the_default_back() {
+    let machine = Machine::new()
+        .work("application.yaml", "service:\n  gateway-id: a\n  limits.body: 1MiB")
+        .argument("--service.gateway-id=")
+        .variable("SERVICE_LIMITS_BODY", "");
+    let settings = machine.load().settings;
+    assert_eq!(settings.gateway_id, None);
+    assert_eq!(settings.limits.body, 16 << 20);
+}
+
+#[test]
+fn profiles_may_come_from_any_place() {
+    let file = |machine: Machine| machine.etc("application-b.yaml", "server.port: 9000");
+    for machine in [
+        Machine::new().work("application.yaml", "spring:\n  profiles:\n    active: [a, b]"),
+        Machine::new().variable("SPRING_PROFILES_ACTIVE", "a,b"),
+        Machine::new().credential("profiles.active", "b"),
+        Machine::new().variable("PROFILES_ACTIVE", "a").argument("--profiles.active=b"),
+    ] {
+        assert_eq!(file(machine).load().settings.server.port, 9000);
+    }
+    let warnings = Machine::new().argument("--profiles.active=nowhere").load().warnings;
+    assert!(warnings.iter().any(|w| w.contains("nowhere")), "{warnings:?}");
+}
+
+#[test]
+fn targets_are_put_together_from_several_places() {
+    let machine = Machine::new()
+        .etc(
+            "application.yaml",
+            "service:\n  export:\n    targets:\n      plant.exports:\n        type: s3\n        endpoint: https://s3.example:9000/\n        accessKeyId: 0012e5\n      '[dir.one]': {type: directory, path: /mnt/out}\n    default:\n      type: directory\n",
+        )
+        .work("application.properties", "service.export.targets[plant.exports].path-style=false")
+        .variable("SERVICE_EXPORT_TARGETS_PLANT_EXPORTS_PREFIX", "gw1/")
+        .variable("SERVICE_EXPORT_TARGETS_OTHER_BUCKET_TYPE", "directory")
+        .credential("service.export.targets.plant.exports.secret-access-key", "very secret\n");
+    let loaded = machine.load();
+    let targets = &loaded.settings.targets;
+    assert_eq!(
+        targets.named.keys().collect::<Vec<_>>(),
+        ["dir.one", "other-bucket", "plant.exports"]
+    );
+    let expected = Target {
+        kind: TargetKind::S3 {
+            endpoint: "https://s3.example:9000".into(),
+            region: "us-east-1".into(),
+            bucket: None,
+            access_key_id: "0012e5".into(),
+            secret_access_key: "very secret".into(),
+            path_style: false,
+            ca_file: None,
+        },
+        prefix: "gw1/".into(),
+    };
+    assert_eq!(targets.named["plant.exports"], expected);
+    let directory = TargetKind::Directory { path: Some("/mnt/out".into()) };
+    assert!(targets.named["dir.one"].kind == directory);
+    assert!(targets.default.as_ref().unwrap().kind == TargetKind::Directory { path: None });
+    assert!(!format!("{loaded:?}{:?}", machine.sources).contains("very secret"));
+}
+
+#[test]
+fn lists_have_three_forms() {
+    let origins = ["https://a.example", "https://b.example"];
+    for machine in [
+        Machine::new().work("application.yaml", "server.cors.allowed-origins:\n- https://a.example\n- https://b.example"),
+        Machine::new().variable("SERVER_CORS_ALLOWED_ORIGINS", "https://a.example, https://b.example"),
+        Machine::new()
+            .work("application.yaml", "server.cors.allowed-origins: [https://weaker.example]")
+            .etc("application.properties", "server.cors.allowed-origins[0]=https://a.example\nserver.cors.allowed-origins[1]=https://b.example"),
+    ] {
+        assert_eq!(machine.load().settings.server.cors_allowed_origins, origins);
+    }
+}
+
+#[test]
+fn unknown_names_are_warnings_with_the_nearest_known_one() {
+    let machine = Machine::new()
+        .work(
+            "application.yaml",
+            "service.data-dri: /x\nframework.securty: y\nlogging.level: debug",
+        )
+        .variable("SERVICE_LIMITS_BODDY", "1")
+        .variable("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+        .variable("SERVICE_RESULT", "success")
+        .credential("other-program.key", "\u{0}")
+        .argument("--service.limits.bdy=1");
+    let warnings = machine.load().warnings;
+    let warned = |parts: [&str; 2]| warnings.iter().any(|w| parts.iter().all(|p| w.contains(p)));
+    assert!(warned(["service.data-dri", "the nearest is service.data-dir"]), "{warnings:#?}");
+    assert!(warned(["SERVICE_LIMITS_BODDY", "SERVICE_LIMITS_BODY"]), "{warnings:#?}");
+    assert!(warned(["service.limits.bdy", "--service.limits.bdy"]), "{warnings:#?}");
+    assert!(warned(["framework.securty", "application.yaml"]), "{warnings:#?}");
+    assert!(!warned(["KUBERNETES", ""]) && !warned(["SERVICE_RESULT", ""]), "{warnings:#?}");
+    assert!(!warned(["other-program", ""]), "{warnings:#?}");
+}

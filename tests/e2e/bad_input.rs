@@ -26,6 +26,7 @@ const INGEST: &str = "/api/v1/business-objects/Meters?mode=ADD";
 const BODY_LIMIT: usize = 65_536;
 
 /// What a fault must look like.
+#[derive(Clone, Copy)]
 struct Expected {
     status: u16,
     /// What `detail` must hold.
@@ -46,7 +47,8 @@ fn bad_input_is_refused_with_its_fault_and_nothing_is_stored() {
     let server = Server::start(dir.path(), &["--service.data-dir=data"]);
     let client = server.client;
     client.put("/api/v1/business-objects", &definition(CONFIG)).expect(201);
-    let good = json!({ "data": [{ "uri": "https://meters.example/1", "label": "One", "reading": 1 }] });
+    let good =
+        json!({ "data": [{ "uri": "https://meters.example/1", "label": "One", "reading": 1 }] });
     client.post(INGEST, good.to_string()).expect(200);
     server.stop();
     let before = quads(&data);
@@ -113,11 +115,7 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
         client.post(INGEST, format!(r#"{{"data":[{good},{{{members}}}]}}"#))
     };
     let long = json!({ "data": [{ "label": "x".repeat(BODY_LIMIT) }] }).to_string();
-    let deep = format!(
-        r#"{{"data":[{{"tags":{}{}}}]}}"#,
-        "[".repeat(10_000),
-        "]".repeat(10_000)
-    );
+    let deep = format!(r#"{{"data":[{{"tags":{}{}}}]}}"#, "[".repeat(10_000), "]".repeat(10_000));
     vec![
         (
             "an unknown field",
@@ -149,21 +147,16 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
             object(r#""uri":"two","label":"Two""#),
             Expected { pointer: Some("/data/1/uri"), ..ingestion(INVALID) },
         ),
-        (
-            "no data",
-            client.post(INGEST, r#"{"date":[]}"#),
-            Expected { ..ingestion(INVALID) },
-        ),
+        ("no data", client.post(INGEST, r#"{"date":[]}"#), Expected { ..ingestion(INVALID) }),
         (
             "a different value for a field that has one",
-            client.post(INGEST, r#"{"data":[{"label":"New"},{"uri":"https://meters.example/1","label":"Eins"}]}"#),
+            client.post(
+                INGEST,
+                r#"{"data":[{"label":"New"},{"uri":"https://meters.example/1","label":"Eins"}]}"#,
+            ),
             Expected { status: 409, pointer: Some("/data/1/label"), ..ingestion(INVALID) },
         ),
-        (
-            "a body over the limit",
-            client.post(INGEST, long),
-            Expected { status: 413, ..INVALID },
-        ),
+        ("a body over the limit", client.post(INGEST, long), Expected { status: 413, ..INVALID }),
         (
             "a body over the limit in chunks of no announced length",
             client.send_chunks(INGEST, "application/json", over_the_limit()),
@@ -179,11 +172,7 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
             client.post(INGEST, &b"{\"data\":[{\"label\":\"T\xff\"}]}"[..]),
             ingestion(MALFORMED),
         ),
-        (
-            "half a surrogate pair",
-            object(r#""label":"\ud83d""#),
-            ingestion(MALFORMED),
-        ),
+        ("half a surrogate pair", object(r#""label":"\ud83d""#), ingestion(MALFORMED)),
         ("JSON nested 10,000 deep", client.post(INGEST, deep), ingestion(MALFORMED)),
         (
             "a duplicate key",
@@ -200,7 +189,8 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
         ),
         (
             "a missing Business Object",
-            client.post("/api/v1/business-objects/Metres?mode=ADD", r#"{"data":[{"label":"Two"}]}"#),
+            client
+                .post("/api/v1/business-objects/Metres?mode=ADD", r#"{"data":[{"label":"Two"}]}"#),
             Expected { status: 404, detail: "Metres", ..INVALID },
         ),
         (
@@ -215,9 +205,15 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
 
 #[test]
 fn digits_that_no_double_holds_survive() {
-    let numbers =
-        ["12345678901234567890.123456789012345678901234567890", "0.1000000000000000000000001",
-         "-0.0", "100.00", "1e400", "2.50E-3", "9007199254740993"];
+    let numbers = [
+        "12345678901234567890.123456789012345678901234567890",
+        "0.1000000000000000000000001",
+        "-0.0",
+        "100.00",
+        "1e400",
+        "2.50E-3",
+        "9007199254740993",
+    ];
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &["--service.data-dir=data"]);
     let client = server.client;

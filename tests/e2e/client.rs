@@ -12,40 +12,41 @@ use std::net::SocketAddr;
 
 /// Speaks to the server at one address. Cheap to copy into threads.
 #[derive(Debug, Clone, Copy)]
-pub struct Client {
-    pub address: SocketAddr,
+pub(crate) struct Client {
+    pub(crate) address: SocketAddr,
 }
 
 /// What the server answered.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Bytes,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 impl Client {
-    pub fn get(&self, path: &str) -> Answer {
-        self.send(Method::GET, path, &[], Bytes::new()).unwrap_or_else(|e| panic!("GET {path}: {e}"))
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, &[], Bytes::new())
+            .unwrap_or_else(|e| panic!("GET {path}: {e}"))
     }
 
-    pub fn put(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn put(&self, path: &str, body: &Value) -> Answer {
         let json = [(CONTENT_TYPE.as_str(), "application/json")];
         self.send(Method::PUT, path, &json, body.to_string())
             .unwrap_or_else(|e| panic!("PUT {path}: {e}"))
     }
 
-    pub fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: impl Into<Bytes>) -> Answer {
         self.try_post(path, body).unwrap_or_else(|e| panic!("POST {path}: {e}"))
     }
 
     /// As `post`, for when the server may go away.
-    pub fn try_post(&self, path: &str, body: impl Into<Bytes>) -> Result<Answer, String> {
+    pub(crate) fn try_post(&self, path: &str, body: impl Into<Bytes>) -> Result<Answer, String> {
         self.send(Method::POST, path, &[(CONTENT_TYPE.as_str(), "application/json")], body)
     }
 
     /// Posts a body as it is made, its length not announced.
-    pub fn send_chunks(
+    pub(crate) fn send_chunks(
         &self,
         path: &str,
         content_type: &str,
@@ -57,7 +58,7 @@ impl Client {
             .unwrap_or_else(|e| panic!("POST {path}: {e}"))
     }
 
-    pub fn send(
+    pub(crate) fn send(
         &self,
         method: Method,
         path: &str,
@@ -100,8 +101,7 @@ impl Client {
                 let response =
                     sender.send_request(request).await.map_err(|e| format!("sending: {e}"))?;
                 let (head, body) = response.into_parts();
-                let body =
-                    body.collect().await.map_err(|e| format!("reading: {e}"))?.to_bytes();
+                let body = body.collect().await.map_err(|e| format!("reading: {e}"))?.to_bytes();
                 connection.abort();
                 Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
             })
@@ -109,23 +109,23 @@ impl Client {
 }
 
 impl Answer {
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("answers are UTF-8")
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("{} is no JSON: {e}\n{}", self.status, self.text()))
     }
 
     /// The answer, which must have this status.
     #[track_caller]
-    pub fn expect(self, status: u16) -> Self {
+    pub(crate) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.text());
         self
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 }

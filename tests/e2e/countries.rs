@@ -67,7 +67,8 @@ fn countries_given_again_in_another_order_change_nothing() {
 
     countries.reverse();
     let backwards: Vec<Value> = countries.into_iter().map(backwards).collect();
-    let again = server.client.post(path, json!({ "data": backwards }).to_string()).expect(200).json();
+    let again =
+        server.client.post(path, json!({ "data": backwards }).to_string()).expect(200).json();
     assert_eq!([&again["created"], &again["updated"], &again["unchanged"]], [0, 0, 250]);
     server.stop();
 }
@@ -103,7 +104,8 @@ fn view(server: &Server) -> Vec<(String, Value)> {
             found.push((item["uri"].as_str().unwrap().to_owned(), item.clone()));
         }
         let Some(cursor) = page["next"].as_str() else { return found };
-        let cursor = percent_encoding::utf8_percent_encode(cursor, percent_encoding::NON_ALPHANUMERIC);
+        let cursor =
+            percent_encoding::utf8_percent_encode(cursor, percent_encoding::NON_ALPHANUMERIC);
         path = format!("/api/v1/business-objects/Countries/objects?limit=100&cursor={cursor}");
     }
 }
@@ -131,9 +133,7 @@ fn country(given: &Value) -> Value {
         });
         Value::Array(entries.collect())
     };
-    let name = |key: &str, value: &Value| {
-        json!({ "language": key, "common": value["common"], "official": value["official"] })
-    };
+    let name = |key: &str, value: &Value| json!({ "language": key, "common": value["common"], "official": value["official"] });
     let borders: Vec<String> = given["borders"]
         .as_array()
         .unwrap()

@@ -2,6 +2,13 @@
 //!
 //! `PENSTOCK_TEST_BINARY` names the binary to test; without it it is the one cargo built for the tests.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a panic or a line says what a test found"
+)]
+
 mod bad_input;
 mod client;
 mod countries;

@@ -98,8 +98,7 @@ fn no_address_but_loopback_without_the_word_insecure() {
 fn one_data_directory_has_one_owner() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[DATA]);
-    let second =
-        penstock(dir.path()).args(["serve", "--server.port=0", DATA]).output().unwrap();
+    let second = penstock(dir.path()).args(["serve", "--server.port=0", DATA]).output().unwrap();
     assert!(!second.status.success(), "two servers share one data directory");
     server.stop();
 }
@@ -143,9 +142,7 @@ impl Load {
             .collect();
         let counted = Arc::clone(&pushes);
         threads.push(std::thread::spawn(move || {
-            while let Ok(answer) =
-                client.try_post("/api/v1/business-objects/Readings/push", "")
-            {
+            while let Ok(answer) = client.try_post("/api/v1/business-objects/Readings/push", "") {
                 if answer.status == 503 {
                     return;
                 }
@@ -192,7 +189,8 @@ fn define(client: Client) {
 fn all_there(client: Client, acknowledged: &[(String, String)]) {
     assert!(!acknowledged.is_empty());
     for (uri, label) in acknowledged {
-        let encoded = percent_encoding::utf8_percent_encode(uri, percent_encoding::NON_ALPHANUMERIC);
+        let encoded =
+            percent_encoding::utf8_percent_encode(uri, percent_encoding::NON_ALPHANUMERIC);
         let path = format!("/api/v1/business-objects/Readings/objects/{encoded}");
         let object = client.get(&path).expect(200).json();
         assert_eq!(object["label"], **label, "{uri}");

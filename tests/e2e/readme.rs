@@ -1,4 +1,4 @@
-//! The README's commands do what the README says: each ```bash block is run, in order, in one shell.
+//! The README's commands do what the README says: each block of `bash` is run, in order, in one shell.
 use crate::server::{Server, binary};
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -8,7 +8,9 @@ const README: &str = include_str!("../../README.md");
 #[test]
 fn every_command_of_the_readme_works() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[]);
+    let serve = README.lines().find_map(|line| line.strip_prefix("$ penstock serve "));
+    let arguments: Vec<&str> = serve.expect("the README starts the server").split(' ').collect();
+    let server = Server::start(dir.path(), &arguments);
     let script = commands(README).replace("127.0.0.1:8080", &server.client.address.to_string());
     assert!(script.lines().count() > 40, "the README has lost its commands");
 
@@ -37,7 +39,7 @@ fn every_command_of_the_readme_works() {
     server.stop();
 }
 
-/// The text of the ```bash blocks.
+/// The text of the blocks of `bash`.
 fn commands(readme: &str) -> String {
     let mut script = String::new();
     let mut inside = false;

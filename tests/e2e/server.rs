@@ -12,19 +12,19 @@ use std::time::{Duration, Instant};
 
 /// How long anything may take before a test gives up on it. No test asserts a time but the contract's
 /// own bound on ending.
-pub const PATIENCE: Duration = Duration::from_mins(5);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A running server; killed when dropped.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub client: Client,
+    pub(crate) client: Client,
     log: Arc<Mutex<String>>,
 }
 
 impl Server {
     /// Starts `penstock serve` with its data in `dir`, which is its working directory too, and waits until it is ready.
-    pub fn start(dir: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start(dir: &Path, arguments: &[&str]) -> Self {
         let mut child = penstock(dir)
             .args(["serve", "--server.port=0"])
             .args(arguments)
@@ -54,12 +54,12 @@ impl Server {
     }
 
     /// What it wrote so far.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
     /// A signal, then its exit within the contract's 10 s.
-    pub fn end_by(mut self, name: &str) -> ExitStatus {
+    pub(crate) fn end_by(mut self, name: &str) -> ExitStatus {
         signal(self.child.id(), name);
         let end = Instant::now() + Duration::from_secs(10);
         loop {
@@ -73,20 +73,20 @@ impl Server {
 
     /// SIGTERM, and it must end with 0.
     #[track_caller]
-    pub fn stop(self) {
+    pub(crate) fn stop(self) {
         let log = Arc::clone(&self.log);
         let status = self.end_by("TERM");
         assert_eq!(status.code(), Some(0), "{}", log.lock().unwrap());
     }
 
     /// SIGKILL, and reaps it.
-    pub fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().expect("the child can be killed");
         self.child.wait().expect("the child can be waited for");
     }
 
     /// A line of `/proc/<pid>/status` in kB: `VmRSS`, `VmHWM`.
-    pub fn memory_kb(&self, line: &str) -> u64 {
+    pub(crate) fn memory_kb(&self, line: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
             .expect("/proc has the child");
         status
@@ -108,20 +108,20 @@ impl Drop for Server {
 }
 
 /// A command of the binary, in `dir`, with nothing of the caller's configuration.
-pub fn penstock(dir: &Path) -> Command {
+pub(crate) fn penstock(dir: &Path) -> Command {
     let mut command = Command::new(binary());
     command.current_dir(dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
 }
 
 /// The binary under test.
-pub fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     std::env::var_os("PENSTOCK_TEST_BINARY")
         .map_or_else(|| env!("CARGO_BIN_EXE_penstock").into(), PathBuf::from)
 }
 
 /// Every quad in the store of a server that has ended, and the sequence of its newest frame.
-pub fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
+pub(crate) fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
     let store = open_store(data_dir);
     let reader = store.read();
     let mut quads = BTreeSet::new();
@@ -136,7 +136,7 @@ pub fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
 }
 
 fn open_store(data_dir: &Path) -> Store {
-    Store::open(&data_dir.join("store"), penstock_store::Options::default(), &mut |_| ())
+    Store::open(data_dir, penstock_store::Options::default(), &mut |_| ())
         .expect("the store of an ended server opens")
 }
 
@@ -149,7 +149,7 @@ fn signal(pid: u32, name: &str) {
 
 /// Waits until `done`, or gives up after [`PATIENCE`].
 #[track_caller]
-pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !done() {
         assert!(Instant::now() < end, "gave up waiting until {what}");
@@ -159,7 +159,7 @@ pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
 
 /// Pushes, waits until the one target has it, and gives the delivered entry.
 #[track_caller]
-pub fn push_and_wait(client: Client, business_object: &str) -> Value {
+pub(crate) fn push_and_wait(client: Client, business_object: &str) -> Value {
     let push = client.post(&format!("/api/v1/business-objects/{business_object}/push"), "");
     let push = push.expect(202).json();
     let id = push["exports"][0]["id"].as_str().unwrap_or_else(|| panic!("{push}")).to_owned();

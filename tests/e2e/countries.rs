@@ -1,4 +1,5 @@
 //! Data that no one here wrote: the npm package world-countries, through one gateway into another.
+use crate::client::Client;
 use crate::server::{Server, push_and_wait, quads};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -15,15 +16,8 @@ fn countries_exported_by_one_gateway_are_the_same_in_another() {
     let second = tempfile::tempdir().unwrap();
 
     let server = Server::start(first.path(), &["--service.data-dir=data", SAME_BASE]);
-    define(&server);
-    let answer = server
-        .client
-        .post(
-            "/api/v1/business-objects/Countries?mode=ADD",
-            json!({ "data": countries }).to_string(),
-        )
-        .expect(200)
-        .json();
+    define(server.client, "countries");
+    let answer = ingest(server.client, &countries);
     assert_eq!(answer["created"], 250, "{}", answer["warnings"]);
     let exported = exported_data(&server, first.path());
     let stored = view(&server);
@@ -35,7 +29,7 @@ fn countries_exported_by_one_gateway_are_the_same_in_another() {
     server.stop();
 
     let server = Server::start(second.path(), &["--service.data-dir=data", SAME_BASE]);
-    define(&server);
+    define(server.client, "countries");
     let mut body = b"{\"data\":".to_vec();
     body.extend_from_slice(&exported);
     body.push(b'}');
@@ -61,28 +55,30 @@ fn countries_given_again_in_another_order_change_nothing() {
     let mut countries = countries();
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &["--service.data-dir=data", SAME_BASE]);
-    define(&server);
-    let path = "/api/v1/business-objects/Countries?mode=ADD";
-    server.client.post(path, json!({ "data": countries }).to_string()).expect(200);
-
+    define(server.client, "countries");
+    ingest(server.client, &countries);
     countries.reverse();
     let backwards: Vec<Value> = countries.into_iter().map(backwards).collect();
-    let again =
-        server.client.post(path, json!({ "data": backwards }).to_string()).expect(200).json();
+    let again = ingest(server.client, &backwards);
     assert_eq!([&again["created"], &again["updated"], &again["unchanged"]], [0, 0, 250]);
     server.stop();
 }
 
-fn define(server: &Server) {
+pub(crate) fn define(client: Client, bucket: &str) {
     let definition = json!({
         "name": "Countries",
         "description": "Countries of the world",
         "enabled": true,
         "config": CONFIG,
         "conditions": [],
-        "pushTargets": [{ "bucketName": "countries" }],
+        "pushTargets": [{ "bucketName": bucket }],
     });
-    server.client.put("/api/v1/business-objects", &definition).expect(201);
+    client.put("/api/v1/business-objects", &definition).expect(201);
+}
+
+pub(crate) fn ingest(client: Client, countries: &[Value]) -> Value {
+    let body = json!({ "data": countries }).to_string();
+    client.post("/api/v1/business-objects/Countries?mode=ADD", body).expect(200).json()
 }
 
 /// The bytes of `data` in the one delivered file.
@@ -111,7 +107,7 @@ fn view(server: &Server) -> Vec<(String, Value)> {
 }
 
 /// The package's countries, with URIs, and its maps by language or code as arrays of objects.
-fn countries() -> Vec<Value> {
+pub(crate) fn countries() -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/node_modules/world-countries/countries.json");
     let text = std::fs::read_to_string(&path)

@@ -12,6 +12,7 @@ pub use compile::compile;
 pub use schema::json_schema;
 
 use oxrdf::NamedNode;
+use std::collections::HashSet;
 
 /// A compiled mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +97,7 @@ impl Mapping {
     /// Every namespace the mapping names, each once, the root's first.
     pub fn namespaces(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        self.root.collect_namespaces(&mut names);
+        self.root.collect_namespaces(&mut names, &mut HashSet::new());
         names
     }
 }
@@ -112,13 +113,13 @@ impl Shape {
         name == "uri" || self.field(name).is_some_and(|field| field.kind == FieldKind::Id)
     }
 
-    fn collect_namespaces<'a>(&'a self, names: &mut Vec<&'a str>) {
-        if !names.contains(&self.namespace.as_str()) {
+    fn collect_namespaces<'a>(&'a self, names: &mut Vec<&'a str>, seen: &mut HashSet<&'a str>) {
+        if seen.insert(&self.namespace) {
             names.push(&self.namespace);
         }
         for field in &self.fields {
             if let FieldKind::Property(Property { value: Value::Object(shape), .. }) = &field.kind {
-                shape.collect_namespaces(names);
+                shape.collect_namespaces(names, seen);
             }
         }
     }

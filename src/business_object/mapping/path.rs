@@ -1,1 +1,185 @@
 //! The forms of `path` (specification, 2.2).
+//!
+//! ```text
+//! Plant:.            objects of the namespace Plant
+//! <iri>              a property
+//! <iri>/Plant:.      a property that leads to objects of the namespace Plant
+//! ex:name            a property, with a prefix of the root's `prefixes`
+//! ex:has/Plant:.     the same, leading to objects
+//! ```
+use crate::business_object::namespace::check_name;
+use crate::business_object::nearest::nearest;
+use oxrdf::NamedNode;
+use std::collections::BTreeMap;
+
+/// The prefixes of a mapping: each name with the IRI it stands for.
+pub(super) type Prefixes = BTreeMap<String, String>;
+
+/// A path taken apart; at least one of the two is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Path {
+    pub(super) predicate: Option<NamedNode>,
+    pub(super) namespace: Option<String>,
+}
+
+const FORMS: &str = "a path is `<IRI>`, `<IRI>/Namespace:.` or `Namespace:.`";
+
+/// Reads a path.
+///
+/// # Errors
+/// The cause and the mend, in words.
+pub(super) fn parse(text: &str, prefixes: &Prefixes) -> Result<Path, String> {
+    let (property, namespace) = match split_namespace(text) {
+        Some((property, name)) => {
+            check_name(name)?;
+            (property, Some(name.to_owned()))
+        }
+        None => (Some(text), None),
+    };
+    let predicate = match property {
+        Some(property) => Some(iri(property, prefixes).map_err(|why| mend(text, why))?),
+        None => None,
+    };
+    Ok(Path { predicate, namespace })
+}
+
+/// Reads an IRI: in angle brackets, or a name with a prefix.
+///
+/// # Errors
+/// The cause and the mend, in words.
+pub(super) fn iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> {
+    if let Some(rest) = text.strip_prefix('<') {
+        return match rest.split_once('>') {
+            Some((iri, "")) => {
+                NamedNode::new(iri).map_err(|error| format!("`{iri}` is no absolute IRI: {error}"))
+            }
+            Some((iri, _)) if iri.is_empty() => {
+                Err("there is no IRI between `<` and `>`".to_owned())
+            }
+            Some((_, more)) => Err(format!("`{more}` stands after the IRI")),
+            None => Err("the `>` that closes the IRI is missing".to_owned()),
+        };
+    }
+    let Some((prefix, local)) = text.split_once(':') else {
+        return Err(format!("`{text}` is no IRI; write it as <IRI>"));
+    };
+    match prefixes.get(prefix) {
+        Some(base) => {
+            let iri = format!("{base}{local}");
+            NamedNode::new(&iri)
+                .map_err(|error| format!("`{text}` is <{iri}>, which is no absolute IRI: {error}"))
+        }
+        None if NamedNode::new(text).is_ok() && (local.starts_with("//") || prefix == "urn") => {
+            Err(format!("an IRI stands in angle brackets: <{text}>"))
+        }
+        None => Err(match nearest(prefix, prefixes.keys().map(String::as_str)) {
+            Some(near) => {
+                format!("the prefix `{prefix}` is not among `prefixes`; did you mean `{near}`?")
+            }
+            None => format!(
+                "the prefix `{prefix}` is not among `prefixes` at the root; add it there, or write the IRI \
+                 in angle brackets"
+            ),
+        }),
+    }
+}
+
+/// Splits off `Namespace:.` at the end: what stands before it, if anything does, and the name.
+///
+/// A name has no `/` and no `>`, so the last `/` behind the brackets is the one between the two.
+fn split_namespace(text: &str) -> Option<(Option<&str>, &str)> {
+    let text = text.strip_suffix(":.").filter(|rest| !rest.ends_with('>'))?;
+    let bracket = text.rfind('>').map_or(0, |at| at + 1);
+    let (head, tail) = text.split_at(bracket);
+    match tail.rfind('/') {
+        Some(slash) => {
+            Some((Some(text.get(..head.len() + slash)?), text.get(head.len() + slash + 1..)?))
+        }
+        None if head.is_empty() => Some((None, tail)),
+        None => None,
+    }
+}
+
+/// Adds the forms of a path to a fault of what looks like none of them.
+fn mend(text: &str, why: String) -> String {
+    if text.starts_with('<') || why.contains("did you mean") || why.contains("angle brackets") {
+        if text.contains(">/") && !text.ends_with(":.") {
+            format!("{why}; behind the `/` stands a namespace as `Namespace:.`")
+        } else {
+            why
+        }
+    } else {
+        format!("{why}; {FORMS}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefixes() -> Prefixes {
+        Prefixes::from([
+            ("ex".to_owned(), "http://example.org/".to_owned()),
+            (String::new(), "http://empty.org/".to_owned()),
+            ("broken".to_owned(), "not an iri ".to_owned()),
+        ])
+    }
+
+    fn read(text: &str) -> (Option<String>, Option<String>) {
+        let path = parse(text, &prefixes()).unwrap();
+        (path.predicate.map(NamedNode::into_string), path.namespace)
+    }
+
+    #[track_caller]
+    fn good(text: &str, predicate: Option<&str>, namespace: Option<&str>) {
+        assert_eq!(
+            read(text),
+            (predicate.map(ToOwned::to_owned), namespace.map(ToOwned::to_owned)),
+            "{text}"
+        );
+    }
+
+    #[track_caller]
+    fn bad(text: &str, words: &str) {
+        let why = parse(text, &prefixes()).unwrap_err();
+        assert!(why.contains(words), "{text}: {why}");
+    }
+
+    #[test]
+    fn reads_every_form() {
+        good("Plant:.", None, Some("Plant"));
+        good("Pump Räder:.", None, Some("Pump Räder"));
+        good("<http://e/p>", Some("http://e/p"), None);
+        good("<http://e/p:.>", Some("http://e/p:."), None);
+        good("<urn:p:has>/Plant:.", Some("urn:p:has"), Some("Plant"));
+        good("<http://e/p?a/b>/Plant:.", Some("http://e/p?a/b"), Some("Plant"));
+        good("ex:name", Some("http://example.org/name"), None);
+        good("ex:", Some("http://example.org/"), None);
+        good(":name", Some("http://empty.org/name"), None);
+        good("ex:has/Plant:.", Some("http://example.org/has"), Some("Plant"));
+        good("ex:a/b/Plant:.", Some("http://example.org/a/b"), Some("Plant"));
+        good("ex:.", None, Some("ex"));
+    }
+
+    #[test]
+    fn says_what_is_wrong_and_how_to_mend_it() {
+        bad("", "is no IRI");
+        bad("name", "a path is `<IRI>`");
+        bad("<>", "no absolute IRI");
+        bad("<name>", "`name` is no absolute IRI");
+        bad("<http://e/a b>", "no absolute IRI");
+        bad("<http://e/p", "the `>` that closes the IRI is missing");
+        bad("<http://e/p>x", "`x` stands after the IRI");
+        bad("<http://e/p>/Plant", "behind the `/` stands a namespace as `Namespace:.`");
+        bad("<http://e/p>Plant:.", "`Plant:.` stands after the IRI");
+        bad("http://e/p", "an IRI stands in angle brackets: <http://e/p>");
+        bad("urn:e:p", "in angle brackets: <urn:e:p>");
+        bad("exx:name", "did you mean `ex`?");
+        bad("other:name", "not among `prefixes`");
+        bad("broken:x", "no absolute IRI");
+        bad("a:b:.", "no name of a namespace");
+        bad(":.", "it is empty");
+        bad("<http://e/p>/:.", "it is empty");
+        bad("Plant :.", "white space");
+    }
+}

@@ -182,7 +182,8 @@ fn follow(
         while pipe.read_line(&mut line).is_ok_and(|read| read > 0) {
             if let Some((_, rest)) = line.split_once("http://") {
                 let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'));
-                if let Ok(address) = rest[..end.unwrap_or(rest.len())].parse() {
+                if let Ok(address) = rest[..end.unwrap_or(rest.len())].trim_end_matches('.').parse()
+                {
                     let _ = found.send(address);
                 }
             }

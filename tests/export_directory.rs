@@ -1,0 +1,83 @@
+//! A push ends as a file in the target's directory that says of itself what it holds.
+mod export_support;
+
+use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
+use penstock::export::{Kind, Status, verify};
+use penstock::fault;
+use sha2::{Digest, Sha256};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_ends_as_a_file_in_the_directory() {
+    let plant = Plant::new();
+    plant.pumps(0..1203, 5);
+    let exporter = plant.open(embedded());
+    let entry = push_one(&exporter, &pump("Pump 1/ü", &["plant-a"]));
+    assert_eq!((entry.sequence, entry.object_count, entry.kind), (1, 1203, Kind::Full));
+    assert_eq!(entry.status, Status::Queued);
+    let spooled = std::fs::read(exporter.spool().join(format!("{}.json", entry.id))).unwrap();
+
+    let running = run(&exporter);
+    let delivered = until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+    assert_eq!(delivered.attempts, 1);
+    assert!(delivered.delivered_at.is_some());
+
+    assert_eq!(files(&plant.bucket("plant-a")), [entry.key.as_str()]);
+    assert!(entry.key.starts_with("Pump%201%2F%C3%BC/Pump%201%2F%C3%BC-"), "{}", entry.key);
+    assert!(entry.key.ends_with("Z-000000000001.json"), "{}", entry.key);
+    let path = plant.bucket("plant-a").join(&entry.key);
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(bytes, spooled);
+    assert_eq!(entry.sha256, format!("{:x}", Sha256::digest(&bytes)));
+
+    let verified = verify::file(&path).unwrap();
+    assert_eq!((verified.object_count, verified.object_type.as_str()), (1203, "Pump 1/ü"));
+    assert_eq!(verified.data_checksum, entry.data_checksum);
+    let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let uris: Vec<&str> =
+        json["data"].as_array().unwrap().iter().map(|o| o["uri"].as_str().unwrap()).collect();
+    assert_eq!(uris.len(), 1203);
+    assert!(uris.is_sorted());
+}
+
+#[test]
+fn one_render_serves_every_target() {
+    let plant = Plant::new();
+    plant.pumps(0..3, 1);
+    let exporter = plant.open(embedded());
+    let push = exporter.push(&pump("Pump", &["plant-a", "plant-b", "plant-a"])).unwrap();
+    let targets: Vec<_> = push.exports.iter().map(|e| (e.target.as_str(), e.sequence)).collect();
+    assert_eq!(targets, [("plant-a", 1), ("plant-b", 1)]);
+    assert_eq!(push.exports[0].sha256, push.exports[1].sha256);
+    let contents = push.exports.iter().map(|e| exporter.content(&e.id).unwrap());
+    assert!(contents.map(|content| content.length).all(|length| length == push.exports[0].bytes));
+}
+
+#[test]
+fn sequences_run_on_per_target_and_name() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let exporter = plant.open(embedded());
+    let mut first = pump("Pump", &["plant-a"]);
+    assert_eq!(push_one(&exporter, &first).sequence, 1);
+    assert_eq!(push_one(&exporter, &first).sequence, 2);
+    // Deleted and created again it has another id, and the same name.
+    first.object.id = "another".to_owned();
+    assert_eq!(push_one(&exporter, &first).sequence, 3);
+    assert_eq!(push_one(&exporter, &pump("Pump", &["plant-b"])).sequence, 1);
+    assert_eq!(push_one(&exporter, &pump("Valve", &["plant-a"])).sequence, 1);
+}
+
+#[test]
+fn a_disabled_one_and_one_without_targets_are_refused() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let exporter = plant.open(embedded());
+    let mut disabled = pump("Pump", &["plant-a"]);
+    disabled.object.definition.enabled = false;
+    let fault = exporter.push(&disabled).unwrap_err();
+    assert_eq!((fault.kind, fault.detail.contains("disabled")), (fault::Kind::Conflict, true));
+    let fault = exporter.push(&pump("Pump", &[])).unwrap_err();
+    assert_eq!((fault.kind, fault.detail.contains("pushTargets")), (fault::Kind::Conflict, true));
+    assert!(plant.spooled().is_empty());
+}

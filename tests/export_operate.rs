@@ -1,0 +1,131 @@
+//! An operator parks, retries and replays; the history keeps what it may.
+mod export_support;
+
+use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
+use penstock::config::Targets;
+use penstock::export::{Exporter, Status};
+use penstock::fault::Kind;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parked_entry_lets_the_others_go_on_and_comes_back_at_its_place() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let business_object = pump("Pump", &["plant-a"]);
+    let exporter = plant.open(embedded());
+    let entries: Vec<_> = (0..3).map(|_| push_one(&exporter, &business_object)).collect();
+    assert_eq!(exporter.park(&entries[0].id).unwrap().status, Status::Parked);
+    assert_eq!(exporter.park(&entries[0].id).unwrap_err().kind, Kind::Conflict);
+    assert_eq!(exporter.park(&entries[1].id).unwrap().status, Status::Parked);
+    drop(exporter);
+
+    let exporter = plant.open(embedded());
+    assert_eq!(exporter.retry(&entries[1].id).unwrap().status, Status::Queued);
+    let running = run(&exporter);
+    let (second, third) = (
+        until_status(&exporter, &entries[1].id, Status::Delivered).await,
+        until_status(&exporter, &entries[2].id, Status::Delivered).await,
+    );
+    assert!(second.delivered_at <= third.delivered_at);
+    assert_eq!(exporter.get(&entries[0].id).unwrap().unwrap().status, Status::Parked);
+    assert_eq!(exporter.retry(&entries[0].id).unwrap().status, Status::Queued);
+    until_status(&exporter, &entries[0].id, Status::Delivered).await;
+    assert_eq!(exporter.retry(&entries[0].id).unwrap_err().kind, Kind::Conflict);
+    running.stop().await;
+    assert_eq!(files(&plant.bucket("plant-a")).len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replayed_entry_is_delivered_again_under_its_own_key() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let exporter = plant.open(embedded());
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    assert_eq!(exporter.replay(&entry.id).unwrap_err().kind, Kind::Conflict);
+    assert_eq!(exporter.replay("unknown").unwrap_err().kind, Kind::NotFound);
+    let running = run(&exporter);
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    std::fs::remove_dir_all(plant.bucket("plant-a")).unwrap();
+    exporter.replay(&entry.id).unwrap();
+    let again = until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+    assert_eq!((again.attempts, again.sequence), (2, 1));
+    assert_eq!(files(&plant.bucket("plant-a")), [entry.key]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocked_target_holds_up_no_other_and_goes_on_when_it_is_mended() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let blocked = plant.dir.path().join("blocked");
+    std::fs::write(&blocked, "a file where a directory should be").unwrap();
+    let mut targets = Targets { history_bytes: 1 << 20, ..Targets::default() };
+    targets.named.insert("plant-a".to_owned(), directory(&blocked));
+    targets.named.insert("plant-b".to_owned(), directory(&plant.dir.path().join("open")));
+    let exporter = plant.open(targets);
+    let push = exporter.push(&pump("Pump", &["plant-a", "plant-b"])).unwrap();
+    let running = run(&exporter);
+    until_status(&exporter, &push.exports[1].id, Status::Delivered).await;
+    let entry = until_status(&exporter, &push.exports[0].id, Status::Blocked).await;
+    assert!(entry.attempts > 0 && entry.last_error.is_some());
+    let state = exporter.targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
+    assert_eq!((state.blocked, state.depth), (entry.last_error, 1));
+
+    std::fs::remove_file(&blocked).unwrap();
+    exporter.retry(&entry.id).unwrap();
+    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    assert!(entry.attempts > 1 && entry.last_error.is_none());
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_keeps_the_newest_records_and_files() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let business_object = pump("Pump", &["plant-a"]);
+    let first = push_one(&plant.open(embedded()), &business_object);
+    let mut options = plant.options(Targets { history_bytes: first.bytes * 2, ..Targets::default() });
+    options.history = 3;
+    let exporter = Exporter::open(plant.store.clone(), options).unwrap();
+    let mut entries = vec![first];
+    entries.extend((0..4).map(|_| push_one(&exporter, &business_object)));
+    let running = run(&exporter);
+    until_status(&exporter, &entries[4].id, Status::Delivered).await;
+    running.stop().await;
+
+    let kept: Vec<u64> = exporter.list(None, 100).unwrap().iter().map(|e| e.sequence).collect();
+    assert_eq!(kept, [5, 4, 3]);
+    assert_eq!(exporter.get(&entries[0].id).unwrap(), None);
+    assert_eq!(plant.spooled().len(), 2);
+    let fault = exporter.content(&entries[2].id).unwrap_err();
+    assert_eq!((fault.kind, fault.detail.contains("no longer kept")), (Kind::NotFound, true));
+    assert_eq!(exporter.replay(&entries[2].id).unwrap_err().kind, Kind::Conflict);
+    assert_eq!(exporter.content(&entries[4].id).unwrap().length, entries[4].bytes);
+    assert_eq!(push_one(&exporter, &business_object).sequence, 6);
+}
+
+#[test]
+fn a_bucket_name_that_leads_nowhere_names_the_known_ones() {
+    let plant = Plant::new();
+    let mut targets = embedded();
+    targets.named.insert("plant-a".to_owned(), directory(plant.dir.path()));
+    let exporter = plant.open(targets);
+    assert_eq!(exporter.check_target("plant-a"), Ok(()));
+    assert!(exporter.check_target("plant-b").unwrap_err().contains("`plant-a`"));
+    assert!(exporter.check_target("../etc").unwrap_err().contains("not a valid S3 bucket name"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_and_its_failures_are_told_while_they_last() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let blocked = plant.dir.path().join("blocked");
+    std::fs::write(&blocked, "").unwrap();
+    let mut targets = embedded();
+    targets.named.insert("plant-a".to_owned(), directory(&blocked));
+    let exporter = plant.open(targets);
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let running = run(&exporter);
+    until(&exporter, &entry.id, |entry| entry.attempts >= 2).await;
+    running.stop().await;
+    assert_eq!(exporter.get(&entry.id).unwrap().unwrap().status, Status::Blocked);
+}

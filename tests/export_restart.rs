@@ -1,0 +1,89 @@
+//! What was queued when the gateway ended is delivered after the next start, in order.
+mod export_support;
+
+use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
+use penstock::export::Status;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_queued_is_delivered_in_order_after_a_restart() {
+    let plant = Plant::new();
+    plant.pumps(0..3, 1);
+    let business_object = pump("Pump", &["plant-a"]);
+    let exporter = plant.open(embedded());
+    let queued: Vec<_> = (0..5).map(|_| push_one(&exporter, &business_object)).collect();
+    drop(exporter);
+
+    let exporter = plant.open(embedded());
+    let listed = exporter.list(None, 100).unwrap();
+    let newest_first: Vec<_> = queued.iter().rev().cloned().collect();
+    assert_eq!(listed, newest_first);
+    let target = exporter.targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
+    assert_eq!((target.depth, target.oldest), (5, Some(queued[0].created_at.clone())));
+
+    let running = run(&exporter);
+    let last = until_status(&exporter, &queued[4].id, Status::Delivered).await;
+    running.stop().await;
+    let mut delivered = exporter.list(None, 100).unwrap();
+    assert!(delivered.iter().all(|entry| entry.status == Status::Delivered));
+    delivered.reverse();
+    assert!(delivered.is_sorted_by_key(|entry| entry.sequence));
+    assert!(delivered.is_sorted_by_key(|entry| entry.delivered_at.clone()));
+    assert_eq!(files(&plant.bucket("plant-a")).len(), 5);
+    let next = push_one(&exporter, &business_object);
+    assert_eq!(next.sequence, last.sequence + 1);
+}
+
+#[test]
+fn a_file_that_no_entry_names_is_removed() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let exporter = plant.open(embedded());
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    drop(exporter);
+    // A crash between the file and the commit leaves the file alone.
+    std::fs::write(plant.dir.path().join("spool/0190-orphan.json"), "{").unwrap();
+    let exporter = plant.open(embedded());
+    assert_eq!(plant.spooled(), [format!("{}.json", entry.id)]);
+    assert_eq!(exporter.get(&entry.id).unwrap(), Some(entry));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let business_object = pump("Pump", &["plant-a"]);
+    let exporter = plant.open(embedded());
+    let (lost, whole) = (push_one(&exporter, &business_object), push_one(&exporter, &business_object));
+    drop(exporter);
+    std::fs::remove_file(plant.dir.path().join(format!("spool/{}.json", lost.id))).unwrap();
+
+    let exporter = plant.open(embedded());
+    let entry = exporter.get(&lost.id).unwrap().unwrap();
+    assert_eq!(entry.status, Status::Blocked);
+    assert!(entry.last_error.unwrap().contains("missing from the spool"));
+    let running = run(&exporter);
+    export_support::until(&exporter, &lost.id, |entry| entry.attempts > 0).await;
+    assert_eq!(exporter.get(&whole.id).unwrap().unwrap().status, Status::Queued);
+    let begun = std::time::Instant::now();
+    while exporter.park(&lost.id).is_err() {
+        assert!(begun.elapsed().as_secs() < 60);
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    until_status(&exporter, &whole.id, Status::Delivered).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_whose_note_was_lost_is_done_again_under_its_own_key() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let exporter = plant.open(embedded());
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let path = plant.bucket("plant-a").join(&entry.key);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::copy(exporter.spool().join(format!("{}.json", entry.id)), &path).unwrap();
+    let running = run(&exporter);
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+    assert_eq!(files(&plant.bucket("plant-a")), [entry.key]);
+}

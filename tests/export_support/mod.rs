@@ -1,0 +1,215 @@
+//! A gateway's exporter over a small plant, without HTTP.
+#![allow(dead_code, clippy::allow_attributes, reason = "each test takes what it needs")]
+
+use oxrdf::{Literal, NamedNode, Quad};
+use penstock::business_object::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
+use penstock::business_object::namespace::{self, Generator, Namespace};
+use penstock::business_object::resource::{BusinessObject, Compiled, Definition, PushTarget};
+use penstock::config::{Target, TargetKind, Targets};
+use penstock::export::{Entry, Exporter, Options, Status};
+use penstock::fault::Fault;
+use penstock_store::Store;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub const BASE: &str = "https://plant.example/id/Pump/";
+
+/// A data directory with a store in it.
+pub struct Plant {
+    pub dir: tempfile::TempDir,
+    pub store: Store,
+}
+
+/// An exporter that delivers.
+pub struct Running {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Plant {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store =
+            Store::open(&dir.path().join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap();
+        store
+            .transact::<_, Fault>(|t| {
+                namespace::put(
+                    t,
+                    Namespace {
+                        name: "Pump".to_owned(),
+                        uri_base: BASE.to_owned(),
+                        generator: Generator::Uuid,
+                        created_at: String::new(),
+                    },
+                )
+            })
+            .unwrap();
+        Self { dir, store }
+    }
+
+    /// Stores the pumps of these numbers, each with a name of `length` characters.
+    pub fn pumps(&self, numbers: std::ops::Range<u32>, length: usize) {
+        let graph = NamedNode::new(BASE).unwrap();
+        self.store
+            .transact::<_, Fault>(|t| {
+                for number in numbers {
+                    let pump = NamedNode::new(format!("{BASE}{number:06}")).unwrap();
+                    let name = Literal::new_simple_literal(format!("pump {number} {}", "x".repeat(length)));
+                    t.insert(Quad::new(pump, name_property(), name, graph.clone()).as_ref())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    /// Removes every pump.
+    pub fn clear(&self) {
+        use penstock_store::{Pattern, Read as _};
+        self.store
+            .transact::<_, Fault>(|t| {
+                let mut quads = Vec::new();
+                t.for_each(&Pattern::default(), &mut |quad| {
+                    quads.push(quad);
+                    std::ops::ControlFlow::Continue(())
+                })?;
+                for quad in &quads {
+                    t.remove(quad.as_ref())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    pub fn options(&self, targets: Targets) -> Options {
+        Options {
+            targets,
+            gateway_id: "gateway-1".to_owned(),
+            data_dir: self.dir.path().to_owned(),
+            history: 1000,
+        }
+    }
+
+    pub fn open(&self, targets: Targets) -> Exporter {
+        Exporter::open(self.store.clone(), self.options(targets)).unwrap()
+    }
+
+    pub fn bucket(&self, name: &str) -> PathBuf {
+        self.dir.path().join("buckets").join(name)
+    }
+
+    /// The spool's files, in order.
+    pub fn spooled(&self) -> Vec<String> {
+        files(&self.dir.path().join("spool"))
+    }
+}
+
+/// The keys of all files under a directory, in order.
+pub fn files(root: &Path) -> Vec<String> {
+    fn walk(root: &Path, folder: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(root, &path, found);
+            } else {
+                found.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(root, root, &mut found);
+    found.sort();
+    found
+}
+
+fn name_property() -> NamedNode {
+    NamedNode::new("https://plant.example/name").unwrap()
+}
+
+/// A Business Object of all pumps.
+pub fn pump(name: &str, targets: &[&str]) -> Compiled {
+    let push_targets =
+        targets.iter().map(|target| PushTarget { bucket_name: (*target).to_owned() }).collect();
+    Compiled {
+        object: BusinessObject {
+            id: format!("id-of-{name}"),
+            definition: Definition {
+                name: name.to_owned(),
+                enabled: true,
+                push_targets,
+                ..Definition::default()
+            },
+            version: 1,
+            created_at: String::new(),
+            updated_at: String::new(),
+            created_namespaces: Vec::new(),
+        },
+        mapping: Mapping {
+            root: Shape {
+                namespace: "Pump".to_owned(),
+                fields: vec![
+                    Field { name: "uri".to_owned(), kind: FieldKind::Id },
+                    Field {
+                        name: "name".to_owned(),
+                        kind: FieldKind::Property(Property {
+                            predicate: name_property(),
+                            many: false,
+                            required: false,
+                            value: mapping::Value::Literal(mapping::Literal::String),
+                        }),
+                    },
+                ],
+            },
+        },
+        conditions: Vec::new(),
+    }
+}
+
+/// Targets with 64 MiB of history and no entry: every bucketName is a directory in the data directory.
+pub fn embedded() -> Targets {
+    Targets { history_bytes: 64 << 20, ..Targets::default() }
+}
+
+pub fn directory(path: &Path) -> Target {
+    Target { kind: TargetKind::Directory { path: Some(path.to_owned()) }, prefix: String::new() }
+}
+
+/// Starts delivering.
+pub fn run(exporter: &Exporter) -> Running {
+    let (stop, stopped) = watch::channel(false);
+    let exporter = exporter.clone();
+    Running { stop, task: tokio::spawn(async move { exporter.run(stopped).await }) }
+}
+
+impl Running {
+    pub async fn stop(self) {
+        self.stop.send(true).unwrap();
+        self.task.await.unwrap();
+    }
+}
+
+/// Waits until an entry is as asked, however long that takes within reason.
+pub async fn until(exporter: &Exporter, id: &str, asked: impl Fn(&Entry) -> bool) -> Entry {
+    let begun = Instant::now();
+    loop {
+        let entry = exporter.get(id).unwrap().unwrap();
+        if asked(&entry) {
+            return entry;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "still {entry:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+pub async fn until_status(exporter: &Exporter, id: &str, status: Status) -> Entry {
+    until(exporter, id, |entry| entry.status == status).await
+}
+
+/// Pushes, expecting one export.
+pub fn push_one(exporter: &Exporter, business_object: &Compiled) -> Entry {
+    let push = exporter.push(business_object).unwrap();
+    assert_eq!(push.reason, None);
+    assert_eq!(push.exports.len(), 1);
+    push.exports.into_iter().next().unwrap()
+}

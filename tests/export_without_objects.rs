@@ -1,0 +1,41 @@
+//! A push that matches nothing says why, once; objects that are gone are told by an empty file.
+mod export_support;
+
+use export_support::{Plant, embedded, pump, push_one};
+use oxrdf::NamedNode;
+
+#[test]
+fn nothing_matched_gives_the_reason_and_no_file() {
+    let plant = Plant::new();
+    let exporter = plant.open(embedded());
+    let push = exporter.push(&pump("Pump", &["plant-a"])).unwrap();
+    assert!(push.exports.is_empty());
+    let reason = push.reason.unwrap();
+    assert!(reason.contains("`Pump`") && reason.contains(export_support::BASE), "{reason}");
+    assert!(plant.spooled().is_empty());
+
+    plant.pumps(0..2, 1);
+    let mut conditioned = pump("Pump", &["plant-a"]);
+    let iri = |iri: &str| NamedNode::new(iri).unwrap();
+    conditioned.conditions =
+        vec![(iri("https://plant.example/type"), iri("https://plant.example/Pump").into())];
+    let reason = exporter.push(&conditioned).unwrap().reason.unwrap();
+    assert!(reason.contains("https://plant.example/type"), "{reason}");
+    assert!(reason.contains("https://plant.example/Pump"), "{reason}");
+}
+
+#[test]
+fn after_objects_were_exported_an_empty_file_follows_once() {
+    let plant = Plant::new();
+    plant.pumps(0..2, 1);
+    let exporter = plant.open(embedded());
+    let business_object = pump("Pump", &["plant-a"]);
+    push_one(&exporter, &business_object);
+    plant.clear();
+    let empty = push_one(&exporter, &business_object);
+    assert_eq!((empty.object_count, empty.sequence), (0, 2));
+    let push = exporter.push(&business_object).unwrap();
+    assert!(push.exports.is_empty() && push.reason.is_some());
+    plant.pumps(0..1, 1);
+    assert_eq!(push_one(&exporter, &business_object).sequence, 3);
+}

@@ -1,6 +1,6 @@
 //! The whole way into a real S3-compatible bucket, checked there with `sha256sum` and Python's json alone.
 //!
-//! `PENSTOCK_TEST_S3=http://KEYID:SECRET@HOST:PORT` says where; `tests/run` starts Ceph and sets it.
+//! `PENSTOCK_TEST_S3=http://HOST:PORT,KEYID,SECRET` says where; `tests/run` starts Ceph and sets it.
 use crate::countries;
 use crate::server::{Server, push_and_wait};
 use s3::creds::Credentials;
@@ -129,17 +129,14 @@ fn wrong_credentials_block_the_target_and_lose_nothing() {
 
 impl Account {
     fn of_environment() -> Self {
-        let url = std::env::var("PENSTOCK_TEST_S3").expect(
-            "PENSTOCK_TEST_S3=http://KEYID:SECRET@HOST:PORT names an S3 server; tests/run starts one",
+        let text = std::env::var("PENSTOCK_TEST_S3").expect(
+            "PENSTOCK_TEST_S3=http://HOST:PORT,KEYID,SECRET names an S3 server; tests/run starts one",
         );
-        let (scheme, rest) = url.split_once("://").expect("a URL");
-        let (account, host) = rest.split_once('@').expect("KEYID:SECRET@");
-        let (key_id, secret) = account.split_once(':').expect("KEYID:SECRET");
-        Self {
-            endpoint: format!("{scheme}://{}", host.trim_end_matches('/')),
-            key_id: key_id.to_owned(),
-            secret: secret.to_owned(),
-        }
+        let parts: Vec<&str> = text.split(',').collect();
+        let [endpoint, key_id, secret] = parts[..] else {
+            panic!("PENSTOCK_TEST_S3 is not http://HOST:PORT,KEYID,SECRET");
+        };
+        Self { endpoint: endpoint.to_owned(), key_id: key_id.to_owned(), secret: secret.to_owned() }
     }
 
     fn create_bucket(&self, name: &str) -> Box<Bucket> {

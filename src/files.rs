@@ -1,6 +1,7 @@
 //! Names on the disk that survive a power cut: a name is there for good only once its folder is synced.
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Syncs a folder, so that the names made, renamed or removed in it stay so.
@@ -30,4 +31,51 @@ pub fn create_folders(folder: &Path) -> io::Result<()> {
         other => other?,
     }
     sync_folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
+}
+
+/// Puts a file of mode 0600 in place of the one at `path`: after a power cut either the old file is
+/// there or the new one, whole.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let temporary = path.with_file_name(name);
+    let written = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        });
+    if let Err(error) = written {
+        // What is left of it would only take room; the fault that matters is the first.
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    rename_synced(&temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_new_file_takes_the_place_of_the_old_and_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("id");
+        write_atomically(&path, b"first, and longer").unwrap();
+        write_atomically(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_a_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(write_atomically(&folder.path().join("none/id"), b"x").is_err());
+    }
 }

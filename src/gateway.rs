@@ -1,10 +1,17 @@
 //! The opened parts of the gateway, which the layers above share.
-use crate::business_object::catalogue::Catalogue;
+use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::config::Settings;
-use crate::export::Exporter;
-use crate::fault::Fault;
-use penstock_store::Store;
+use crate::export::{self, Exporter};
+use crate::fault::{Fault, Kind};
+use crate::files::write_atomically;
+use penstock_store::{Options, Progress, Store};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::sync::Arc;
+
+/// The file in the data directory that keeps the gateway's identifier.
+const GATEWAY_ID: &str = "gateway-id";
 
 /// The opened parts.
 #[derive(Debug, Clone)]
@@ -23,11 +30,126 @@ pub struct Gateway {
 
 impl Gateway {
     /// Opens the parts in `settings.data_dir` (made with mode 0700 when it is not there). Blocks.
+    ///
+    /// # Errors
+    /// `Kind::Forbidden` when the directory may not be used, `Kind::NoRoom` or `Kind::Internal` when the
+    /// disk fails, `Kind::Conflict` when another process has it open.
     pub fn open(
         settings: Arc<Settings>,
-        progress: &mut dyn FnMut(penstock_store::Progress),
+        progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, Fault> {
-        let _ = (settings, progress);
-        todo!()
+        let dir = &settings.data_dir;
+        make_private(dir).map_err(|error| disk(&error, "making the data directory", dir))?;
+        // The store's lock comes first: nothing in the directory may change before it is ours.
+        let store = Store::open(dir, Options::default(), progress).map_err(opening)?;
+        let gateway_id = match &settings.gateway_id {
+            Some(id) => id.clone(),
+            None => kept_id(dir)?,
+        };
+        let catalogue = Catalogue::open(
+            store.clone(),
+            Defaults {
+                base_url: settings.base_url.clone(),
+                gateway_id: gateway_id.clone(),
+                auto_create_namespaces: settings.auto_create_namespaces,
+            },
+        )?;
+        let exporter = Exporter::open(
+            store.clone(),
+            export::Options {
+                targets: settings.targets.clone(),
+                gateway_id: gateway_id.clone(),
+                data_dir: dir.clone(),
+                history: settings.limits.history,
+            },
+        )?;
+        Ok(Self { settings, store, catalogue, exporter, gateway_id })
+    }
+}
+
+/// Makes the directory and those above it, the last one with mode 0700; one that is there stays as it is.
+fn make_private(dir: &Path) -> io::Result<()> {
+    if let Some(parent) = dir.parent()
+        && !parent.as_os_str().is_empty()
+    {
+        std::fs::create_dir_all(parent)?;
+    }
+    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        other => other,
+    }
+}
+
+/// The identifier that is kept in the data directory; made at the first start.
+fn kept_id(dir: &Path) -> Result<String, Fault> {
+    let path = dir.join(GATEWAY_ID);
+    match std::fs::read_to_string(&path) {
+        Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
+        // Identifiers were minted with it: making another in silence would split the gateway's data.
+        Ok(_) => Err(Fault::new(
+            Kind::Internal,
+            format!(
+                "{} is empty; write the gateway's identifier into it, or set service.gateway-id",
+                path.display()
+            ),
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let id = uuid::Uuid::new_v4().to_string();
+            write_atomically(&path, format!("{id}\n").as_bytes())
+                .map_err(|error| disk(&error, "writing", &path))?;
+            Ok(id)
+        }
+        Err(error) => Err(disk(&error, "reading", &path)),
+    }
+}
+
+/// A fault of the disk at the start, for the operator: unlike a fault of a request it names the path.
+fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
+    let kind = match error.kind() {
+        io::ErrorKind::PermissionDenied => Kind::Forbidden,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::NoRoom,
+        _ => Kind::Internal,
+    };
+    Fault::new(kind, format!("{action} {}: {error}", path.display()))
+}
+
+fn opening(error: penstock_store::Error) -> Fault {
+    use penstock_store::Error;
+    match &error {
+        Error::Io { action, path, source } => disk(source, action, path),
+        Error::InUse { .. } => Fault::new(Kind::Conflict, error.to_string()),
+        _ => Fault::new(Kind::Internal, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_identifier_is_made_once_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = kept_id(folder.path()).unwrap();
+        assert_eq!(uuid::Uuid::parse_str(&first).unwrap().to_string(), first);
+        assert_eq!(kept_id(folder.path()).unwrap(), first);
+    }
+
+    #[test]
+    fn an_empty_identifier_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(GATEWAY_ID), "").unwrap();
+        assert_eq!(kept_id(folder.path()).unwrap_err().kind, Kind::Internal);
+    }
+
+    #[test]
+    fn the_data_directory_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("a/b");
+        make_private(&dir).unwrap();
+        make_private(&dir).unwrap();
+        assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert!(make_private(&folder.path().join("file")).is_err());
     }
 }

@@ -1,3 +1,37 @@
-//! HTTP: the routes, the shapes on the wire, the faults as problem details.
+//! HTTP: the routes, the shapes on the wire, the faults as problem details (RFC 9457).
 //!
-//! One file per resource; `router` is the table of contents.
+//! `router` is the table of contents: every route with its least role, its handler and the problems it
+//! can answer. There is one file per resource. `service` is what every request passes before its
+//! route; `body`, `query`, `etag`, `origin` read the parts of a request; `reply` and `problem` are the
+//! two kinds of answers; `openapi` makes the document from the table and `shapes`.
+
+mod body;
+mod business_objects;
+mod docs;
+mod etag;
+mod exports;
+mod health;
+mod identifiers;
+mod ingest;
+mod ingestions;
+mod limits;
+mod metrics;
+mod namespaces;
+mod ndjson;
+mod objects;
+mod openapi;
+mod origin;
+mod problem;
+mod push;
+mod query;
+mod reply;
+mod router;
+mod schema;
+mod service;
+mod shapes;
+mod state;
+mod status;
+mod targets;
+
+pub use service::service;
+pub use state::State;

@@ -1,0 +1,253 @@
+//! Request bodies: what is taken, how much of it, and how much of all of them at once.
+use super::problem::Problem;
+use super::state::State;
+use http_body_util::BodyExt;
+use salvo::Request;
+use salvo::http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderValue};
+use salvo::http::{Method, ReqBody, StatusCode};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// A whole body must have come within this time, however slowly its bytes drip.
+const WHOLE_BODY: Duration = Duration::from_secs(600);
+/// For so long a refused body is read and thrown away, so that its sender gets to read the answer
+/// instead of a reset connection.
+const DISCARD: Duration = Duration::from_secs(2);
+
+/// Bounds the bytes of all bodies that are in memory at once (`service.limits.in-flight`).
+#[derive(Debug)]
+pub(super) struct Admission {
+    /// One permit is [`Admission::UNIT`] bytes.
+    permits: Arc<Semaphore>,
+}
+
+/// The room that one body has been given; it is given back when this is dropped.
+#[derive(Debug)]
+pub(super) struct Room {
+    permits: Arc<Semaphore>,
+    held: OwnedSemaphorePermit,
+}
+
+impl Admission {
+    const UNIT: u64 = 1024;
+
+    /// Room for so many bytes.
+    pub(super) fn new(bytes: u64) -> Self {
+        let units = usize::try_from(bytes / Self::UNIT).unwrap_or(usize::MAX);
+        Self { permits: Arc::new(Semaphore::new(units.clamp(1, Semaphore::MAX_PERMITS))) }
+    }
+
+    /// Room for a body of so many bytes, or 503.
+    pub(super) fn admit(&self, bytes: u64) -> Result<Room, Problem> {
+        let units = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
+        let held =
+            self.permits.clone().try_acquire_many_owned(units).map_err(|_| Self::full())?;
+        Ok(Room { permits: self.permits.clone(), held })
+    }
+
+    fn full() -> Problem {
+        Problem::unavailable(
+            1,
+            "the bodies of other requests fill service.limits.in-flight; try again",
+        )
+    }
+}
+
+impl Room {
+    /// Makes it as large as these bytes need.
+    pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Problem> {
+        let units = (bytes as u64).div_ceil(Admission::UNIT);
+        let more = units.saturating_sub(self.held.num_permits() as u64);
+        if more > 0 {
+            let more = u32::try_from(more).unwrap_or(u32::MAX);
+            let more = self.permits.clone().try_acquire_many_owned(more);
+            self.held.merge(more.map_err(|_| Admission::full())?);
+        }
+        Ok(())
+    }
+}
+
+/// A body in memory, and the room that it takes.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) bytes: Vec<u8>,
+    _room: Room,
+}
+
+/// What a route takes as its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MediaType {
+    /// `application/json`
+    Json,
+    /// `application/x-ndjson`
+    Lines,
+}
+
+/// Which of the `taken` media types the request declares: none is taken for granted, so that no
+/// browser form can reach a route.
+pub(super) fn media_type(req: &Request, taken: &[MediaType]) -> Result<MediaType, Problem> {
+    if let Some(coding) = req.headers().get(CONTENT_ENCODING)
+        && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
+    {
+        return Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!(
+                "Content-Encoding is {}; send the body as it is, without compression",
+                shown(coding)
+            ),
+        ));
+    }
+    let declared = req.headers().get(CONTENT_TYPE);
+    let known = declared.and_then(|value| value.to_str().ok()).and_then(read_media_type);
+    known.filter(|found| taken.contains(found)).ok_or_else(|| {
+        let expected: Vec<_> = taken
+            .iter()
+            .map(|taken| match taken {
+                MediaType::Json => "application/json",
+                MediaType::Lines => "application/x-ndjson",
+            })
+            .collect();
+        let found = declared.map_or_else(|| "missing".to_owned(), shown);
+        Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!("Content-Type is {found}; it must be {} (in UTF-8)", expected.join(" or ")),
+        )
+    })
+}
+
+fn shown(value: &HeaderValue) -> String {
+    format!("{:?}", String::from_utf8_lossy(value.as_bytes()))
+}
+
+fn read_media_type(text: &str) -> Option<MediaType> {
+    let mut parts = text.split(';').map(str::trim);
+    let name = parts.next()?.to_ascii_lowercase();
+    for parameter in parts.filter(|part| !part.is_empty()) {
+        let (name, value) = parameter.split_once('=')?;
+        if name.trim().eq_ignore_ascii_case("charset")
+            && !value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+        {
+            return None;
+        }
+    }
+    match name.as_str() {
+        "application/json" => Some(MediaType::Json),
+        "application/x-ndjson" => Some(MediaType::Lines),
+        _ => None,
+    }
+}
+
+/// Reads the whole body of a JSON request, no more of it than `service.limits.body`.
+pub(super) async fn json(req: &mut Request, state: &State) -> Result<Whole, Problem> {
+    media_type(req, &[MediaType::Json])?;
+    whole(req, state).await
+}
+
+/// Reads a whole body whose media type has been looked at.
+pub(super) async fn whole(req: &mut Request, state: &State) -> Result<Whole, Problem> {
+    let mut body = req.take_body();
+    match read(&mut body, state).await {
+        Ok(whole) => Ok(whole),
+        Err(problem) => {
+            // What is left of it is thrown away by `leave`.
+            req.replace_body(body);
+            Err(problem)
+        }
+    }
+}
+
+async fn read(body: &mut ReqBody, state: &State) -> Result<Whole, Problem> {
+    use salvo::hyper::body::Body;
+    let limit = state.settings.limits.body;
+    let declared = body.size_hint().exact();
+    if declared.is_some_and(|bytes| bytes > limit) {
+        return Err(too_large(limit));
+    }
+    let mut room = state.admission.admit(declared.unwrap_or_default())?;
+    let expected = usize::try_from(declared.unwrap_or_default()).unwrap_or(usize::MAX);
+    let mut bytes = Vec::with_capacity(expected);
+    let deadline = Instant::now() + WHOLE_BODY;
+    while let Some(frame) = timeout_at(deadline, body.frame()).await.map_err(|_| too_slow())? {
+        if let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() {
+            if (bytes.len() + data.len()) as u64 > limit {
+                return Err(too_large(limit));
+            }
+            room.grow(bytes.len() + data.len())?;
+            bytes.extend_from_slice(&data);
+        }
+    }
+    Ok(Whole { bytes, _room: room })
+}
+
+/// 413: a body, or a line of one, is over the limit.
+pub(super) fn too_large(limit: u64) -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!(
+            "the body is longer than service.limits.body allows ({limit} bytes); \
+             send less at once, or application/x-ndjson"
+        ),
+    )
+}
+
+/// The body could not be read to its end.
+pub(super) fn broken(error: &std::io::Error) -> Problem {
+    if error.kind() == ErrorKind::TimedOut {
+        too_slow()
+    } else {
+        Problem::malformed("the body ended before it was whole")
+    }
+}
+
+fn too_slow() -> Problem {
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "the body came too slowly; send it again")
+}
+
+/// Throws away what a handler has left of the body, for a while, beside the answer.
+pub(super) fn leave(req: &mut Request) {
+    // Reading after `Expect: 100-continue` would ask for the very body that was refused.
+    if req.method() != Method::GET && !req.headers().contains_key(EXPECT) {
+        discard(req.take_body());
+    }
+}
+
+/// Throws away what is left of a body, for a while.
+pub(super) fn discard(mut body: ReqBody) {
+    use salvo::hyper::body::Body;
+    if !body.is_end_stream() {
+        tokio::spawn(timeout(DISCARD, async move {
+            while let Some(Ok(_)) = body.frame().await {}
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_types_are_read_with_their_parameters() {
+        for json in ["application/json", "Application/JSON; charset=UTF-8", "application/json;"] {
+            assert_eq!(read_media_type(json), Some(MediaType::Json), "{json}");
+        }
+        assert_eq!(read_media_type("application/x-ndjson"), Some(MediaType::Lines));
+        for bad in ["", "text/plain", "application/json; charset=latin1", "application/json; x"] {
+            assert_eq!(read_media_type(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_room_of_all_bodies_is_bounded() {
+        let admission = Admission::new(10 * 1024);
+        let mut first = admission.admit(6 * 1024).unwrap();
+        assert!(admission.admit(5 * 1024).is_err());
+        first.grow(10 * 1024).unwrap();
+        assert!(first.grow(10 * 1024 + 1).is_err());
+        assert!(admission.admit(1).is_err());
+        drop(first);
+        admission.admit(10 * 1024).unwrap();
+    }
+}

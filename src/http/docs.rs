@@ -1,0 +1,81 @@
+//! The OpenAPI document and the Swagger UI, which is part of the program and fetches nothing from
+//! elsewhere.
+use super::service::origin;
+use salvo::http::ResBody;
+use salvo::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, LOCATION,
+};
+use salvo::http::{Method, StatusCode};
+use salvo::oapi::swagger_ui::{self, Config};
+use salvo::oapi::{OpenApi, Server};
+use salvo::routing::MethodFilter;
+use salvo::{Depot, Request, Response, Router, handler};
+use std::sync::Arc;
+
+/// `/api-doc/openapi.json` and `/swagger-ui`.
+pub(super) fn router(document: &Arc<OpenApi>) -> Router {
+    let mut router = Router::new();
+    for method in [Method::GET, Method::HEAD] {
+        router = router
+            .push(
+                Router::with_path("/api-doc/openapi.json")
+                    .filter(MethodFilter::new(method.clone()))
+                    .goal(Document(document.clone())),
+            )
+            .push(
+                Router::with_path("/swagger-ui/{**rest}")
+                    .filter(MethodFilter::new(method))
+                    .goal(swagger),
+            );
+    }
+    router
+}
+
+struct Document(Arc<OpenApi>);
+
+#[handler]
+impl Document {
+    async fn handle(&self, depot: &mut Depot, res: &mut Response) {
+        let mut document = OpenApi::clone(&self.0);
+        let prefix = &origin(depot).prefix;
+        let server = if prefix.is_empty() { "/" } else { prefix };
+        document.servers.insert(Server::new(server));
+        // The document is plain data, which always has a JSON form.
+        let body = document.to_json().unwrap_or_default();
+        res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        res.replace_body(ResBody::Once(body.into()));
+    }
+}
+
+/// The page's files; its addresses are relative, so that any prefix works.
+#[handler]
+async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Response) {
+    let path = req.params().tail().unwrap_or_default().to_owned();
+    if path.is_empty() && !req.uri().path().ends_with('/') {
+        let location = format!("{}/swagger-ui/", origin(depot).prefix);
+        if let Ok(location) = HeaderValue::from_str(&location) {
+            res.headers_mut().insert(LOCATION, location);
+        }
+        res.status_code(StatusCode::FOUND);
+        return;
+    }
+    // Without this, the page would ask a validator on the internet about every document.
+    let config = Config::new(["../api-doc/openapi.json"]).validator_url("none");
+    let Ok(Some(file)) = swagger_ui::serve(&path, "Penstock", "", "", &config) else {
+        res.status_code(StatusCode::NOT_FOUND);
+        return;
+    };
+    let headers = res.headers_mut();
+    if let Ok(media_type) = HeaderValue::from_str(&file.content_type) {
+        headers.insert(CONTENT_TYPE, media_type);
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'self'; script-src 'self' 'unsafe-inline'; \
+             style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'",
+        ),
+    );
+    res.replace_body(ResBody::Once(file.bytes.into_owned().into()));
+}

@@ -1,0 +1,98 @@
+//! Conditional requests (RFC 9110, 13.1): `ETag`, `If-Match` and `If-None-Match`.
+use super::problem::Problem;
+use crate::business_object::catalogue::IfMatch;
+use salvo::Request;
+use salvo::http::StatusCode;
+use salvo::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
+
+/// The entity tag of a version.
+pub(super) fn etag(version: u64) -> String {
+    format!("\"{version}\"")
+}
+
+/// What `If-Match` asks, when `current` is the version that is there now.
+pub(super) fn if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, Problem> {
+    let Some(tags) = tags(req, &IF_MATCH)? else { return Ok(IfMatch::Any) };
+    if tags.contains(&Tag::Any) {
+        return Ok(IfMatch::Exists);
+    }
+    let matching = current.filter(|version| tags.contains(&Tag::Strong(etag(*version))));
+    // The version is asked for again where the change is made: it may have moved on meanwhile.
+    matching.map(IfMatch::Version).ok_or_else(|| {
+        let now = match current {
+            Some(version) => format!("its ETag is {} now", etag(version)),
+            None => "there is none".to_owned(),
+        };
+        Problem::new(
+            StatusCode::PRECONDITION_FAILED,
+            format!("If-Match names another version of this resource: {now}; read it again"),
+        )
+    })
+}
+
+/// Whether `If-None-Match: *` asks that nothing is there yet.
+pub(super) fn only_if_new(req: &Request) -> Result<bool, Problem> {
+    Ok(tags(req, &IF_NONE_MATCH)?.is_some_and(|tags| tags.contains(&Tag::Any)))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Tag {
+    Any,
+    /// With its quotes.
+    Strong(String),
+    /// `If-Match` compares strongly: a weak tag never matches.
+    Weak,
+}
+
+fn tags(req: &Request, name: &HeaderName) -> Result<Option<Vec<Tag>>, Problem> {
+    let mut tags = Vec::new();
+    for value in req.headers().get_all(name) {
+        let read = value.to_str().ok().and_then(parse);
+        tags.extend(read.ok_or_else(|| {
+            Problem::malformed(format!(
+                "the header {name} must hold entity tags in quotes, or *: for example \"1\""
+            ))
+        })?);
+    }
+    Ok((!tags.is_empty()).then_some(tags))
+}
+
+/// The tags of one header line; none of a tag's characters is a quote, so quotes split the list.
+fn parse(text: &str) -> Option<Vec<Tag>> {
+    if text.trim() == "*" {
+        return Some(vec![Tag::Any]);
+    }
+    let mut tags = Vec::new();
+    let mut rest = text.trim();
+    loop {
+        let (weak, opened) = match rest.strip_prefix("W/") {
+            Some(rest) => (true, rest),
+            None => (false, rest),
+        };
+        let (tag, after) = opened.strip_prefix('"')?.split_once('"')?;
+        tags.push(if weak { Tag::Weak } else { Tag::Strong(format!("\"{tag}\"")) });
+        match after.trim_start() {
+            "" => return Some(tags),
+            after => rest = after.strip_prefix(',')?.trim_start(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_weak_tags_are_read() {
+        let strong = |tag: &str| Tag::Strong(tag.to_owned());
+        assert_eq!(parse("\"1\""), Some(vec![strong("\"1\"")]));
+        assert_eq!(
+            parse("\"1\" , W/\"2\",\"a,b\""),
+            Some(vec![strong("\"1\""), Tag::Weak, strong("\"a,b\"")])
+        );
+        assert_eq!(parse("*"), Some(vec![Tag::Any]));
+        for bad in ["", "1", "\"1", "\"1\" \"2\"", "\"1\",", "w/\"1\""] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! `/health/live` and `/health/ready`.
+use super::reply::{Outcome, Reply};
+use super::shapes;
+use super::state::gateway;
+use salvo::Depot;
+use salvo::oapi::endpoint;
+
+/// The process lives.
+#[endpoint(
+    operation_id = "live",
+    tags("Gateway"),
+    responses((status_code = 200, description = "It lives.", body = shapes::Health)),
+)]
+pub(super) async fn live() -> Outcome {
+    Reply::json(&shapes::Health { status: "live" })
+}
+
+/// The store is open. Targets and identity providers have no say in it.
+#[endpoint(
+    operation_id = "ready",
+    tags("Gateway"),
+    responses((status_code = 200, description = "It is ready.", body = shapes::Health)),
+)]
+pub(super) async fn ready(depot: &mut Depot) -> Outcome {
+    gateway(depot)?;
+    Reply::json(&shapes::Health { status: "ready" })
+}

@@ -1,0 +1,249 @@
+//! A minted URI that leads here: the object in the form that the client asks for.
+use super::problem::Problem;
+use super::reply::{Outcome, Reply};
+use super::service::origin;
+use super::state::{blocking, gateway};
+use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
+use crate::business_object::{members, namespace, view};
+use crate::gateway::Gateway;
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad};
+use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer};
+use penstock_store::Read;
+use salvo::http::StatusCode;
+use salvo::http::header::{ACCEPT, VARY};
+use salvo::{Depot, Request, Response, handler};
+
+/// A form in which an object is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Json,
+    Turtle,
+    NTriples,
+    JsonLd,
+}
+
+impl Form {
+    /// All of them, the one that is preferred first.
+    const ALL: [Self; 4] = [Self::Json, Self::Turtle, Self::NTriples, Self::JsonLd];
+
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Turtle => "text/turtle",
+            Self::NTriples => "application/n-triples",
+            Self::JsonLd => "application/ld+json",
+        }
+    }
+}
+
+/// Answers with the object that the request's address names.
+#[handler]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot, res: &mut Response) {
+    let outcome = find(req, depot).await;
+    let path = req.uri().path();
+    match outcome {
+        Ok(reply) => res.render(reply.header(VARY, "Accept")),
+        Err(problem) => problem.answer(path, res),
+    }
+}
+
+async fn find(req: &Request, depot: &Depot) -> Outcome {
+    let gateway = gateway(depot)?;
+    let path = req.uri().path().to_owned();
+    let accepted = accepted(req);
+    let candidates = candidates(&path, depot, &gateway);
+    blocking(move || {
+        let read = gateway.store.read();
+        for uri in candidates {
+            let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
+            if !quads.is_empty() {
+                return offer(&gateway, &read, &uri, &quads, &accepted);
+            }
+        }
+        Err(Problem::not_found(format!(
+            "there is nothing at {path}: no route of /api-doc/openapi.json, and no stored object"
+        )))
+    })
+    .await
+}
+
+/// The URIs that the address may stand for, as text on the wire: minted ones are stored escaped.
+fn candidates(path: &str, depot: &Depot, gateway: &Gateway) -> Vec<NamedNode> {
+    let origin = origin(depot);
+    let mut texts = Vec::new();
+    if let Some(base) = &gateway.settings.base_url {
+        texts.push(format!("{base}{path}"));
+        let server = base.len() - super::origin::base_path(Some(base)).len();
+        texts.push(format!("{}{path}", base.get(..server).unwrap_or(base)));
+    }
+    if let Some(host) = &origin.host {
+        texts.push(format!("{}://{host}{}{path}", origin.scheme, origin.prefix));
+        texts.push(format!("{}://{host}{path}", origin.scheme));
+    }
+    let mut nodes: Vec<NamedNode> = Vec::new();
+    for node in texts.into_iter().filter_map(|text| NamedNode::new(text).ok()) {
+        if !nodes.contains(&node) {
+            nodes.push(node);
+        }
+    }
+    nodes
+}
+
+fn offer(
+    gateway: &Gateway,
+    read: &impl Read,
+    uri: &NamedNode,
+    quads: &[Quad],
+    accepted: &[Range],
+) -> Outcome {
+    let shape = shape(gateway, read, uri, quads)?;
+    let offered = Form::ALL.into_iter().filter(|form| *form != Form::Json || shape.is_some());
+    let mut best: Option<(u16, Form)> = None;
+    for form in offered.clone() {
+        let quality = quality(accepted, form.media_type());
+        if quality > best.map_or(0, |(quality, _)| quality) {
+            best = Some((quality, form));
+        }
+    }
+    let Some((_, form)) = best else {
+        let offered: Vec<_> = offered.map(Form::media_type).collect();
+        return Err(Problem::new(
+            StatusCode::NOT_ACCEPTABLE,
+            format!("Accept takes none of what is offered: {}", offered.join(", ")),
+        )
+        .header(VARY, salvo::http::header::HeaderValue::from_static("Accept")));
+    };
+    let bytes = match (form, shape) {
+        (Form::Json, Some(shape)) => {
+            let mut out = Vec::new();
+            view::render(read, &shape, uri, &mut out, &mut Vec::new())?;
+            out
+        }
+        (Form::NTriples, _) => write(RdfFormat::NTriples, quads)?,
+        (Form::JsonLd, _) => {
+            write(RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() }, quads)?
+        }
+        (Form::Turtle | Form::Json, _) => write(RdfFormat::Turtle, quads)?,
+    };
+    Ok(Reply::bytes(form.media_type(), bytes))
+}
+
+/// The shape through which an object is shown: that of a Business Object that it belongs to, or else a
+/// nested one of its namespace.
+fn shape(
+    gateway: &Gateway,
+    read: &impl Read,
+    uri: &NamedNode,
+    quads: &[Quad],
+) -> Result<Option<Shape>, Problem> {
+    let mut nested = None;
+    for business_object in gateway.catalogue.list() {
+        let root = &business_object.mapping.root;
+        if is_in(read, &root.namespace, quads)?
+            && members::contains(read, &business_object, uri)?
+        {
+            return Ok(Some(root.clone()));
+        }
+        if nested.is_none() {
+            nested = nested_shape(read, root, quads)?;
+        }
+    }
+    Ok(nested)
+}
+
+fn nested_shape(
+    read: &impl Read,
+    shape: &Shape,
+    quads: &[Quad],
+) -> Result<Option<Shape>, Problem> {
+    for field in &shape.fields {
+        let FieldKind::Property(Property { value: Value::Object(inner), .. }) = &field.kind else {
+            continue;
+        };
+        if is_in(read, &inner.namespace, quads)? {
+            return Ok(Some(inner.clone()));
+        }
+        if let Some(found) = nested_shape(read, inner, quads)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether some quad stands in the graph of this namespace.
+fn is_in(read: &impl Read, name: &str, quads: &[Quad]) -> Result<bool, Problem> {
+    let Some(namespace) = namespace::get(read, name)? else { return Ok(false) };
+    let graph = GraphName::from(namespace.graph());
+    Ok(quads.iter().any(|quad| quad.graph_name == graph))
+}
+
+fn write(format: RdfFormat, quads: &[Quad]) -> Result<Vec<u8>, Problem> {
+    let mut writer = RdfSerializer::from_format(format).for_writer(Vec::new());
+    // The formats that know no graphs merge them, as the views do.
+    let written = quads.iter().try_for_each(|quad| {
+        writer.serialize_triple(oxrdf::TripleRef::new(
+            quad.subject.as_ref(),
+            quad.predicate.as_ref(),
+            quad.object.as_ref(),
+        ))
+    });
+    written.and_then(|()| writer.finish()).map_err(|error| {
+        tracing::error!(%error, "An object could not be written as RDF.");
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the object could not be written; the gateway's log says why",
+        )
+    })
+}
+
+/// One media range of `Accept` (RFC 9110, 12.5.1), its weight in thousandths.
+#[derive(Debug, PartialEq, Eq)]
+struct Range {
+    range: String,
+    quality: u16,
+}
+
+/// What the request accepts; anything when it does not say.
+fn accepted(req: &Request) -> Vec<Range> {
+    let lines = req.headers().get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+    let ranges: Vec<_> = lines.flat_map(ranges).collect();
+    if ranges.is_empty() { vec![Range { range: "*/*".into(), quality: 1000 }] } else { ranges }
+}
+
+fn ranges(line: &str) -> Vec<Range> {
+    let ranges = line.split(',').map(str::trim).filter(|range| !range.is_empty());
+    ranges
+        .map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+            let weight = weight.map_or(Some(1.0), |text| text.parse::<f32>().ok());
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
+            let quality = weight.map_or(0, |q| (q.clamp(0.0, 1.0) * 1000.0).round() as u16);
+            Range { range: name, quality }
+        })
+        .collect()
+}
+
+/// The weight of a media type: that of the most specific range that holds it.
+fn quality(accepted: &[Range], media_type: &str) -> u16 {
+    let of = |range: &str| accepted.iter().find(|r| r.range == range).map(|r| r.quality);
+    let group = media_type.split_once('/').map_or("*/*".into(), |(kind, _)| format!("{kind}/*"));
+    of(media_type).or_else(|| of(&group)).or_else(|| of("*/*")).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_specific_range_decides() {
+        let accepted = ranges("text/*;q=0.5, application/json ;q=0, */*;q=0.1, text/turtle");
+        assert_eq!(quality(&accepted, "text/turtle"), 1000);
+        assert_eq!(quality(&accepted, "text/plain"), 500);
+        assert_eq!(quality(&accepted, "application/json"), 0);
+        assert_eq!(quality(&accepted, "application/n-triples"), 100);
+        assert_eq!(quality(&ranges("image/png"), "text/turtle"), 0);
+        assert_eq!(quality(&ranges("text/turtle;q=x"), "text/turtle"), 0);
+    }
+}

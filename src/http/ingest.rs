@@ -1,0 +1,146 @@
+//! `POST /api/v1/business-objects/{id}`: ingestion, as one JSON body or as a stream of lines.
+use super::body::{self, MediaType, media_type};
+use super::business_objects::named;
+use super::ndjson;
+use super::problem::Problem;
+use super::query::Query;
+use super::reply::{Outcome, Reply};
+use super::shapes;
+use super::state::{CALLER, State, blocking, gateway, state};
+use crate::business_object::ingest::{
+    Answer, Body, Limits, Mode, Request as Ingestion, Warning, ingest as run,
+};
+use crate::business_object::resource::Compiled;
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// Everything about an ingestion but its body.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) state: Arc<State>,
+    pub(super) gateway: Gateway,
+    pub(super) business_object: Arc<Compiled>,
+    pub(super) mode: Mode,
+    pub(super) idempotency_key: Option<String>,
+    /// Whether the answer tells what became of each object.
+    pub(super) objects: bool,
+}
+
+impl Job {
+    /// Does it with this body. Blocks.
+    pub(super) fn ingest(&self, key: Option<&str>, body: Body<'_>) -> Result<Answer, Fault> {
+        let limits = self.gateway.settings.limits;
+        let limits = Limits {
+            nesting: limits.nesting,
+            objects: limits.objects,
+            idempotency_keys: limits.idempotency_keys,
+            history: limits.history,
+        };
+        let request = Ingestion {
+            business_object: &self.business_object,
+            mode: self.mode,
+            caller: CALLER,
+            idempotency_key: key,
+            body,
+        };
+        run(&self.gateway.store, &limits, &request)
+    }
+}
+
+/// Ingests objects, all or nothing.
+///
+/// As `application/x-ndjson`, an object a line, the body is taken in chunks of up to 1,000 objects or
+/// 1 MiB. Each chunk is an ingestion of its own, all or nothing, and has one line in the answer, which is
+/// NDJSON too. A fault in the first chunk has its own status; after that the status is 200, the line of
+/// the chunk that failed holds the problem (`status`, `detail`, `errors`) with its `firstIndex` and
+/// `lastIndex`, and it is the last line: whoever mends it goes on at `firstIndex`. With an
+/// `Idempotency-Key` the whole stream may be sent again: chunks that are done are answered again and not
+/// done twice.
+#[endpoint(
+    operation_id = "ingest",
+    tags("Ingestion"),
+    parameters(
+        ("id" = String, Path, description = "The Business Object's id or name."),
+        ("mode" = Option<shapes::Mode>, Query, description = "What is done with what is there; `ADD` when absent."),
+        ("objects" = Option<bool>, Query, description = "Whether the answer tells what became of each object; true when absent, and false for NDJSON."),
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body gives the first answer again, for 24 h."),
+    ),
+    request_body(content = shapes::IngestionRequest, content_type = "application/json"),
+    responses((status_code = 200, description = "Done, and it would survive a power cut.", body = shapes::Ingestion)),
+)]
+pub(super) async fn ingest(req: &mut Request, depot: &mut Depot) -> Outcome {
+    admitted(req, depot).await.map_err(|problem| problem.prefixed("Ingestion failed: "))
+}
+
+async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
+    let query = Query::read(req, &["mode", "objects"])?;
+    let mode = query.get("mode").map_or(Ok(Mode::default()), str::parse)?;
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let business_object = named(req, &gateway)?;
+    let media_type = media_type(req, &[MediaType::Json, MediaType::Lines])?;
+    let objects = match (query.get("objects"), media_type) {
+        (None, MediaType::Json) => true,
+        _ => query.flag("objects")?,
+    };
+    let idempotency_key = idempotency_key(req)?;
+    let job = Job { state, gateway, business_object, mode, idempotency_key, objects };
+    match media_type {
+        MediaType::Lines => ndjson::ingest(req.take_body(), job).await,
+        MediaType::Json => {
+            let body = body::whole(req, &job.state).await?;
+            let answer = blocking(move || {
+                let key = job.idempotency_key.as_deref();
+                Ok((job.ingest(key, Body::Json(&body.bytes))?, job.objects))
+            })
+            .await?;
+            if answer.1 {
+                return Reply::json(&answer.0);
+            }
+            Reply::json(&Summary::of(&answer.0))
+        }
+    }
+}
+
+fn idempotency_key(req: &Request) -> Result<Option<String>, Problem> {
+    let mut values = req.headers().get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let bytes = value.as_bytes();
+    let is_visible = (1..=255).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic);
+    match value.to_str() {
+        Ok(key) if is_visible && values.next().is_none() => Ok(Some(key.to_owned())),
+        _ => Err(Problem::malformed(
+            "the header Idempotency-Key must be given once, with 1 to 255 visible ASCII characters",
+        )),
+    }
+}
+
+/// An answer without what became of each object.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary<'a> {
+    ingestion_id: &'a str,
+    mode: Mode,
+    created: u64,
+    updated: u64,
+    unchanged: u64,
+    deleted: u64,
+    warnings: &'a [Warning],
+}
+
+impl<'a> Summary<'a> {
+    fn of(answer: &'a Answer) -> Self {
+        Self {
+            ingestion_id: &answer.ingestion_id,
+            mode: answer.mode,
+            created: answer.created,
+            updated: answer.updated,
+            unchanged: answer.unchanged,
+            deleted: answer.deleted,
+            warnings: &answer.warnings,
+        }
+    }
+}

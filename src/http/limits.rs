@@ -1,0 +1,26 @@
+//! `/api/v1/limits`: the limits that requests meet.
+use super::query::Query;
+use super::reply::{Outcome, Reply};
+use super::shapes;
+use super::state::state;
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+
+/// The limits that requests meet (`service.limits.*`).
+#[endpoint(
+    operation_id = "getLimits",
+    tags("Gateway"),
+    responses((status_code = 200, description = "The limits.", body = shapes::Limits)),
+)]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let limits = state(depot).settings.limits;
+    Reply::json(&shapes::Limits {
+        body: limits.body,
+        nesting: limits.nesting,
+        objects: limits.objects,
+        in_flight: limits.in_flight,
+        idempotency_keys: limits.idempotency_keys,
+        history: limits.history,
+    })
+}

@@ -1,0 +1,50 @@
+//! `/metrics`: the text format that Prometheus reads.
+use super::reply::{Outcome, Reply};
+use super::state::{blocking, state};
+use crate::export::TargetState;
+use crate::gateway::Gateway;
+use crate::telemetry::metrics::{CONTENT_TYPE, Gauges, TargetGauges, encode};
+use jiff::Timestamp;
+use salvo::Depot;
+use salvo::oapi::endpoint;
+
+/// The metrics in the text format of OpenMetrics, which Prometheus reads.
+#[endpoint(
+    operation_id = "metrics",
+    tags("Gateway"),
+    responses((status_code = 200, description = "The metrics.", body = String,
+        content_type = "application/openmetrics-text")),
+)]
+pub(super) async fn get(depot: &mut Depot) -> Outcome {
+    let state = state(depot);
+    // What is counted is told even while the store is being opened.
+    let text = blocking(move || {
+        let gauges = state.gateway().map_or_else(|_| Ok(Gauges::default()), gauges)?;
+        Ok(encode(&gauges))
+    });
+    Ok(Reply::bytes(CONTENT_TYPE, text.await?))
+}
+
+fn gauges(gateway: &Gateway) -> Result<Gauges, super::problem::Problem> {
+    let stats = gateway.store.stats();
+    Ok(Gauges {
+        quads: stats.quads,
+        sequence: stats.sequence,
+        journal_bytes: stats.journal_bytes,
+        index_bytes: stats.index_bytes,
+        write_back_bytes: stats.write_back_bytes,
+        targets: gateway.exporter.targets()?.into_iter().map(target).collect(),
+    })
+}
+
+fn target(state: TargetState) -> TargetGauges {
+    let oldest = state.oldest.and_then(|at| at.parse::<Timestamp>().ok());
+    let age = oldest.map_or(0.0, |at| (Timestamp::now() - at).total(jiff::Unit::Second).unwrap_or(0.0));
+    TargetGauges {
+        name: state.name,
+        depth: state.depth,
+        bytes: state.bytes,
+        oldest_age_seconds: age.max(0.0),
+        blocked: state.blocked.is_some(),
+    }
+}

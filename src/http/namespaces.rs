@@ -1,0 +1,173 @@
+//! `/api/v1/namespaces`: names, URI bases, and how identifiers are made.
+use super::body;
+use super::business_objects::{SEGMENT, path};
+use super::problem::Problem;
+use super::query::{Query, page};
+use super::reply::{Outcome, Reply};
+use super::service::origin;
+use super::shapes;
+use super::state::{blocking, gateway, state};
+use crate::business_object::json::{self, Json};
+use crate::business_object::namespace::{self, Generator, Namespace, default_base};
+use crate::fault::{Fault, Finding, Kind};
+use percent_encoding::utf8_percent_encode;
+use salvo::http::StatusCode;
+use salvo::http::header::LOCATION;
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+
+/// Lists the namespaces, ordered by name.
+#[endpoint(
+    operation_id = "listNamespaces",
+    tags("Namespaces"),
+    parameters(
+        ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
+        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+    ),
+    responses((status_code = 200, description = "A page.", body = shapes::Namespaces)),
+)]
+pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+    let query = Query::read(req, &["limit", "cursor"])?;
+    let (limit, after) = (query.limit()?, query.cursor()?);
+    let store = gateway(depot)?.store;
+    let namespaces =
+        blocking(move || Ok(namespace::list(&store.read(), after.as_deref(), limit + 1)?)).await?;
+    page(namespaces, limit, |namespace| &namespace.name)
+}
+
+/// One namespace.
+#[endpoint(
+    operation_id = "getNamespace",
+    tags("Namespaces"),
+    parameters(("name" = String, Path, description = "Its name.")),
+    responses((status_code = 200, description = "It.", body = shapes::Namespace)),
+)]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let store = gateway(depot)?.store;
+    let name = path(req, "name").to_owned();
+    let namespace = blocking(move || {
+        namespace::get(&store.read(), &name)?
+            .ok_or_else(|| Problem::not_found(format!("there is no namespace {name:?}")))
+    })
+    .await?;
+    Reply::json(&namespace)
+}
+
+/// Creates a namespace, or changes one that is not used yet.
+#[endpoint(
+    operation_id = "putNamespace",
+    tags("Namespaces"),
+    parameters(("name" = String, Path, description = "Its name.")),
+    request_body(content = shapes::NamespaceDefinition, content_type = "application/json"),
+    responses(
+        (status_code = 200, description = "Changed, or as it was.", body = shapes::Namespace),
+        (status_code = 201, description = "Created.", body = shapes::Namespace,
+            headers(("Location" = String, description = "Its path."))),
+    ),
+)]
+pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let body = body::json(req, &state).await?;
+    let name = path(req, "name").to_owned();
+    let (namespace, created) = blocking(move || {
+        let settings = &gateway.settings;
+        let base = || default_base(settings.base_url.as_deref(), &gateway.gateway_id, &name);
+        let json = json::parse(&body.bytes, settings.limits.nesting)?;
+        let namespace = read(json, &name, base)?;
+        let (done, _) = gateway.store.transact(|change| namespace::put(change, namespace))?;
+        Ok(done)
+    })
+    .await?;
+    let reply = Reply::json(&namespace)?;
+    if !created {
+        return Ok(reply);
+    }
+    let prefix = &origin(depot).prefix;
+    let name = utf8_percent_encode(&namespace.name, SEGMENT);
+    let location = format!("{prefix}/api/v1/namespaces/{name}");
+    Ok(reply.status(StatusCode::CREATED).header(LOCATION, &location))
+}
+
+/// Deletes a namespace that is not used.
+#[endpoint(
+    operation_id = "deleteNamespace",
+    tags("Namespaces"),
+    parameters(("name" = String, Path, description = "Its name.")),
+    responses((status_code = 204, description = "Deleted.")),
+)]
+pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let store = gateway(depot)?.store;
+    let name = path(req, "name").to_owned();
+    blocking(move || {
+        store.transact(|change| namespace::delete(change, &name))?;
+        Ok(())
+    })
+    .await?;
+    Ok(Reply::nothing())
+}
+
+/// Reads the body of a `PUT`, every fault in it.
+fn read(json: Json, name: &str, base: impl Fn() -> String) -> Result<Namespace, Fault> {
+    let mut findings = Vec::new();
+    let (mut uri_base, mut generator) = (None, Generator::default());
+    let Json::Object(members) = json else {
+        let found = format!("{} stands where an object must", json.kind());
+        return Err(invalid(vec![Finding::at("", found)]));
+    };
+    for (member, value) in members {
+        match (member.as_str(), value) {
+            ("name", Json::String(given)) if given == name => {}
+            ("name", _) => findings.push(Finding::at(
+                "/name",
+                format!("it must be {name:?}, as in the path, or be left out"),
+            )),
+            ("uriBase", Json::String(given)) => uri_base = Some(given),
+            ("generator", Json::String(given)) => match generator_named(&given) {
+                Some(known) => generator = known,
+                None => findings.push(Finding::at(
+                    "/generator",
+                    format!("{given:?} is none of uuid, counter, alphanumeric, manual"),
+                )),
+            },
+            ("uriBase" | "generator", Json::Null) => {}
+            ("uriBase" | "generator", other) => findings.push(Finding::at(
+                format!("/{member}"),
+                format!("{} stands where a string must", other.kind()),
+            )),
+            _ => {
+                let mut pointer = String::new();
+                json::push_pointer(&mut pointer, &member);
+                findings.push(Finding::at(
+                    pointer,
+                    "a namespace has no such field; it has name, uriBase and generator",
+                ));
+            }
+        }
+    }
+    if !findings.is_empty() {
+        return Err(invalid(findings));
+    }
+    Ok(Namespace {
+        name: name.to_owned(),
+        uri_base: uri_base.unwrap_or_else(base),
+        generator,
+        created_at: crate::time::rfc3339(),
+    })
+}
+
+fn generator_named(name: &str) -> Option<Generator> {
+    Some(match name {
+        "uuid" => Generator::Uuid,
+        "counter" => Generator::Counter,
+        "alphanumeric" => Generator::Alphanumeric,
+        "manual" => Generator::Manual,
+        _ => return None,
+    })
+}
+
+fn invalid(findings: Vec<Finding>) -> Fault {
+    Fault::with(Kind::Invalid, "the namespace is not valid", findings)
+}

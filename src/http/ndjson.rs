@@ -1,0 +1,299 @@
+//! Ingestion of a stream of lines: bounded memory for any length, an answer line a chunk.
+use super::body::{self, Room};
+use super::ingest::Job;
+use super::problem::Problem;
+use super::reply::{Outcome, Reply};
+use super::state::blocking;
+use crate::business_object::ingest::{Answer, Body};
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::BodyExt;
+use salvo::http::{ReqBody, ResBody};
+use serde_json::json;
+use std::convert::Infallible;
+use tokio::sync::{Semaphore, mpsc};
+
+const MEDIA_TYPE: &str = "application/x-ndjson";
+/// Objects of one chunk.
+const CHUNK_OBJECTS: usize = 1000;
+/// Bytes after which a chunk ends with the line that it is in.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Lines of the answer that may wait for a client that asked for every object; without that they are
+/// small, and as many wait as there are chunks: a client may send everything before it reads.
+const LARGE_LINES: usize = 4;
+
+/// Ingests the stream. The status waits for the first chunk.
+pub(super) async fn ingest(body: ReqBody, job: Job) -> Outcome {
+    let mut chunks = Chunks::new(body, job)?;
+    let Some(first) = chunks.next().await else {
+        return Ok(Reply::bytes(MEDIA_TYPE, ""));
+    };
+    let first = match first {
+        Ok(line) => line,
+        Err(failed) => {
+            body::discard(chunks.body);
+            return Err(failed.problem);
+        }
+    };
+    let capacity = if chunks.job.objects { LARGE_LINES } else { Semaphore::MAX_PERMITS };
+    let (lines, answer) = mpsc::channel::<Bytes>(capacity);
+    tokio::spawn(async move {
+        let mut line = first;
+        loop {
+            // Nobody reads the answer any more: what is not yet taken would be ingested unseen.
+            if lines.send(line).await.is_err() {
+                return;
+            }
+            line = match chunks.next().await {
+                Some(Ok(line)) => line,
+                Some(Err(failed)) => {
+                    let _ = lines.send(failed.line()).await;
+                    body::discard(chunks.body);
+                    return;
+                }
+                None => return,
+            };
+        }
+    });
+    let answer = stream::unfold(answer, |mut answer| async move {
+        answer.recv().await.map(|line| (Ok::<_, Infallible>(line), answer))
+    });
+    Ok(Reply::stream(MEDIA_TYPE, ResBody::stream(answer)))
+}
+
+/// A chunk that failed, and where it stands in the stream.
+struct Failed {
+    problem: Problem,
+    first: usize,
+    objects: usize,
+}
+
+impl Failed {
+    fn line(self) -> Bytes {
+        let mut members = self.problem.prefixed("Ingestion failed: ").members();
+        members.insert("firstIndex".into(), json!(self.first));
+        members.insert("lastIndex".into(), json!(last(self.first, self.objects)));
+        line(&members)
+    }
+}
+
+fn last(first: usize, objects: usize) -> usize {
+    first + objects.saturating_sub(1)
+}
+
+fn line(value: &impl serde::Serialize) -> Bytes {
+    // An answer is plain data, which always has a JSON form.
+    let mut line = serde_json::to_vec(value).unwrap_or_default();
+    line.push(b'\n');
+    line.into()
+}
+
+/// The chunks of a stream.
+struct Chunks {
+    body: ReqBody,
+    job: Job,
+    cutter: Cutter,
+    room: Room,
+    /// Objects in the chunks before.
+    first: usize,
+    ended: bool,
+}
+
+impl Chunks {
+    fn new(body: ReqBody, job: Job) -> Result<Self, Problem> {
+        let room = job.state.admission.admit(CHUNK_BYTES as u64)?;
+        Ok(Self { body, job, cutter: Cutter::default(), room, first: 0, ended: false })
+    }
+
+    /// Ingests the next chunk and gives its line of the answer.
+    async fn next(&mut self) -> Option<Result<Bytes, Failed>> {
+        let chunk = match self.read().await {
+            Ok(chunk) => chunk?,
+            Err(problem) => {
+                let objects = self.cutter.objects + 1;
+                return Some(Err(Failed { problem, first: self.first, objects }));
+            }
+        };
+        let (first, objects) = (self.first, chunk.objects);
+        let job = self.job.clone();
+        let done = blocking(move || {
+            // Chunks are cut by the bytes alone, so the same stream gives the same keys.
+            let key = job.idempotency_key.as_ref().map(|key| format!("{key}#{first}"));
+            let body = Body::Lines { text: &chunk.text, first };
+            Ok(answer(job.ingest(key.as_deref(), body)?, first, objects, job.objects))
+        });
+        match done.await {
+            Ok(line) => {
+                self.first += objects;
+                Some(Ok(line))
+            }
+            Err(problem) => Some(Err(Failed { problem, first, objects })),
+        }
+    }
+
+    /// Reads until a chunk is whole; `None` at the end of the stream.
+    async fn read(&mut self) -> Result<Option<Chunk>, Problem> {
+        let limit = self.job.state.settings.limits.body;
+        loop {
+            if self.job.state.is_stopping() {
+                return Err(Problem::unavailable(5, "the gateway is stopping; go on with the rest"));
+            }
+            if let Some(chunk) = self.cutter.cut(self.ended) {
+                return Ok(Some(chunk));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match self.body.frame().await {
+                None => self.ended = true,
+                Some(Err(error)) => return Err(body::broken(&error)),
+                Some(Ok(frame)) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    self.cutter.text.extend_from_slice(&data);
+                    self.room.grow(self.cutter.text.len())?;
+                    if self.cutter.unfinished() as u64 > limit {
+                        return Err(body::too_large(limit));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn answer(answer: Answer, first: usize, objects: usize, with_objects: bool) -> Bytes {
+    let mut members = serde_json::Map::new();
+    members.insert("ingestionId".into(), json!(answer.ingestion_id));
+    members.insert("mode".into(), json!(answer.mode));
+    members.insert("firstIndex".into(), json!(first));
+    members.insert("lastIndex".into(), json!(last(first, objects)));
+    members.insert("created".into(), json!(answer.created));
+    members.insert("updated".into(), json!(answer.updated));
+    members.insert("unchanged".into(), json!(answer.unchanged));
+    members.insert("deleted".into(), json!(answer.deleted));
+    if with_objects {
+        members.insert("objects".into(), json!(answer.objects));
+    }
+    members.insert("warnings".into(), json!(answer.warnings));
+    line(&members)
+}
+
+/// Whole lines that are ingested together.
+#[derive(Debug, PartialEq, Eq)]
+struct Chunk {
+    text: Vec<u8>,
+    objects: usize,
+}
+
+/// Cuts a text into chunks of whole lines. Where it cuts depends on the text alone, never on the pieces
+/// in which it came. Lines of white space are left out.
+#[derive(Debug, Default)]
+struct Cutter {
+    text: Vec<u8>,
+    /// Where the first line begins that has not been looked at.
+    line: usize,
+    /// Up to here that line has no end.
+    searched: usize,
+    /// Lines before it.
+    objects: usize,
+}
+
+impl Cutter {
+    /// The next chunk, if it is whole; at the end of the text, what is left.
+    fn cut(&mut self, ended: bool) -> Option<Chunk> {
+        while let Some(length) = self.text.get(self.searched..)?.iter().position(|b| *b == b'\n') {
+            let end = self.searched + length + 1;
+            self.close_line(end);
+            if self.objects == CHUNK_OBJECTS || self.line >= CHUNK_BYTES {
+                return Some(self.take());
+            }
+        }
+        self.searched = self.text.len();
+        if !ended {
+            return None;
+        }
+        self.close_line(self.text.len());
+        (self.objects > 0).then(|| self.take())
+    }
+
+    /// Counts the line that ends before `end`, or removes it when there is nothing in it.
+    fn close_line(&mut self, end: usize) {
+        if self.text.get(self.line..end).is_some_and(|line| line.trim_ascii().is_empty()) {
+            self.text.drain(self.line..end);
+            self.searched = self.line;
+        } else {
+            self.objects += 1;
+            self.line = end;
+            self.searched = end;
+        }
+    }
+
+    fn take(&mut self) -> Chunk {
+        let rest = self.text.split_off(self.line);
+        let text = std::mem::replace(&mut self.text, rest);
+        let objects = std::mem::take(&mut self.objects);
+        self.line = 0;
+        self.searched = 0;
+        Chunk { text, objects }
+    }
+
+    /// Bytes of the line that has no end yet.
+    fn unfinished(&self) -> usize {
+        self.text.len() - self.line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunks(pieces: impl IntoIterator<Item = Vec<u8>>) -> Vec<Chunk> {
+        let (mut cutter, mut chunks) = (Cutter::default(), Vec::new());
+        for piece in pieces {
+            cutter.text.extend_from_slice(&piece);
+            while let Some(chunk) = cutter.cut(false) {
+                chunks.push(chunk);
+            }
+        }
+        while let Some(chunk) = cutter.cut(true) {
+            chunks.push(chunk);
+        }
+        chunks
+    }
+
+    #[test]
+    fn the_pieces_make_no_difference() {
+        let mut text = Vec::new();
+        for index in 0..2500 {
+            text.extend_from_slice(format!("{{\"n\":{index}}}\r\n").as_bytes());
+            if index % 100 == 0 {
+                text.extend_from_slice(b" \n\n");
+            }
+        }
+        text.extend_from_slice(br#"{"n":"last"}"#);
+        let whole = chunks([text.clone()]);
+        assert_eq!(whole.iter().map(|c| c.objects).collect::<Vec<_>>(), [1000, 1000, 501]);
+        for size in [1, 7, 4096] {
+            assert_eq!(chunks(text.chunks(size).map(<[u8]>::to_vec)), whole, "{size}");
+        }
+        let joined: Vec<u8> = whole.into_iter().flat_map(|chunk| chunk.text).collect();
+        let lines = |text: &[u8]| {
+            let lines = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+            lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&joined), lines(&text));
+    }
+
+    #[test]
+    fn a_chunk_ends_with_the_line_that_fills_it() {
+        let line = [vec![b'x'; 400_000], vec![b'\n']].concat();
+        let text = line.repeat(4);
+        let found: Vec<_> = chunks([text]).iter().map(|c| (c.objects, c.text.len())).collect();
+        assert_eq!(found, [(3, 1_200_003), (1, 400_001)]);
+    }
+
+    #[test]
+    fn nothing_makes_no_chunk() {
+        assert_eq!(chunks([b" \n\r\n  ".to_vec()]), []);
+        assert_eq!(chunks([]), []);
+    }
+}

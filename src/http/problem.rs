@@ -1,0 +1,192 @@
+//! Faults on the wire: `application/problem+json` (RFC 9457).
+use crate::fault::{Fault, Finding, Kind, Place};
+use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use salvo::http::{ResBody, StatusCode, StatusError};
+use salvo::oapi::{Components, EndpointOutRegister, Operation};
+use salvo::{Depot, FlowCtrl, Request, Response, Writer, async_trait, handler};
+use serde_json::{Value, json};
+
+/// An answer that is no success.
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    detail: String,
+    errors: Vec<Finding>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    /// A problem with its cause in words.
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: detail.into(), errors: Vec::new(), headers: Vec::new() }
+    }
+
+    /// 400: a parameter or header that cannot be read.
+    pub(super) fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail)
+    }
+
+    /// 404.
+    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// 503, to be tried again after these seconds.
+    pub(super) fn unavailable(seconds: u64, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+            .header(RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    /// The same with a header.
+    pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The same with these words before its detail, unless they are there.
+    pub(super) fn prefixed(mut self, words: &str) -> Self {
+        if !self.detail.starts_with(words) {
+            self.detail.insert_str(0, words);
+        }
+        self
+    }
+
+    /// The members that a line of an NDJSON answer shares with the document.
+    pub(super) fn members(&self) -> serde_json::Map<String, Value> {
+        let mut members = serde_json::Map::new();
+        members.insert("type".into(), json!("about:blank"));
+        members.insert("title".into(), json!(title(self.status)));
+        members.insert("status".into(), json!(self.status.as_u16()));
+        members.insert("detail".into(), json!(self.detail));
+        if !self.errors.is_empty() {
+            members.insert("errors".into(), self.errors.iter().map(finding).collect());
+        }
+        members
+    }
+
+    /// Makes it the answer to the request of this path.
+    pub(super) fn answer(self, path: &str, res: &mut Response) {
+        let mut members = self.members();
+        members.insert("instance".into(), json!(path));
+        res.status_code(self.status);
+        for (name, value) in self.headers {
+            res.headers_mut().insert(name, value);
+        }
+        res.headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        res.replace_body(ResBody::Once(Value::Object(members).to_string().into()));
+    }
+}
+
+/// The reason phrase, which is the title that RFC 9457 asks of `about:blank`.
+fn title(status: StatusCode) -> &'static str {
+    status.canonical_reason().unwrap_or("Error")
+}
+
+fn finding(finding: &Finding) -> Value {
+    match &finding.place {
+        Place::Pointer(pointer) => json!({"pointer": pointer, "message": finding.message}),
+        Place::Line { line, column } => {
+            json!({"line": line, "column": column, "message": finding.message})
+        }
+        Place::Whole => json!({"message": finding.message}),
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        let status = match fault.kind {
+            Kind::Malformed => StatusCode::BAD_REQUEST,
+            Kind::Forbidden => StatusCode::FORBIDDEN,
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Kind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Kind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            Kind::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::NoRoom => StatusCode::INSUFFICIENT_STORAGE,
+            Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let mut problem = Self::new(status, fault.detail);
+        problem.errors = fault.errors;
+        match fault.kind {
+            Kind::Unavailable(after) => {
+                problem.header(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)))
+            }
+            _ => problem,
+        }
+    }
+}
+
+impl From<penstock_store::Error> for Problem {
+    fn from(error: penstock_store::Error) -> Self {
+        Fault::from(error).into()
+    }
+}
+
+#[async_trait]
+impl Writer for Problem {
+    async fn write(self, req: &mut Request, _depot: &mut Depot, res: &mut Response) {
+        self.answer(req.uri().path(), res);
+    }
+}
+
+impl EndpointOutRegister for Problem {
+    /// Which problems a route can answer stands in the router's table.
+    fn register(_components: &mut Components, _operation: &mut Operation) {}
+}
+
+/// Gives every answer of the framework itself that is no success the form of a problem.
+#[handler]
+pub(super) async fn catch(req: &mut Request, res: &mut Response, ctrl: &mut FlowCtrl) {
+    ctrl.skip_rest();
+    let status = res.status_code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let path = req.uri().path();
+    let detail = match status {
+        StatusCode::NOT_FOUND => format!("there is nothing at {path}; /api-doc/openapi.json lists what there is"),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            format!("{path} does not take {}; the header Allow lists what it takes", req.method())
+        }
+        _ => match res.take_body() {
+            ResBody::Error(StatusError { brief, .. }) => brief,
+            _ => title(status).to_owned(),
+        },
+    };
+    Problem::new(status, detail).answer(path, res);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_keeps_its_findings_and_their_places() {
+        let fault = Fault::with(
+            Kind::Invalid,
+            "Ingestion failed: two findings",
+            vec![Finding::at("/data/0/x", "no such field"), Finding::line(2, 3, "no such type")],
+        );
+        let members = Problem::from(fault).members();
+        assert_eq!(
+            Value::Object(members),
+            json!({
+                "type": "about:blank",
+                "title": "Unprocessable Entity",
+                "status": 422,
+                "detail": "Ingestion failed: two findings",
+                "errors": [
+                    {"pointer": "/data/0/x", "message": "no such field"},
+                    {"line": 2, "column": 3, "message": "no such type"},
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_unavailable_says_when_to_try_again() {
+        let after = Kind::Unavailable(std::time::Duration::from_millis(10));
+        let problem = Problem::from(Fault::new(after, "not now"));
+        assert_eq!(problem.headers, [(RETRY_AFTER, HeaderValue::from(1_u64))]);
+    }
+}

@@ -1,0 +1,76 @@
+//! `/api/v1/business-objects/{id}/push`: everything is exported now.
+use super::business_objects::named;
+use super::query::Query;
+use super::reply::{Outcome, Reply};
+use super::shapes;
+use super::state::{blocking, gateway};
+use crate::export::{self, Entry};
+use salvo::http::StatusCode;
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    exports: Vec<Pushed<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Pushed<'a> {
+    id: &'a str,
+    sequence: u64,
+    target: &'a str,
+    object_count: u64,
+    status: export::Status,
+}
+
+impl<'a> From<&'a Entry> for Pushed<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        Self {
+            id: &entry.id,
+            sequence: entry.sequence,
+            target: &entry.target,
+            object_count: entry.object_count,
+            status: entry.status,
+        }
+    }
+}
+
+async fn push(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let gateway = gateway(depot)?;
+    let business_object = named(req, &gateway)?;
+    let push = blocking(move || Ok(gateway.exporter.push(&business_object)?)).await?;
+    let answer = Answer {
+        exports: push.exports.iter().map(Pushed::from).collect(),
+        reason: push.reason.as_deref(),
+    };
+    Ok(Reply::json(&answer)?.status(StatusCode::ACCEPTED))
+}
+
+/// Exports everything now, to every push target. The content is the state at the answer.
+///
+/// A GET that acts, as the specification has it: it is refused when another site's page sends it.
+#[endpoint(
+    operation_id = "pushByGet",
+    tags("Exports"),
+    parameters(("id" = String, Path, description = "The Business Object's id or name.")),
+    responses((status_code = 202, description = "Queued.", body = shapes::Push)),
+)]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    push(req, depot).await
+}
+
+/// Exports everything now, to every push target. The content is the state at the answer.
+#[endpoint(
+    operation_id = "push",
+    tags("Exports"),
+    parameters(("id" = String, Path, description = "The Business Object's id or name.")),
+    responses((status_code = 202, description = "Queued.", body = shapes::Push)),
+)]
+pub(super) async fn post(req: &mut Request, depot: &mut Depot) -> Outcome {
+    push(req, depot).await
+}

@@ -1,0 +1,84 @@
+//! Answers that are a success.
+use super::problem::Problem;
+use bytes::Bytes;
+use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use salvo::http::{ResBody, StatusCode};
+use salvo::oapi::{Components, EndpointOutRegister, Operation};
+use salvo::{Response, Scribe};
+use serde::Serialize;
+
+/// What a handler answers.
+pub(super) type Outcome = Result<Reply, Problem>;
+
+/// A success: status, media type, headers and body.
+#[derive(Debug)]
+pub(super) struct Reply {
+    status: StatusCode,
+    media_type: &'static str,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: ResBody,
+}
+
+impl Reply {
+    /// 200 with a value as JSON.
+    pub(super) fn json(value: &impl Serialize) -> Outcome {
+        match serde_json::to_vec(value) {
+            Ok(bytes) => Ok(Self::bytes("application/json", bytes)),
+            Err(error) => {
+                tracing::error!(%error, "An answer could not be written as JSON.");
+                Err(Problem::new(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "the answer could not be written; the gateway's log says why",
+                ))
+            }
+        }
+    }
+
+    /// 200 with these bytes.
+    pub(super) fn bytes(media_type: &'static str, bytes: impl Into<Bytes>) -> Self {
+        Self::stream(media_type, ResBody::Once(bytes.into()))
+    }
+
+    /// 200 with this body.
+    pub(super) fn stream(media_type: &'static str, body: ResBody) -> Self {
+        Self { status: StatusCode::OK, media_type, headers: Vec::new(), body }
+    }
+
+    /// 204.
+    pub(super) fn nothing() -> Self {
+        let status = StatusCode::NO_CONTENT;
+        Self { status, media_type: "", headers: Vec::new(), body: ResBody::None }
+    }
+
+    /// The same with another status.
+    pub(super) fn status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The same with a header; a value that no header can hold is left out.
+    pub(super) fn header(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.push((name, value));
+        }
+        self
+    }
+}
+
+impl Scribe for Reply {
+    fn render(self, res: &mut Response) {
+        res.status_code(self.status);
+        if !self.media_type.is_empty() {
+            res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(self.media_type));
+        }
+        for (name, value) in self.headers {
+            res.headers_mut().insert(name, value);
+        }
+        res.replace_body(self.body);
+    }
+}
+
+impl EndpointOutRegister for Reply {
+    /// Each endpoint names its own answers.
+    fn register(_components: &mut Components, _operation: &mut Operation) {}
+}

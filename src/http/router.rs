@@ -1,0 +1,106 @@
+//! The table of contents: every route, its least role, its handler, and the problems it can answer
+//! beside those of every route (see `openapi`).
+use super::shapes::Role;
+use super::{
+    business_objects, docs, exports, health, identifiers, ingest, ingestions, limits, metrics,
+    namespaces, objects, push, schema, status, targets,
+};
+use salvo::http::Method;
+use salvo::oapi::OpenApi;
+use salvo::routing::MethodFilter;
+use salvo::{Handler, Router};
+use std::sync::Arc;
+
+/// One route.
+pub(super) struct Route {
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    /// The least role that may use it; not asked for until sign-in exists.
+    pub(super) role: Role,
+    pub(super) handler: Arc<dyn Handler>,
+    /// Statuses of the problems that it can answer.
+    pub(super) problems: &'static [u16],
+}
+
+/// Every route of the API.
+#[rustfmt::skip]
+pub(super) fn table() -> Vec<Route> {
+    use Role::{Admin, Anyone, Contributor, User};
+    let (get, put, post, delete) = (Method::GET, Method::PUT, Method::POST, Method::DELETE);
+    vec![
+        route(&get,    "/api/v1/business-objects",                    User,        business_objects::list,    &[400]),
+        route(&put,    "/api/v1/business-objects",                    Admin,       business_objects::put,     &[400, 408, 409, 412, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/business-objects/{id}",               User,        business_objects::get,     &[400, 404]),
+        route(&put,    "/api/v1/business-objects/{id}",               Admin,       business_objects::replace, &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
+        route(&delete, "/api/v1/business-objects/{id}",               Admin,       business_objects::delete,  &[400, 404, 409, 412, 507]),
+        route(&post,   "/api/v1/business-objects/{id}",               Contributor, ingest::ingest,            &[400, 404, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/business-objects/{id}/push",          Contributor, push::get,                 &[400, 404, 409, 422, 507]),
+        route(&post,   "/api/v1/business-objects/{id}/push",          Contributor, push::post,                &[400, 404, 409, 422, 507]),
+        route(&get,    "/api/v1/business-objects/{id}/objects",       User,        objects::list,             &[400, 404]),
+        route(&get,    "/api/v1/business-objects/{id}/objects/{uri}", User,        objects::get,              &[400, 404]),
+        route(&get,    "/api/v1/business-objects/{id}/schema",        User,        schema::get,               &[400, 404]),
+        route(&get,    "/api/v1/ingestions",                          User,        ingestions::list,          &[400]),
+        route(&get,    "/api/v1/ingestions/{id}",                     User,        ingestions::get,           &[400, 404]),
+        route(&get,    "/api/v1/namespaces",                          User,        namespaces::list,          &[400]),
+        route(&get,    "/api/v1/namespaces/{name}",                   User,        namespaces::get,           &[400, 404]),
+        route(&put,    "/api/v1/namespaces/{name}",                   Contributor, namespaces::put,           &[400, 408, 409, 413, 415, 422, 507]),
+        route(&delete, "/api/v1/namespaces/{name}",                   Contributor, namespaces::delete,        &[400, 404, 409, 422, 507]),
+        route(&get,    "/api/v1/exports",                             User,        exports::list,             &[400]),
+        route(&get,    "/api/v1/exports/{id}",                        User,        exports::get,              &[400, 404]),
+        route(&get,    "/api/v1/exports/{id}/content",                User,        exports::content,          &[400, 404]),
+        route(&post,   "/api/v1/exports/{id}/retry",                  Admin,       exports::retry,            &[400, 404, 409, 507]),
+        route(&post,   "/api/v1/exports/{id}/park",                   Admin,       exports::park,             &[400, 404, 409, 507]),
+        route(&post,   "/api/v1/exports/{id}/replay",                 Admin,       exports::replay,           &[400, 404, 409, 507]),
+        route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
+        route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
+        route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
+        route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
+        route(&get,    "/health/ready",                               Anyone,      health::ready,             &[]),
+        route(&get,    "/metrics",                                    Admin,       metrics::get,              &[]),
+    ]
+}
+
+fn route(
+    method: &Method,
+    path: &'static str,
+    role: Role,
+    handler: impl Handler,
+    problems: &'static [u16],
+) -> Route {
+    Route { method: method.clone(), path, role, handler: Arc::new(handler), problems }
+}
+
+impl Route {
+    fn answers(&self, method: Method) -> Router {
+        let mut router = Router::with_path(self.path).filter(MethodFilter::new(method));
+        router.goal = Some(self.handler.clone());
+        router
+    }
+
+    /// The route alone.
+    pub(super) fn router(&self) -> Router {
+        self.answers(self.method.clone())
+    }
+}
+
+/// The routes of the table, `HEAD` wherever a `GET` only reads, and the documentation.
+pub(super) fn router(document: &Arc<OpenApi>) -> Router {
+    let mut router = Router::new();
+    for route in table() {
+        router = router.push(route.router());
+        if route.method == Method::GET && !route.path.ends_with("/push") {
+            router = router.push(route.answers(Method::HEAD));
+        }
+    }
+    router.push(docs::router(document))
+}
+
+/// Every other address may be that of an object: a minted URI that leads here.
+pub(super) fn fallback() -> Router {
+    Router::with_path("{**rest}")
+        .filter_fn(|req, _| {
+            matches!(*req.method(), Method::GET | Method::HEAD)
+                && !req.uri().path().starts_with("/api/")
+        })
+        .goal(identifiers::get)
+}

@@ -1,0 +1,105 @@
+//! What all requests share.
+use super::body::Admission;
+use super::problem::Problem;
+use crate::config::Settings;
+use crate::gateway::Gateway;
+use penstock_store::Progress;
+use salvo::Depot;
+use salvo::http::StatusCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// The account that asks, until sign-in exists.
+pub(super) const CALLER: &str = "local";
+
+/// What all requests share: the gateway once it is open, and until then how far it has come.
+#[derive(Debug)]
+pub struct State {
+    pub(super) settings: Arc<Settings>,
+    pub(super) admission: Admission,
+    pub(super) started: Instant,
+    /// Creating only what is not there (`If-None-Match: *`) looks first and then puts: one at a time.
+    pub(super) defining: tokio::sync::Mutex<()>,
+    gateway: OnceLock<Gateway>,
+    done: AtomicU64,
+    total: AtomicU64,
+    stopping: AtomicBool,
+}
+
+impl State {
+    /// The state before the gateway is open.
+    pub fn new(settings: Arc<Settings>) -> Arc<Self> {
+        Arc::new(Self {
+            admission: Admission::new(settings.limits.in_flight),
+            settings,
+            started: Instant::now(),
+            defining: tokio::sync::Mutex::default(),
+            gateway: OnceLock::new(),
+            done: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+        })
+    }
+
+    /// Notes how far opening the store has come.
+    pub fn progress(&self, progress: Progress) {
+        self.done.store(progress.done, Ordering::Relaxed);
+        self.total.store(progress.total, Ordering::Relaxed);
+    }
+
+    /// Lets requests reach the gateway from now on.
+    pub fn opened(&self, gateway: Gateway) {
+        // A gateway is opened once; a second one would be ignored.
+        let _ = self.gateway.set(gateway);
+    }
+
+    /// Lets streams end with what they are at.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the gateway is being stopped.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Frames replayed so far, and frames to replay in all.
+    pub(super) fn replayed(&self) -> (u64, u64) {
+        (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
+    }
+
+    /// The gateway, or 503 until it is open.
+    pub(super) fn gateway(&self) -> Result<&Gateway, Problem> {
+        self.gateway.get().ok_or_else(|| {
+            let (done, total) = self.replayed();
+            Problem::unavailable(
+                1,
+                format!("the store is being opened: {done} of {total} journal frames are replayed"),
+            )
+        })
+    }
+}
+
+/// The shared state, which the service puts into every request's depot.
+pub(super) fn state(depot: &Depot) -> Arc<State> {
+    depot.get_typed::<Arc<State>>().expect("the service injects it before any handler runs").clone()
+}
+
+/// The gateway of this request.
+pub(super) fn gateway(depot: &Depot) -> Result<Gateway, Problem> {
+    Ok(state(depot).gateway()?.clone())
+}
+
+/// Runs what reads or writes the store on a thread that may block.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        tracing::error!(%error, "A request's work ended without an answer.");
+        Err(Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the request's work ended without an answer; the gateway's log says why",
+        ))
+    })
+}

@@ -1,0 +1,77 @@
+//! `/api/v1/status`: how the gateway is.
+use super::query::Query;
+use super::reply::{Outcome, Reply};
+use super::shapes::{QueueStatus, Status, StoreStatus};
+use super::state::{blocking, gateway, state};
+use crate::export::TargetState;
+use penstock_store::Stats;
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+use std::path::Path;
+
+/// How the gateway is: what it holds, what waits, and what room is left.
+#[endpoint(
+    operation_id = "getStatus",
+    tags("Gateway"),
+    responses((status_code = 200, description = "How it is.", body = Status)),
+)]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let status = blocking(move || {
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            store: store(gateway.store.stats()),
+            queue: queue(gateway.exporter.targets()?),
+            gateway_id: gateway.gateway_id,
+            uptime_seconds: state.started.elapsed().as_secs(),
+            disk_free_bytes: disk_free(&state.settings.data_dir),
+            memory_bytes: resident(),
+            clock_synchronised: clock_synchronised(),
+        })
+    })
+    .await?;
+    Reply::json(&status)
+}
+
+fn store(stats: Stats) -> StoreStatus {
+    StoreStatus {
+        sequence: stats.sequence,
+        quads: stats.quads,
+        journal_bytes: stats.journal_bytes,
+        index_bytes: stats.index_bytes,
+        write_back_bytes: stats.write_back_bytes,
+    }
+}
+
+fn queue(targets: Vec<TargetState>) -> QueueStatus {
+    QueueStatus {
+        depth: targets.iter().map(|target| target.depth).sum(),
+        bytes: targets.iter().map(|target| target.bytes).sum(),
+        // RFC 3339 in UTC, all of one form: their order as text is that in time.
+        oldest: targets.iter().filter_map(|target| target.oldest.clone()).min(),
+        blocked: targets
+            .into_iter()
+            .filter(|target| target.blocked.is_some())
+            .map(|target| target.name)
+            .collect(),
+    }
+}
+
+fn disk_free(dir: &Path) -> Option<u64> {
+    let stat = nix::sys::statvfs::statvfs(dir).ok()?;
+    Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
+}
+
+fn resident() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+/// systemd-timesyncd leaves this mark; with another time service nothing is known.
+fn clock_synchronised() -> Option<bool> {
+    let folder = Path::new("/run/systemd/timesync");
+    folder.exists().then(|| folder.join("synchronized").exists())
+}

@@ -10,9 +10,9 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
+        let root = tempfile::tempdir().expect("a temporary directory");
         for dir in ["work", "etc", "credentials"] {
-            std::fs::create_dir(root.path().join(dir)).unwrap();
+            std::fs::create_dir(root.path().join(dir)).expect("a directory");
         }
         let sources = Sources {
             working_dir: root.path().join("work"),
@@ -24,17 +24,18 @@ impl Machine {
     }
 
     fn work(self, file: &str, text: &str) -> Self {
-        std::fs::write(self.sources.working_dir.join(file), text).unwrap();
+        std::fs::write(self.sources.working_dir.join(file), text).expect("a file");
         self
     }
 
     fn etc(self, file: &str, text: &str) -> Self {
-        std::fs::write(self.sources.system_dir.join(file), text).unwrap();
+        std::fs::write(self.sources.system_dir.join(file), text).expect("a file");
         self
     }
 
     fn credential(self, file: &str, text: &str) -> Self {
-        std::fs::write(self.sources.credentials_dir.as_ref().unwrap().join(file), text).unwrap();
+        std::fs::write(self.sources.credentials_dir.as_ref().expect("it is set").join(file), text)
+            .expect("a file");
         self
     }
 
@@ -54,7 +55,8 @@ impl Machine {
 
     /// The value and origin in force.
     fn effective(&self, name: &str) -> (String, String) {
-        let found = self.load().effective.into_iter().find(|e| e.name == name).unwrap();
+        let found =
+            self.load().effective.into_iter().find(|e| e.name == name).expect("a value in force");
         (found.value, found.origin)
     }
 }
@@ -75,6 +77,18 @@ fn defaults_hold_when_nothing_is_given() {
     assert!(settings.targets.named.is_empty() && settings.targets.default.is_none());
     assert!(settings.auto_create_namespaces && !settings.insecure);
     assert_eq!(settings.log_level, "info");
+}
+
+#[test]
+fn a_command_has_defaults_of_its_own() {
+    let mut machine = Machine::new().variable("STATE_DIRECTORY", "/state");
+    machine.sources.defaults.insert("service.data-dir".into(), "penstock-demo".into());
+    let loaded = machine.load();
+    assert_eq!(loaded.settings.data_dir, PathBuf::from("penstock-demo"));
+    assert!(!loaded.is_given("service.data-dir"));
+    let loaded = machine.variable("SERVICE_DATA_DIR", "here").load();
+    assert_eq!(loaded.settings.data_dir, PathBuf::from("here"));
+    assert!(loaded.is_given("service.data-dir"));
 }
 
 #[test]

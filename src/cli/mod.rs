@@ -1,7 +1,129 @@
 //! The command line: one file per command.
+//!
+//! `--name=value` with a dot in the name is a setting and may stand anywhere; the rest is read by clap.
+//! Standard output carries the answer, standard error everything else.
+
+mod check;
+mod control;
+mod demo;
+mod export;
+mod output;
+mod owner;
+mod serve;
+mod verify_export;
+mod version;
+
+use crate::config;
+use clap::Command;
+use output::USED_WRONGLY;
+use std::ffi::OsString;
 use std::process::ExitCode;
+
+const ABOUT: &str = "A semantic data gateway for the edge: JSON in, RDF on disk, exports in order";
+
+const AFTER: &str = "Settings are given as --name=value, in application.yaml, or in the environment; \
+CONFIGURATION.md lists them.
+
+Exit status: 0 done, 1 it failed, 2 used wrongly; of serve also 74 the disk, 77 permissions, 78 the \
+configuration.";
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
-    todo!()
+    let (settings, rest) = split(std::env::args_os());
+    let matches = match command().try_get_matches_from(rest) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version come here too. A reader that went away is no failure.
+            let _ = error.print();
+            return if error.use_stderr() { USED_WRONGLY.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    match matches.subcommand() {
+        Some(("serve", _)) => serve::run(settings),
+        Some(("demo", given)) => {
+            let exit = given.get_flag("exit").then(|| "--exit".to_owned());
+            demo::run(&settings.into_iter().chain(exit).collect::<Vec<_>>())
+        }
+        Some(("export", given)) => export::run(given, settings),
+        Some((name, given)) => match (name, settings.first()) {
+            (_, Some(setting)) => {
+                output::say(&format!("penstock {name} takes no settings, such as {setting}"));
+                USED_WRONGLY.into()
+            }
+            ("check", None) => check::run(given),
+            ("verify-export", None) => verify_export::run(given),
+            (_, None) => version::run(given),
+        },
+        None => USED_WRONGLY.into(),
+    }
+}
+
+fn command() -> Command {
+    Command::new("penstock")
+        .about(ABOUT)
+        .version(env!("CARGO_PKG_VERSION"))
+        .after_help(AFTER)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands([
+            serve::command(),
+            demo_command(),
+            check::command(),
+            verify_export::command(),
+            export::command(),
+            version::command(),
+        ])
+}
+
+fn demo_command() -> Command {
+    Command::new("demo")
+        .about("Show the main job on sample data, and stay up to look around")
+        .override_usage("penstock demo [--exit] [--name=value]...")
+        .arg(output::flag("exit", "End once everything was shown"))
+        .after_help(
+            "Its data is in ./penstock-demo unless --service.data-dir says otherwise.\n\nExamples:\n  \
+             penstock demo\n  penstock demo --exit --service.data-dir=/tmp/demo",
+        )
+}
+
+/// Settings, and everything else. What follows `--` is never a setting.
+fn split(arguments: impl Iterator<Item = OsString>) -> (Vec<String>, Vec<OsString>) {
+    let mut settings = Vec::new();
+    let mut rest = Vec::new();
+    let mut open = true;
+    for argument in arguments {
+        open &= argument != "--";
+        match argument.to_str() {
+            Some(text) if open && config::is_setting_argument(text) => {
+                settings.push(text.to_owned());
+            }
+            _ => rest.push(argument),
+        }
+    }
+    (settings, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn commands_are_whole() {
+        super::command().debug_assert();
+    }
+
+    #[test]
+    fn settings_are_split_out() {
+        let given = [
+            "penstock",
+            "--security=oauth2",
+            "export",
+            "list",
+            "--json",
+            "--service.x=a=b",
+            "--",
+            "--a.b",
+        ];
+        let (settings, rest) = super::split(given.into_iter().map(Into::into));
+        assert_eq!(settings, ["--security=oauth2", "--service.x=a=b"]);
+        assert_eq!(rest, ["penstock", "export", "list", "--json", "--", "--a.b"]);
+    }
 }

@@ -8,6 +8,9 @@ use super::table::{self, SIGN_IN_MISSING, SIGN_IN_PROFILES, Setting, TABLE};
 use super::{build, kind::Kind};
 use std::collections::BTreeMap;
 
+/// The origin of a default.
+const DEFAULT: &str = "default";
+
 /// A configuration that stands.
 #[derive(Debug, Clone)]
 pub struct Loaded {
@@ -17,6 +20,13 @@ pub struct Loaded {
     pub warnings: Vec<String>,
     /// Every value in force, by name.
     pub effective: Vec<Effective>,
+}
+
+impl Loaded {
+    /// Whether this setting has a value that is no default.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.effective.iter().any(|e| e.name == name && e.origin != DEFAULT)
+    }
 }
 
 /// One value in force.
@@ -169,19 +179,14 @@ fn merge(
         .collect();
     for found in found {
         let known = match found.source {
-            Source::Environment => match variable(&found, &ids, faults) {
-                Some(known) => Some(known),
-                None => {
-                    let ours = ["SERVICE_", "FRAMEWORK_"].iter().any(|p| found.name.starts_with(p));
-                    if ours && let Some(near) = name::nearest_variable(&found.name) {
-                        warnings.push(format!(
-                            "the environment variable {} is no known setting; the nearest is {near}",
-                            found.name
-                        ));
-                    }
+            Source::Environment => {
+                let known = variable(&found, &ids, faults);
+                if known.is_none() {
+                    warnings.extend(unknown_variable(&found.name));
                     continue;
                 }
-            },
+                known
+            }
             _ => name::resolve(&found.name),
         };
         match known {
@@ -200,6 +205,13 @@ fn unknown(found: &Found) -> String {
     let near = name::nearest(&found.name);
     let near = near.map_or(String::new(), |near| format!("; the nearest is {near}"));
     format!("{} is no known setting (from {}){near}", found.name, found.origin)
+}
+
+/// The environment holds much that is no setting of Penstock; a warning is worth it for what nearly is.
+fn unknown_variable(variable: &str) -> Option<String> {
+    let near = name::nearest_variable(variable)
+        .filter(|_| variable.starts_with("SERVICE_") || variable.starts_with("FRAMEWORK_"))?;
+    Some(format!("the environment variable {variable} is no known setting; the nearest is {near}"))
 }
 
 /// The setting that an environment variable means, with its `<...>` found among `ids`.
@@ -257,11 +269,12 @@ fn defaults(sources: &Sources) -> BTreeMap<String, Entry> {
         };
         // systemd.exec(5): the directories of StateDirectory=, with colons between them.
         let state = sources.environment.get("STATE_DIRECTORY").and_then(|d| d.split(':').next());
-        let entry = match (s.name, state) {
-            ("service.data-dir", Some(dir)) if !dir.is_empty() => {
+        let entry = match (s.name, sources.defaults.get(s.name), state) {
+            (_, Some(value), _) => entry(value, DEFAULT),
+            ("service.data-dir", None, Some(dir)) if !dir.is_empty() => {
                 entry(dir, "environment variable STATE_DIRECTORY")
             }
-            _ => entry(s.default?, "default"),
+            _ => entry(s.default?, DEFAULT),
         };
         Some((s.name.to_owned(), entry))
     });

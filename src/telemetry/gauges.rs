@@ -104,14 +104,14 @@ fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
     );
 }
 
-/// The resident memory (proc_pid_statm(5)): field 2, in pages.
+/// The resident memory (`proc_pid_statm(5)`): field 2, in pages.
 fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(pages.saturating_mul(page_bytes()))
 }
 
-/// The page size, from the auxiliary vector's `AT_PAGESZ` (getauxval(3)); ARM64 kernels have 4, 16 or 64 KiB.
+/// The page size, from `AT_PAGESZ` of the auxiliary vector (getauxval(3)): ARM64 has 4, 16 or 64 `KiB`.
 fn page_bytes() -> u64 {
     const AT_PAGESZ: usize = 6;
     const WORD: usize = size_of::<usize>();

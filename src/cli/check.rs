@@ -1,0 +1,205 @@
+//! `penstock check FILE...`: what a file is, and whether it is right.
+use super::output::{self, FAILED};
+use crate::business_object::mapping::{self, Mapping};
+use crate::business_object::resource::Definition;
+use crate::config;
+use crate::fault::{Finding, Place};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use serde_json::json;
+use serde_yaml::Value;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// First parts of names that a configuration begins with.
+const ROOTS: [&str; 6] = ["service", "server", "framework", "spring", "security", "profiles"];
+
+pub(super) fn command() -> Command {
+    Command::new("check")
+        .about("Check a mapping, a Business Object or a configuration, without a service")
+        .arg(
+            Arg::new("FILE")
+                .help("YAML, JSON or .properties files")
+                .required(true)
+                .action(ArgAction::Append)
+                .num_args(1..)
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(output::json_flag().help("Answer in JSON, an object a line for each file"))
+        .after_help(
+            "Exit status: 0 every file is right, 1 one is not.\n\nExamples:\n  penstock check pumps.yaml\n  \
+             penstock check pumps.json /etc/penstock/application.yaml",
+        )
+}
+
+pub(super) fn run(given: &ArgMatches) -> ExitCode {
+    let json = given.get_flag("json");
+    let mut status = ExitCode::SUCCESS;
+    for path in given.get_many::<PathBuf>("FILE").into_iter().flatten() {
+        let checked = file(path);
+        if !checked.faults.is_empty() {
+            status = FAILED.into();
+        }
+        let text = if json { checked.json(path) } else { checked.text(path) };
+        if let Err(failed) = output::answer(&text) {
+            return failed;
+        }
+    }
+    status
+}
+
+/// What was found out about a file.
+struct Checked {
+    kind: &'static str,
+    /// What it is about, when it is right.
+    about: String,
+    faults: Vec<Finding>,
+    warnings: Vec<String>,
+}
+
+impl Checked {
+    fn new(kind: &'static str, about: String) -> Self {
+        Self { kind, about, faults: Vec::new(), warnings: Vec::new() }
+    }
+
+    fn faulty(kind: &'static str, faults: Vec<Finding>) -> Self {
+        Self { kind, about: String::new(), faults, warnings: Vec::new() }
+    }
+
+    fn text(&self, path: &Path) -> String {
+        let path = path.display();
+        let mut lines: Vec<String> =
+            self.faults.iter().map(|f| line(&path, self.kind, f)).collect();
+        lines.extend(self.warnings.iter().map(|warning| format!("{path}: warning: {warning}")));
+        if self.faults.is_empty() {
+            lines.push(format!("{path}: right: {}", self.about));
+        }
+        lines.join("\n")
+    }
+
+    fn json(&self, path: &Path) -> String {
+        let faults = self.faults.iter().map(|fault| match &fault.place {
+            Place::Pointer(pointer) => json!({ "pointer": pointer, "message": fault.message }),
+            Place::Line { line, column } => {
+                json!({ "line": line, "column": column, "message": fault.message })
+            }
+            Place::Whole => json!({ "message": fault.message }),
+        });
+        json!({
+            "file": path.display().to_string(),
+            "kind": self.kind,
+            "right": self.faults.is_empty(),
+            "faults": faults.collect::<Vec<_>>(),
+            "warnings": self.warnings,
+        })
+        .to_string()
+    }
+}
+
+const MAPPING: &str = "mapping";
+const BUSINESS_OBJECT: &str = "business object";
+const CONFIGURATION: &str = "configuration";
+const UNKNOWN: &str = "unknown";
+
+/// As compilers write it: `file:line:column: message`.
+fn line(path: &impl std::fmt::Display, kind: &str, fault: &Finding) -> String {
+    match &fault.place {
+        // The line is one of the text in `config`, which is a JSON string on one line.
+        Place::Line { .. } if kind == BUSINESS_OBJECT => format!("{path}: config: {fault}"),
+        Place::Line { line, column } => format!("{path}:{line}:{column}: {}", fault.message),
+        Place::Pointer(_) | Place::Whole => format!("{path}: {fault}"),
+    }
+}
+
+fn whole(message: String) -> Vec<Finding> {
+    vec![Finding { place: Place::Whole, message }]
+}
+
+fn file(path: &Path) -> Checked {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            return Checked::faulty(UNKNOWN, whole(format!("it cannot be read: {error}")));
+        }
+    };
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return Checked::faulty(UNKNOWN, whole("it is not UTF-8".to_owned()));
+    };
+    match kind(path, text) {
+        Some(CONFIGURATION) => configuration(path, text),
+        Some(BUSINESS_OBJECT) => business_object(&bytes),
+        Some(_) => mapping(text),
+        None => Checked::faulty(
+            UNKNOWN,
+            whole(format!(
+                "it is neither a mapping (with `type` at its root), nor a Business Object (`name` and `config`), nor a configuration (names that begin with {})",
+                ROOTS.join(", ")
+            )),
+        ),
+    }
+}
+
+/// What a file is meant to be. Where it cannot be read at all, its reader tells why best.
+fn kind(path: &Path, text: &str) -> Option<&'static str> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if path.extension().is_some_and(|e| e == "properties") {
+        return Some(CONFIGURATION);
+    }
+    let root = match serde_yaml::from_str::<Value>(text) {
+        Ok(Value::Mapping(root)) => root,
+        Ok(Value::Null) | Err(_) if name.starts_with("application") => return Some(CONFIGURATION),
+        Ok(_) => return None,
+        Err(_) if text.trim_start().starts_with('{') => return Some(BUSINESS_OBJECT),
+        Err(_) => return Some(MAPPING),
+    };
+    let has = |key: &str| root.contains_key(key);
+    if has("name") && has("config") {
+        return Some(BUSINESS_OBJECT);
+    }
+    if has("type") {
+        return Some(MAPPING);
+    }
+    let is_root = |key: &Value| {
+        let first = key.as_str().and_then(|key| key.split(['.', '[']).next()).unwrap_or_default();
+        ROOTS.iter().any(|root| root.eq_ignore_ascii_case(first))
+    };
+    root.keys().any(is_root).then_some(CONFIGURATION)
+}
+
+fn mapping(text: &str) -> Checked {
+    match mapping::compile(text) {
+        Ok(mapping) => Checked::new(MAPPING, format!("a mapping {}", of(&mapping))),
+        Err(faults) => Checked::faulty(MAPPING, faults),
+    }
+}
+
+fn business_object(bytes: &[u8]) -> Checked {
+    match Definition::read(bytes) {
+        Ok((definition, mapping, _)) => Checked::new(
+            BUSINESS_OBJECT,
+            format!("the Business Object {}, a mapping {}", definition.name, of(&mapping)),
+        ),
+        Err(fault) if fault.errors.is_empty() => {
+            Checked::faulty(BUSINESS_OBJECT, whole(fault.detail))
+        }
+        Err(fault) => Checked::faulty(BUSINESS_OBJECT, fault.errors),
+    }
+}
+
+fn of(mapping: &Mapping) -> String {
+    format!(
+        "of {} fields, namespaces {}",
+        mapping.root.fields.len(),
+        mapping.namespaces().join(", ")
+    )
+}
+
+fn configuration(path: &Path, text: &str) -> Checked {
+    let (faults, warnings) = config::check_file(path, text);
+    let faults =
+        faults.into_iter().map(|fault| Finding { place: Place::Whole, message: fault.to_string() });
+    Checked {
+        warnings,
+        faults: faults.collect(),
+        ..Checked::new(CONFIGURATION, "a configuration, as far as one file alone shows".to_owned())
+    }
+}

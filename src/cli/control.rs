@@ -1,0 +1,73 @@
+//! The control socket of a service that runs: `<data-dir>/control.sock`, HTTP/1.1.
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::path::Path;
+use tokio::net::UnixStream;
+
+/// Asks the service; `None` when none runs.
+///
+/// # Errors
+/// Why there is no answer, or the fault that the answer names.
+pub(super) async fn request(
+    data_dir: &Path,
+    method: Method,
+    path: &str,
+) -> Result<Option<Value>, String> {
+    let socket = data_dir.join("control.sock");
+    let stream = match UnixStream::connect(&socket).await {
+        Ok(stream) => stream,
+        Err(error)
+            if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => {
+            return Err(format!(
+                "{}: {error}; only root and the user that the service runs as may speak to it",
+                socket.display()
+            ));
+        }
+    };
+    let failed = |error: hyper::Error| format!("{}: {error}", socket.display());
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
+    // It ends with the sender; its fault shows in the answer too.
+    tokio::spawn(connection);
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(hyper::header::HOST, "localhost")
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| format!("{path}: {error}"))?;
+    let response = sender.send_request(request).await.map_err(failed)?;
+    let status = response.status();
+    let body = response.into_body().collect().await.map_err(failed)?.to_bytes();
+    read(status, &body).map(Some)
+}
+
+fn read(status: StatusCode, body: &[u8]) -> Result<Value, String> {
+    let value = serde_json::from_slice::<Value>(body);
+    if status.is_success() {
+        return value.map_err(|error| format!("the service's answer cannot be read: {error}"));
+    }
+    let detail = value.ok().and_then(|v| v.get("detail")?.as_str().map(str::to_owned));
+    Err(detail.unwrap_or_else(|| format!("the service answered {status}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_told_in_its_own_words() {
+        let fault = read(StatusCode::NOT_FOUND, br#"{"detail": "there is no export x"}"#);
+        assert_eq!(fault, Err("there is no export x".to_owned()));
+        assert!(read(StatusCode::BAD_GATEWAY, b"<html>").unwrap_err().contains("502"));
+        assert!(read(StatusCode::OK, b"<html>").is_err());
+        assert_eq!(read(StatusCode::OK, b"{}"), Ok(serde_json::json!({})));
+    }
+}

@@ -1,0 +1,220 @@
+//! `penstock export list|retry|park`: the queue of exports.
+use super::output::{self, USED_WRONGLY};
+use super::{control, owner, serve};
+use crate::config::{self, Settings, Sources};
+use crate::export::Entry;
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+use crate::telemetry;
+use clap::{Arg, ArgMatches, Command, value_parser};
+use hyper::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Entries asked for at once.
+const PAGE: usize = 100;
+
+pub(super) fn command() -> Command {
+    let id = || {
+        Arg::new("ID").help("The export's id, as `penstock export list` shows it").required(true)
+    };
+    Command::new("export")
+        .about("See and mend the queue of exports")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .override_usage("penstock export <list|retry ID|park ID> [--name=value]...")
+        .subcommands([
+            Command::new("list")
+                .about("List exports, newest first")
+                .arg(
+                    Arg::new("limit")
+                        .long("limit")
+                        .value_name("N")
+                        .help("At most so many")
+                        .default_value("100")
+                        .value_parser(value_parser!(u32).range(1..)),
+                )
+                .arg(output::json_flag())
+                .after_help(
+                    "Examples:\n  penstock export list --service.data-dir=data\n  penstock export list --limit 5 --json",
+                ),
+            Command::new("retry")
+                .about("Try a waiting export now, or queue a parked one again")
+                .arg(id())
+                .arg(output::json_flag())
+                .after_help("Example:\n  penstock export retry 0199c1d2-7d3e-7000-8000-000000000001"),
+            Command::new("park")
+                .about("Take a waiting export out of the way, so that the ones behind it go on")
+                .arg(id())
+                .arg(output::json_flag())
+                .after_help("Example:\n  penstock export park 0199c1d2-7d3e-7000-8000-000000000001"),
+        ])
+        .after_help(
+            "While the service runs it is asked; otherwise the store is opened.\n\nExamples:\n  \
+             penstock export list --service.data-dir=data",
+        )
+}
+
+pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
+    let settings = match config::load(&Sources::of_process(arguments)) {
+        Ok(loaded) => loaded.settings,
+        Err(faults) => {
+            output::configuration_faults(&faults);
+            return output::FAILED.into();
+        }
+    };
+    // The log of this command is for faults alone: what it did, it answers.
+    telemetry::log::start("error", settings.log_format);
+    let Some((action, given)) = given.subcommand() else { return USED_WRONGLY.into() };
+    let action = match (action, given.try_get_one::<String>("ID")) {
+        ("retry", Ok(Some(id))) => Action::Retry(id),
+        ("park", Ok(Some(id))) => Action::Park(id),
+        _ => Action::List(given.get_one("limit").map_or(PAGE, |n: &u32| *n as usize)),
+    };
+    let answer = match perform(&action, settings) {
+        Ok(answer) => answer,
+        Err(why) => return output::fail(&why),
+    };
+    let text = match action {
+        _ if given.get_flag("json") => answer.to_string(),
+        Action::List(_) => {
+            table(answer.get("items").and_then(Value::as_array).map_or(&[], Vec::as_slice))
+        }
+        Action::Retry(_) | Action::Park(_) => table(std::slice::from_ref(&answer)),
+    };
+    output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+}
+
+enum Action<'a> {
+    List(usize),
+    Retry(&'a str),
+    Park(&'a str),
+}
+
+/// By the service when one runs, else on the store itself, whose lock decides who has it.
+fn perform(action: &Action<'_>, settings: Settings) -> Result<Value, String> {
+    if !settings.data_dir.is_dir() {
+        return Err(format!(
+            "there is no data directory {}; name it with --service.data-dir=DIR",
+            settings.data_dir.display()
+        ));
+    }
+    let runtime = serve::runtime().map_err(|error| error.to_string())?;
+    if let Some(answer) = runtime.block_on(by_service(action, &settings))? {
+        return Ok(answer);
+    }
+    owner::become_owner(&settings.data_dir)?;
+    // Parts of the gateway may look for the runtime.
+    let _entered = runtime.enter();
+    by_store(action, settings).map_err(|fault| fault.to_string())
+}
+
+async fn by_service(action: &Action<'_>, settings: &Settings) -> Result<Option<Value>, String> {
+    let dir = &settings.data_dir;
+    let act = |id: &str, verb: &str| {
+        format!("/api/v1/exports/{}/{verb}", utf8_percent_encode(id, NON_ALPHANUMERIC))
+    };
+    let limit = match action {
+        Action::Retry(id) => return control::request(dir, Method::POST, &act(id, "retry")).await,
+        Action::Park(id) => return control::request(dir, Method::POST, &act(id, "park")).await,
+        Action::List(limit) => *limit,
+    };
+    let mut items: Vec<Value> = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let count = PAGE.min(limit - items.len());
+        let path = format!("/api/v1/exports?limit={count}{cursor}");
+        let Some(mut page) = control::request(dir, Method::GET, &path).await? else {
+            return Ok(None);
+        };
+        if let Some(Value::Array(more)) = page.get_mut("items").map(Value::take) {
+            items.extend(more);
+        }
+        match page.get("next").and_then(Value::as_str) {
+            Some(next) if items.len() < limit => {
+                cursor = format!("&cursor={}", utf8_percent_encode(next, NON_ALPHANUMERIC));
+            }
+            _ => return Ok(Some(json!({ "items": items }))),
+        }
+    }
+}
+
+fn by_store(action: &Action<'_>, settings: Settings) -> Result<Value, Fault> {
+    let gateway = Gateway::open(Arc::new(settings), &mut output::progress())?;
+    let exporter = &gateway.exporter;
+    let value = |entry: &Entry| serde_json::to_value(entry).unwrap_or_default();
+    let limit = match action {
+        Action::Retry(id) => return exporter.retry(id).map(|entry| value(&entry)),
+        Action::Park(id) => return exporter.park(id).map(|entry| value(&entry)),
+        Action::List(limit) => *limit,
+    };
+    let entries = exporter.list(None, limit)?;
+    Ok(json!({ "items": entries.iter().map(value).collect::<Vec<_>>() }))
+}
+
+/// Columns of the table: heading and field.
+const COLUMNS: [(&str, &str); 9] = [
+    ("ID", "id"),
+    ("TARGET", "target"),
+    ("BUSINESS OBJECT", "businessObjectName"),
+    ("SEQUENCE", "sequence"),
+    ("KIND", "kind"),
+    ("STATUS", "status"),
+    ("OBJECTS", "objectCount"),
+    ("BYTES", "bytes"),
+    ("CREATED", "createdAt"),
+];
+
+fn table(entries: &[Value]) -> String {
+    if entries.is_empty() {
+        return "There are no exports.".to_owned();
+    }
+    let headings = COLUMNS.map(|(heading, _)| heading.to_owned());
+    let rows = entries.iter().map(|entry| COLUMNS.map(|(_, field)| cell(entry, field)));
+    let rows: Vec<_> = std::iter::once(headings).chain(rows).collect();
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let line = |row: &[String]| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let mut lines: Vec<String> = rows.iter().map(|row| line(row)).collect();
+    for entry in entries {
+        if let Some(why) = entry.get("lastError").and_then(Value::as_str) {
+            lines.push(format!("{}: {why}", cell(entry, "id")));
+        }
+    }
+    lines.join("\n")
+}
+
+fn cell(entry: &Value, field: &str) -> String {
+    match entry.get(field) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => "-".to_owned(),
+        Some(other) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_lines_up_and_tells_why() {
+        let entry = json!({
+            "id": "1", "target": "plant-exports", "businessObjectName": "Pumps", "sequence": 12,
+            "kind": "full", "status": "blocked", "objectCount": 3, "bytes": 100,
+            "createdAt": "2026-03-01T12:00:00.000Z", "lastError": "connection refused",
+        });
+        let text = table(&[entry]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        assert_eq!(lines[0].find("SEQUENCE"), lines[1].find("12"), "{text}");
+        assert_eq!(lines[2], "1: connection refused");
+        assert_eq!(table(&[]), "There are no exports.");
+    }
+}

@@ -1,0 +1,92 @@
+//! `penstock serve`: the service.
+use super::output::{self, CONFIGURATION, DISK, FAILED, PERMISSION};
+use crate::config::{self, Loaded, Settings, Sources};
+use crate::fault::{Fault, Kind};
+use crate::{app, telemetry};
+use clap::Command;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub(super) fn command() -> Command {
+    Command::new("serve")
+        .about("Serve the HTTP API and deliver exports, until SIGTERM or SIGINT")
+        .override_usage("penstock serve [--name=value]...")
+        .after_help(
+            "Once it is ready it prints its address. The log goes to standard error.\n\n\
+             Exit status: 0 ended in good order, 74 the disk, 77 permissions, 78 the configuration, 1 anything else.\n\n\
+             Examples:\n  penstock serve --service.data-dir=data\n  \
+             penstock serve --server.port=9000 --service.log.level=debug\n  \
+             SERVICE_DATA_DIR=data penstock serve",
+        )
+}
+
+pub(super) fn run(arguments: Vec<String>) -> ExitCode {
+    let Loaded { settings, warnings, effective } =
+        match config::load(&Sources::of_process(arguments)) {
+            Ok(loaded) => loaded,
+            Err(faults) => {
+                output::configuration_faults(&faults);
+                return CONFIGURATION.into();
+            }
+        };
+    telemetry::log::start(&settings.log_level, settings.log_format);
+    telemetry::metrics::start();
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    for value in effective {
+        tracing::debug!(
+            name = value.name,
+            value = value.value,
+            origin = value.origin,
+            "a setting is in force"
+        );
+    }
+    match serve(settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            tracing::error!("{fault}");
+            status(&fault).into()
+        }
+    }
+}
+
+/// The status that a fault ends the service with.
+fn status(fault: &Fault) -> u8 {
+    match fault.kind {
+        Kind::NoRoom | Kind::Internal => DISK,
+        Kind::Forbidden => PERMISSION,
+        Kind::Invalid | Kind::Malformed => CONFIGURATION,
+        _ => FAILED,
+    }
+}
+
+fn serve(settings: Settings) -> Result<(), Fault> {
+    let runtime = runtime().map_err(|error| {
+        Fault::new(
+            Kind::Unavailable(std::time::Duration::ZERO),
+            format!("no threads can be started: {error}"),
+        )
+    })?;
+    let data_dir = settings.data_dir.display().to_string();
+    let served = runtime.block_on(app::serve(Arc::new(settings), move |address, _| {
+        // At every log level, since `server.port` may be 0. A closed standard output stops nothing.
+        let _ = output::answer(&format!(
+            "Penstock {} listens on http://{address} with its data in {data_dir}",
+            env!("CARGO_PKG_VERSION")
+        ));
+    }));
+    // What still blocks has nothing left to lose: everything acknowledged is synced.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    served
+}
+
+/// Few threads, since each costs memory: the work is bounded by the disk.
+pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.clamp(2, 4))
+        .max_blocking_threads(16)
+        .enable_all()
+        .build()
+}

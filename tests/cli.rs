@@ -1,0 +1,113 @@
+//! The command line as a script meets it: statuses, what goes where, settings among the arguments.
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The binary in a directory, with no environment of ours.
+fn penstock(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
+    command.args(arguments).current_dir(dir).env_clear().stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    penstock(dir.path(), arguments).output().expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn help_goes_to_standard_output_with_examples() {
+    for command in ["serve", "demo", "check", "verify-export", "export", "version"] {
+        let output = run(&[command, "--help"]);
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        let help = text(&output.stdout);
+        assert!(
+            help.contains("Example") && help.contains(&format!("penstock {command}")),
+            "{help}"
+        );
+        assert!(text(&run(&["--help"]).stdout).contains(command));
+    }
+    assert_eq!(run(&["export", "list", "--help"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_wrong_command_line_is_status_2() {
+    for arguments in [
+        &[] as &[&str],
+        &["sevre"],
+        &["serve", "--prot=1"],
+        &["check"],
+        &["export"],
+        &["export", "retry"],
+        &["export", "list", "--limit=0"],
+        &["version", "--service.data-dir=x"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
+    }
+    assert!(text(&run(&["sevre"]).stderr).contains("serve"));
+}
+
+#[test]
+fn the_version_is_for_people_and_for_scripts() {
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(text(&run(&["version"]).stdout).starts_with(&format!("penstock {version} ")));
+    let json: serde_json::Value =
+        serde_json::from_slice(&run(&["version", "--json"]).stdout).unwrap();
+    assert_eq!(json["version"], version);
+    assert_eq!(json["arch"], std::env::consts::ARCH);
+    assert!(text(&run(&["--version"]).stdout).contains(version));
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    for arguments in [&["--help"] as &[&str], &["version"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = penstock(dir.path(), arguments).stdout(writer).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+        assert!(output.stderr.is_empty(), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn serve_reports_every_fault_of_the_configuration_with_status_78() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("application.yaml"), "server.port: none\n").unwrap();
+    let output = penstock(dir.path(), &["serve", "--security=oauth2", "--server.address=0.0.0.0"])
+        .env("SERVICE_LIMITS_NESTING", "5000")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(78));
+    let errors = text(&output.stderr);
+    for expected in [
+        "the configuration has 4 faults",
+        "server.port = \"none\" (from application.yaml): expected a whole number",
+        "service.limits.nesting = \"5000\" (from environment variable SERVICE_LIMITS_NESTING)",
+        "sign-in by OpenID Connect is not in this version",
+        "service.security.insecure=true",
+    ] {
+        assert!(errors.contains(expected), "{expected}\nis not in\n{errors}");
+    }
+}
+
+#[test]
+fn serve_says_why_a_data_directory_cannot_be_used() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    let output = penstock(dir.path(), &["serve", "--service.data-dir=file/data"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(74));
+    assert!(text(&output.stderr).contains("file/data"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn export_needs_a_data_directory() {
+    let output = run(&["export", "list", "--service.data-dir=nowhere"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("--service.data-dir=DIR"), "{}", text(&output.stderr));
+}

@@ -1,0 +1,74 @@
+//! `penstock export` asks the service that runs, through its control socket.
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Answers one request after the other with these, and gives back their first lines.
+fn service(
+    dir: &Path,
+    answers: Vec<(&'static str, String)>,
+) -> std::thread::JoinHandle<Vec<String>> {
+    let listener = UnixListener::bind(dir.join("control.sock")).expect("a socket");
+    std::thread::spawn(move || {
+        let mut asked = Vec::new();
+        for (status, body) in answers {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut request = Vec::new();
+            while !request.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).expect("a request");
+                request.extend(byte);
+            }
+            asked.extend(String::from_utf8_lossy(&request).lines().next().map(str::to_owned));
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).expect("an answer is taken");
+        }
+        asked
+    })
+}
+
+fn export(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_penstock"))
+        .arg("export")
+        .args(arguments)
+        .arg("--service.data-dir=.")
+        .current_dir(dir)
+        .env_clear()
+        .output()
+        .expect("the binary runs")
+}
+
+#[test]
+fn list_reads_every_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = |id: &str, next: &str| {
+        (
+            "200 OK",
+            format!(r#"{{"items": [{{"id": "{id}", "status": "queued"}}], "next": {next}}}"#),
+        )
+    };
+    let service = service(dir.path(), vec![page("one", "\"a&b\""), page("two", "null")]);
+    let output = export(dir.path(), &["list", "--json"]);
+    assert_eq!(
+        service.join().unwrap(),
+        [
+            "GET /api/v1/exports?limit=100 HTTP/1.1",
+            "GET /api/v1/exports?limit=99&cursor=a%26b HTTP/1.1"
+        ]
+    );
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["items"][1]["id"], "two");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn an_id_is_no_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let fault = r#"{"status": 404, "detail": "there is no export ../x"}"#.to_owned();
+    let service = service(dir.path(), vec![("404 Not Found", fault)]);
+    let output = export(dir.path(), &["park", "../x"]);
+    assert_eq!(service.join().unwrap(), ["POST /api/v1/exports/%2E%2E%2Fx/park HTTP/1.1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no export ../x"));
+}

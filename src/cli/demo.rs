@@ -61,8 +61,8 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
     }
     telemetry::log::start(&settings.log_level, settings.log_format);
 
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    telemetry::metrics::start();
+    super::serve::runtime()?.block_on(async {
         let (ready, started) = oneshot::channel();
         let (end, ended) = oneshot::channel::<()>();
         let server = app::serve_until(

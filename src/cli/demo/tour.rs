@@ -105,10 +105,7 @@ impl<W: Write> Tour<'_, W> {
         let base = known["uriBase"].as_str().and_then(|base| base.strip_suffix("Rounds/"));
         let base = base.ok_or("the namespace Rounds is not the demo's own")?.to_owned();
 
-        self.say(&format!(
-            "{} Business Objects were defined (PUT /api/v1/business-objects):",
-            SAMPLES.len()
-        ))?;
+        self.say("Three Business Objects were defined (PUT /api/v1/business-objects):")?;
         for sample in &SAMPLES {
             let conditions: Vec<Value> = sample
                 .conditions

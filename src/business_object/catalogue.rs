@@ -1,11 +1,32 @@
 //! The catalogue: every Business Object, stored as a document and held compiled in memory.
-use super::resource::Compiled;
-use crate::fault::Fault;
-use penstock_store::Store;
-use std::sync::Arc;
+//!
+//! Invariant: what is in memory is what the store holds. A change takes `writer`, commits, and swaps the
+//! entry in memory before it lets `writer` go, so that changes see each other whole and in order.
+//!
+//! A stored definition that this version cannot compile (an older one could) does not stop the start: it
+//! is named in an ERROR line, stays stored under its name and id, and is served again once it is
+//! replaced or the version that knows it runs.
+//!
+//! A mapping may be replaced while data is there. The data stays as it is in the graph; what the new
+//! mapping does not name is no longer seen through this Business Object, and is neither changed nor removed.
+
+mod entry;
+
+use super::mapping::Mapping;
+use super::namespace::{self, Generator, Namespace};
+use super::resource::{BusinessObject, Compiled, Conditions, Definition};
+use crate::fault::{Fault, Finding, Kind};
+use entry::{Entries, Entry, Stored};
+use penstock_store::{Read, Store, Transaction};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+pub(super) use entry::user_of_namespace;
 
 /// The collection of documents that holds them: id to JSON.
 pub const COLLECTION: &str = "business-objects";
+
+/// The most namespaces that a fault names.
+const MAX_NAMED: usize = 50;
 
 /// What the catalogue takes from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,9 +42,10 @@ pub struct Defaults {
 /// Every Business Object of the gateway. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
-    // PLACEHOLDER
     store: Store,
     defaults: Arc<Defaults>,
+    entries: Arc<RwLock<Entries>>,
+    writer: Arc<Mutex<()>>,
 }
 
 /// What a change of the catalogue asks of the version that is there.
@@ -41,22 +63,28 @@ pub enum IfMatch {
 impl Catalogue {
     /// Reads all definitions from the store and compiles them.
     pub fn open(store: Store, defaults: Defaults) -> Result<Self, Fault> {
-        Ok(Self { store, defaults: Arc::new(defaults) })
+        let entries = Entries::read(&store.read())?;
+        Ok(Self {
+            store,
+            defaults: Arc::new(defaults),
+            entries: Arc::new(RwLock::new(entries)),
+            writer: Arc::default(),
+        })
     }
 
     /// One by id or name.
     pub fn get(&self, id_or_name: &str) -> Option<Arc<Compiled>> {
-        let _ = (id_or_name, &self.store, &self.defaults);
-        todo!()
+        self.entries().find(id_or_name).and_then(|entry| entry.compiled.clone())
     }
 
     /// All, ordered by name.
     pub fn list(&self) -> Vec<Arc<Compiled>> {
-        todo!()
+        self.entries().all().filter_map(|entry| entry.compiled.clone()).collect()
     }
 
     /// Creates or replaces the one of the same name, and creates the namespaces it lacks. True when created.
-    /// `check_target` says why a bucketName leads nowhere.
+    /// `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that
+    /// is there changes nothing: version and `updatedAt` stay.
     ///
     /// # Errors
     /// As `Definition::read`; `Kind::Invalid` for a target that leads nowhere or an unknown namespace;
@@ -67,8 +95,12 @@ impl Catalogue {
         if_match: IfMatch,
         check_target: &dyn Fn(&str) -> Result<(), String>,
     ) -> Result<(Arc<Compiled>, bool), Fault> {
-        let _ = (body, if_match, check_target);
-        todo!()
+        let read = Definition::read_with(body, check_target)?;
+        let writer = self.write();
+        let before = self.entries().find_name(&read.0.name).cloned();
+        check_version(before.as_ref(), if_match)?;
+        let created = before.is_none();
+        Ok((self.save(&writer, before, read)?, created))
     }
 
     /// Replaces the one of this id or name; it may be renamed, unless another has the name (409).
@@ -82,8 +114,21 @@ impl Catalogue {
         if_match: IfMatch,
         check_target: &dyn Fn(&str) -> Result<(), String>,
     ) -> Result<Arc<Compiled>, Fault> {
-        let _ = (id_or_name, body, if_match, check_target);
-        todo!()
+        self.find(id_or_name)?;
+        let read = Definition::read_with(body, check_target)?;
+        let writer = self.write();
+        let before = self.find(id_or_name)?;
+        check_version(Some(&before), if_match)?;
+        if let Some(other) = self.entries().find_name(&read.0.name)
+            && other.id != before.id
+        {
+            return Err(Fault::with(
+                Kind::Conflict,
+                format!("another Business Object has the name {:?} already", other.name),
+                vec![Finding::at("/name", "this name is taken; choose another one")],
+            ));
+        }
+        self.save(&writer, Some(before), read)
     }
 
     /// Deletes the definition; the objects stay in the graph.
@@ -91,16 +136,147 @@ impl Catalogue {
     /// # Errors
     /// `Kind::NotFound`, `Kind::PreconditionFailed`.
     pub fn delete(&self, id_or_name: &str, if_match: IfMatch) -> Result<(), Fault> {
-        let _ = (id_or_name, if_match);
-        todo!()
+        let _writer = self.write();
+        let entry = self.find(id_or_name)?;
+        check_version(Some(&entry), if_match)?;
+        self.store.transact(|t| t.delete(COLLECTION, entry.id.as_bytes()))?;
+        self.entries_mut().remove(&entry.id);
+        Ok(())
+    }
+
+    /// Stores a definition in place of `before`. The guard shows that nobody else changes the catalogue.
+    fn save(
+        &self,
+        _writer: &MutexGuard<'_, ()>,
+        before: Option<Entry>,
+        (definition, mapping, conditions): (Definition, Mapping, Conditions),
+    ) -> Result<Arc<Compiled>, Fault> {
+        if let Some(Entry { compiled: Some(compiled), .. }) = &before
+            && compiled.object.definition == definition
+        {
+            return Ok(compiled.clone());
+        }
+        let now = crate::time::rfc3339();
+        let namespaces: Vec<String> = mapping.namespaces().into_iter().map(str::to_owned).collect();
+        let (object, _) = self.store.transact(|transaction| {
+            let created_namespaces = self.create_namespaces(transaction, &namespaces)?;
+            let object = BusinessObject {
+                id: before
+                    .as_ref()
+                    .map_or_else(|| uuid::Uuid::now_v7().to_string(), |b| b.id.clone()),
+                definition,
+                version: before.as_ref().map_or(1, |b| b.version + 1),
+                created_at: before.as_ref().map_or_else(|| now.clone(), |b| b.created_at.clone()),
+                updated_at: now,
+                created_namespaces,
+            };
+            let stored = Stored { object, namespaces };
+            transaction.put(COLLECTION, stored.object.id.as_bytes(), &stored.encode())?;
+            Ok::<_, Fault>(stored.object)
+        })?;
+        let compiled = Arc::new(Compiled { object, mapping, conditions });
+        self.entries_mut().insert(Entry::of(compiled.clone()));
+        Ok(compiled)
+    }
+
+    /// Creates the namespaces that nobody has defined, and names them.
+    fn create_namespaces(
+        &self,
+        transaction: &mut Transaction<'_>,
+        names: &[String],
+    ) -> Result<Vec<String>, Fault> {
+        let mut missing = Vec::new();
+        for name in names {
+            if namespace::get(transaction, name)?.is_none() {
+                missing.push(name.clone());
+            }
+        }
+        if !missing.is_empty() && !self.defaults.auto_create_namespaces {
+            return Err(unknown_namespaces(transaction, &missing)?);
+        }
+        let Defaults { base_url, gateway_id, .. } = &*self.defaults;
+        for name in &missing {
+            let uri_base = namespace::default_base(base_url.as_deref(), gateway_id, name);
+            if base_url.is_none() {
+                tracing::warn!(
+                    namespace = %name, base = %uri_base,
+                    "a namespace got a base that leads nowhere, since service.base-url is not set"
+                );
+            }
+            let namespace = Namespace {
+                name: name.clone(),
+                uri_base,
+                generator: Generator::default(),
+                created_at: String::new(),
+            };
+            namespace::put(transaction, namespace)?;
+        }
+        Ok(missing)
+    }
+
+    fn find(&self, id_or_name: &str) -> Result<Entry, Fault> {
+        self.entries().find(id_or_name).cloned().ok_or_else(|| {
+            Fault::new(Kind::NotFound, format!("there is no Business Object {id_or_name:?}"))
+        })
+    }
+
+    // A panic while a lock is held cannot leave the entries half changed: they change by single calls.
+    fn write(&self) -> MutexGuard<'_, ()> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entries(&self) -> RwLockReadGuard<'_, Entries> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The name of a Business Object whose mapping names this namespace.
-pub(super) fn user_of_namespace(
-    read: &impl penstock_store::Read,
-    namespace: &str,
-) -> Result<Option<String>, penstock_store::Error> {
-    let _ = (read, namespace);
-    Ok(None)
+fn check_version(entry: Option<&Entry>, if_match: IfMatch) -> Result<(), Fault> {
+    match (if_match, entry) {
+        (IfMatch::Any, _) | (IfMatch::Exists, Some(_)) => Ok(()),
+        (IfMatch::Version(asked), Some(entry)) if asked == entry.version => Ok(()),
+        (IfMatch::Version(asked), Some(entry)) => Err(Fault::new(
+            Kind::PreconditionFailed,
+            format!(
+                "the Business Object {:?} has version {} by now, not {asked}; read it again",
+                entry.name, entry.version
+            ),
+        )),
+        (IfMatch::Exists | IfMatch::Version(_), None) => Err(Fault::new(
+            Kind::PreconditionFailed,
+            "there is no Business Object of this name yet; leave out If-Match to create it",
+        )),
+    }
 }
+
+fn unknown_namespaces(read: &impl Read, missing: &[String]) -> Result<Fault, Fault> {
+    let mut known: Vec<String> = namespace::list(read, None, MAX_NAMED + 1)?
+        .into_iter()
+        .map(|namespace| format!("`{}`", namespace.name))
+        .collect();
+    let more = if known.len() > MAX_NAMED { " and more" } else { "" };
+    known.truncate(MAX_NAMED);
+    let known = if known.is_empty() {
+        "none is defined".to_owned()
+    } else {
+        format!("defined are {}{more}", known.join(", "))
+    };
+    let findings = missing.iter().map(|name| {
+        Finding::at(
+            "/config",
+            format!("the mapping names the namespace `{name}`, which nobody has defined; {known}"),
+        )
+    });
+    Ok(Fault::with(
+        Kind::Invalid,
+        "the mapping names namespaces that nobody has defined, and service.namespace.auto-create is false; \
+         define them first",
+        findings.collect(),
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 
 mod members;
 mod reader;
+mod write;
 
 pub use members::Members;
 

@@ -1,6 +1,12 @@
 //! The Business Object as a client defines it (specification, 2.1).
+//!
+//! `read` takes a definition out of a request body.
+
+mod read;
+
+pub use read::check_bucket_name;
+
 use super::mapping::Mapping;
-use crate::fault::Fault;
 use oxrdf::{NamedNode, Term};
 use serde::{Deserialize, Serialize};
 
@@ -90,17 +96,8 @@ pub struct Compiled {
     /// Its mapping.
     pub mapping: Mapping,
     /// Its conditions.
-    pub conditions: Vec<(NamedNode, Term)>,
+    pub conditions: Conditions,
 }
 
-impl Definition {
-    /// Reads a request body, checks every field and compiles the mapping.
-    ///
-    /// # Errors
-    /// `Kind::Malformed` as [`super::json::parse`]; `Kind::Invalid` with every finding: those of fields
-    /// with a JSON Pointer, those of `config` with the line and column in its text.
-    pub fn read(body: &[u8]) -> Result<(Self, Mapping, Vec<(NamedNode, Term)>), Fault> {
-        let _ = body;
-        todo!()
-    }
-}
+/// Conditions as terms: some graph holds (object, predicate, value).
+pub type Conditions = Vec<(NamedNode, Term)>;

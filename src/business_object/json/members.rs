@@ -8,8 +8,9 @@ use crate::fault::Finding;
 #[derive(Debug)]
 pub struct Members<'a> {
     pointer: String,
-    members: Vec<(String, Json)>,
+    entries: Vec<(String, Json)>,
     known: Vec<&'static str>,
+    wrong: Vec<&'static str>,
     findings: &'a mut Vec<Finding>,
 }
 
@@ -17,9 +18,13 @@ impl<'a> Members<'a> {
     /// The members of `value`, which stands at `pointer`; `None` and a finding when it is no object.
     pub fn of(value: Json, pointer: &str, findings: &'a mut Vec<Finding>) -> Option<Self> {
         match value {
-            Json::Object(members) => {
-                Some(Self { pointer: pointer.to_owned(), members, known: Vec::new(), findings })
-            }
+            Json::Object(entries) => Some(Self {
+                pointer: pointer.to_owned(),
+                entries,
+                known: Vec::new(),
+                wrong: Vec::new(),
+                findings,
+            }),
             other => {
                 findings.push(Finding::at(
                     pointer,
@@ -51,8 +56,8 @@ impl<'a> Members<'a> {
     /// Any value.
     pub fn take(&mut self, name: &'static str) -> Option<Json> {
         self.known.push(name);
-        let place = self.members.iter().position(|(n, _)| n == name)?;
-        Some(self.members.remove(place).1).filter(|value| *value != Json::Null)
+        let place = self.entries.iter().position(|(n, _)| n == name)?;
+        Some(self.entries.remove(place).1).filter(|value| *value != Json::Null)
     }
 
     /// A string.
@@ -79,14 +84,17 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A finding for a member that must be there and is not. Call it when `take` gave `None`.
-    pub fn missing(&mut self, name: &'static str, expected: &str) {
-        self.find(name, format!("`{name}` is missing; {expected}"));
+    /// A finding for a member that must be there, when it was absent and not merely of another kind.
+    /// Call it when reading it gave nothing.
+    pub fn require(&mut self, name: &'static str, expected: &str) {
+        if !self.wrong.contains(&name) {
+            self.find(name, format!("`{name}` is missing; {expected}"));
+        }
     }
 
     /// A finding for each member that nobody took.
     pub fn end(self) {
-        for (name, _) in &self.members {
+        for (name, _) in &self.entries {
             let mut pointer = self.pointer.clone();
             push_pointer(&mut pointer, name);
             let mend = match nearest(name, self.known.iter().copied()) {
@@ -97,7 +105,8 @@ impl<'a> Members<'a> {
         }
     }
 
-    fn wrong<T>(&mut self, name: &str, expected: &str, found: &Json) -> Option<T> {
+    fn wrong<T>(&mut self, name: &'static str, expected: &str, found: &Json) -> Option<T> {
+        self.wrong.push(name);
         self.find(name, format!("`{name}` must be {expected}, not {}", found.kind()));
         None
     }

@@ -166,6 +166,16 @@ fn reads_escapes() {
     assert_eq!(parse(text.as_bytes(), 0).unwrap(), Json::String(expected.to_owned()));
 }
 
+#[test]
+fn writes_with_and_without_white_space() {
+    let value = parse(b"{\"a\": [1, {}, []], \"b\": \"\\u0001\\n\\\"\"}", 9).unwrap();
+    assert_eq!(value.to_string(), r#"{"a":[1,{},[]],"b":"\u0001\n\""}"#);
+    assert_eq!(
+        format!("{value:#}"),
+        "{\n  \"a\": [\n    1,\n    {},\n    []\n  ],\n  \"b\": \"\\u0001\\n\\\"\"\n}"
+    );
+}
+
 type Got = Vec<(usize, Json)>;
 
 fn data(text: &str, limit: usize) -> (Got, Result<(), Fault>) {
@@ -319,6 +329,14 @@ proptest! {
             })
             .unwrap();
             prop_assert!(got.len() == 2 && got.iter().all(|got| same(got, &value)));
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back_the_same(value in any_value()) {
+        let value = parse(value.to_string().as_bytes(), 100).unwrap();
+        for text in [value.to_string(), format!("{value:#}")] {
+            prop_assert_eq!(&parse(text.as_bytes(), 100).unwrap(), &value);
         }
     }
 

@@ -97,7 +97,7 @@ pub(super) fn read(text: &str, findings: &mut Vec<Finding>) -> Result<Node, Find
         budget: MAX_NODES,
         root: None,
     };
-    while let Some((event, span)) = next(&mut parser)? {
+    while let Some((event, span)) = next(&mut parser, text)? {
         builder.take(event, span)?;
     }
     match builder.root {
@@ -108,7 +108,10 @@ pub(super) fn read(text: &str, findings: &mut Vec<Finding>) -> Result<Node, Find
     }
 }
 
-fn next<'i>(parser: &mut Parser<'i, StrInput<'i>>) -> Result<Option<(Event<'i>, Span)>, Finding> {
+fn next<'i>(
+    parser: &mut Parser<'i, StrInput<'i>>,
+    text: &str,
+) -> Result<Option<(Event<'i>, Span)>, Finding> {
     parser.next_event().transpose().map_err(|error| {
         let info = match error.info() {
             "recursion limit exceeded" => {
@@ -116,8 +119,14 @@ fn next<'i>(parser: &mut Parser<'i, StrInput<'i>>) -> Result<Option<(Event<'i>, 
             }
             info => info,
         };
-        At::of(*error.marker()).finding(format!("this is not valid YAML: {info}"))
+        // The parser's mark stands on the line behind the text when it ended too early.
+        At::of(*error.marker()).min(end_of(text)).finding(format!("this is not valid YAML: {info}"))
     })
+}
+
+fn end_of(text: &str) -> At {
+    let last = text.lines().last().unwrap_or_default();
+    At { line: text.lines().count().max(1) as u64, column: last.chars().count() as u64 + 1 }
 }
 
 /// A sequence or mapping that is not closed yet.

@@ -1,0 +1,169 @@
+//! The stored form of a Business Object, and the entries of the catalogue in memory.
+use super::COLLECTION;
+use crate::business_object::mapping;
+use crate::business_object::resource::{BusinessObject, Compiled, Condition};
+use penstock_store::{DocumentRange, Error, Read};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Documents read at once.
+const PAGE: usize = 64;
+
+/// The document of a Business Object.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Stored {
+    pub(super) object: BusinessObject,
+    /// The namespaces that the mapping names, so that their use is known without compiling.
+    pub(super) namespaces: Vec<String>,
+}
+
+impl Stored {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("it holds strings, booleans and numbers alone")
+    }
+}
+
+/// One Business Object in memory.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) version: u64,
+    pub(super) created_at: String,
+    /// `None` when this version cannot compile the stored definition.
+    pub(super) compiled: Option<Arc<Compiled>>,
+}
+
+impl Entry {
+    pub(super) fn of(compiled: Arc<Compiled>) -> Self {
+        let object = &compiled.object;
+        Self {
+            id: object.id.clone(),
+            name: object.definition.name.clone(),
+            version: object.version,
+            created_at: object.created_at.clone(),
+            compiled: Some(compiled),
+        }
+    }
+
+    fn compile(object: BusinessObject) -> Self {
+        let (id, name) = (object.id.clone(), object.definition.name.clone());
+        let (version, created_at) = (object.version, object.created_at.clone());
+        let compiled = match compile(object) {
+            Ok(compiled) => Some(Arc::new(compiled)),
+            Err(why) => {
+                tracing::error!(
+                    %id, %name, %why,
+                    "a stored Business Object did not compile and is not served; replace it"
+                );
+                None
+            }
+        };
+        Self { id, name, version, created_at, compiled }
+    }
+}
+
+fn compile(object: BusinessObject) -> Result<Compiled, String> {
+    let mapping = mapping::compile(&object.definition.config)
+        .map_err(|findings| findings.first().map_or_else(String::new, ToString::to_string))?;
+    let conditions =
+        object.definition.conditions.iter().map(Condition::terms).collect::<Result<_, _>>()?;
+    Ok(Compiled { object, mapping, conditions })
+}
+
+/// Every Business Object in memory, by name and by id.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    by_name: BTreeMap<String, Entry>,
+    names: BTreeMap<String, String>,
+}
+
+impl Entries {
+    pub(super) fn read(read: &impl Read) -> Result<Self, Error> {
+        let mut entries = Self::default();
+        for_each_document(read, |id, document| {
+            match serde_json::from_slice::<Stored>(document) {
+                Ok(stored) => entries.insert(Entry::compile(stored.object)),
+                Err(error) => {
+                    let id = String::from_utf8_lossy(id);
+                    tracing::error!(%id, %error, "a stored Business Object was not readable and is not served");
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
+
+    pub(super) fn find(&self, id_or_name: &str) -> Option<&Entry> {
+        let name = self.names.get(id_or_name).map_or(id_or_name, String::as_str);
+        self.find_name(name)
+    }
+
+    pub(super) fn find_name(&self, name: &str) -> Option<&Entry> {
+        self.by_name.get(name)
+    }
+
+    /// All, ordered by name.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.by_name.values()
+    }
+
+    /// Puts an entry in place of the one with the same id.
+    pub(super) fn insert(&mut self, entry: Entry) {
+        self.remove(&entry.id);
+        self.names.insert(entry.id.clone(), entry.name.clone());
+        self.by_name.insert(entry.name.clone(), entry);
+    }
+
+    pub(super) fn remove(&mut self, id: &str) {
+        if let Some(name) = self.names.remove(id) {
+            self.by_name.remove(&name);
+        }
+    }
+}
+
+/// The name of a Business Object whose mapping names this namespace.
+pub(in crate::business_object) fn user_of_namespace(
+    read: &impl Read,
+    namespace: &str,
+) -> Result<Option<String>, Error> {
+    let mut user = None;
+    for_each_document(read, |id, document| match serde_json::from_slice::<Stored>(document) {
+        Ok(stored) if !stored.namespaces.iter().any(|name| name == namespace) => {
+            ControlFlow::Continue(())
+        }
+        Ok(stored) => {
+            user = Some(stored.object.definition.name);
+            ControlFlow::Break(())
+        }
+        // Nobody knows what it names: everything counts as named.
+        Err(_) => {
+            user = Some(String::from_utf8_lossy(id).into_owned());
+            ControlFlow::Break(())
+        }
+    })?;
+    Ok(user)
+}
+
+fn for_each_document(
+    read: &impl Read,
+    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+) -> Result<(), Error> {
+    let mut after: Option<Vec<u8>> = None;
+    loop {
+        let range =
+            DocumentRange { after: after.as_deref(), limit: PAGE, ..DocumentRange::default() };
+        let page = read.documents(COLLECTION, range)?;
+        for (id, document) in &page {
+            if visit(id, document).is_break() {
+                return Ok(());
+            }
+        }
+        match page.into_iter().last() {
+            Some((id, _)) => after = Some(id),
+            None => return Ok(()),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Writing JSON.
+use super::Json;
+use std::fmt::{self, Write};
+
+/// Without white space, or with `{:#}` a member or element a line.
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let indent = f.alternate().then_some(0);
+        write(self, f, indent)
+    }
+}
+
+fn write(value: &Json, f: &mut fmt::Formatter<'_>, indent: Option<usize>) -> fmt::Result {
+    let inner = indent.map(|indent| indent + 2);
+    match value {
+        Json::Null => f.write_str("null"),
+        Json::Bool(value) => write!(f, "{value}"),
+        Json::Number(digits) => f.write_str(digits),
+        Json::String(text) => write_string(text, f),
+        Json::Array(elements) if elements.is_empty() => f.write_str("[]"),
+        Json::Object(members) if members.is_empty() => f.write_str("{}"),
+        Json::Array(elements) => {
+            f.write_char('[')?;
+            for (i, element) in elements.iter().enumerate() {
+                separate(f, i == 0, inner)?;
+                write(element, f, inner)?;
+            }
+            line(f, indent)?;
+            f.write_char(']')
+        }
+        Json::Object(members) => {
+            f.write_char('{')?;
+            for (i, (name, value)) in members.iter().enumerate() {
+                separate(f, i == 0, inner)?;
+                write_string(name, f)?;
+                f.write_str(if indent.is_some() { ": " } else { ":" })?;
+                write(value, f, inner)?;
+            }
+            line(f, indent)?;
+            f.write_char('}')
+        }
+    }
+}
+
+fn separate(f: &mut fmt::Formatter<'_>, first: bool, indent: Option<usize>) -> fmt::Result {
+    if !first {
+        f.write_char(',')?;
+    }
+    line(f, indent)
+}
+
+fn line(f: &mut fmt::Formatter<'_>, indent: Option<usize>) -> fmt::Result {
+    match indent {
+        Some(indent) => write!(f, "\n{:indent$}", ""),
+        None => Ok(()),
+    }
+}
+
+fn write_string(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_char('"')?;
+    for c in text.chars() {
+        match c {
+            '"' => f.write_str("\\\"")?,
+            '\\' => f.write_str("\\\\")?,
+            '\n' => f.write_str("\\n")?,
+            '\r' => f.write_str("\\r")?,
+            '\t' => f.write_str("\\t")?,
+            c if c < ' ' => write!(f, "\\u{:04x}", u32::from(c))?,
+            c => f.write_char(c)?,
+        }
+    }
+    f.write_char('"')
+}

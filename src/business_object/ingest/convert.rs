@@ -23,8 +23,7 @@ impl Converter<'_> {
             self.invalid(unexpected("an object", &json));
             return None;
         };
-        let mut node =
-            Node { shape, pointer: self.pointer.clone(), uri: None, given: Vec::new() };
+        let mut node = Node { shape, pointer: self.pointer.clone(), uri: None, given: Vec::new() };
         for (name, value) in members {
             self.within(&name, |here| here.member(&mut node, &name, value));
         }
@@ -69,7 +68,7 @@ impl Converter<'_> {
             Json::Null => {}
             Json::Array(elements) if property.many => {
                 let values = self.elements(property, elements);
-                node.given.push(Given { place, property, values });
+                node.given.push(Given { place, values });
             }
             other if property.many => self.invalid(unexpected("an array", &other)),
             Json::Array(_) if !matches!(property.value, mapping::Value::Object(_)) => {
@@ -77,7 +76,7 @@ impl Converter<'_> {
             }
             other => {
                 let values = self.value(property, other).into_iter().collect();
-                node.given.push(Given { place, property, values });
+                node.given.push(Given { place, values });
             }
         }
     }

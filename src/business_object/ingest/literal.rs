@@ -23,10 +23,9 @@ pub(super) fn literal(kind: &Kind, json: Json) -> Result<Literal, String> {
         }
         (Kind::Date, Json::String(text)) => match text.parse::<Date>() {
             Ok(_) => Ok(Literal::new_typed_literal(text, xsd::DATE)),
-            Err(_) => Err(format!(
-                "{} is no date (xsd:date), such as \"2026-03-01\"",
-                excerpt(&text)
-            )),
+            Err(_) => {
+                Err(format!("{} is no date (xsd:date), such as \"2026-03-01\"", excerpt(&text)))
+            }
         },
         (Kind::DateTime, Json::String(text)) => match text.parse::<DateTime>() {
             Ok(_) => Ok(Literal::new_typed_literal(text, xsd::DATE_TIME)),

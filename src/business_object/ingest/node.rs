@@ -1,5 +1,5 @@
 //! Objects of a request that fit the mapping, ready to be written.
-use crate::business_object::mapping::{Property, Shape};
+use crate::business_object::mapping::Shape;
 use oxrdf::{NamedNode, Term};
 
 /// One object of the request, its own or nested.
@@ -18,7 +18,6 @@ pub(super) struct Node<'m> {
 pub(super) struct Given<'m> {
     /// The field's place in its shape.
     pub(super) place: usize,
-    pub(super) property: &'m Property,
     pub(super) values: Vec<Value<'m>>,
 }
 

@@ -29,8 +29,6 @@ pub fn render(
     out: &mut Vec<u8>,
     warnings: &mut Vec<Finding>,
 ) -> Result<(), Fault> {
-    object::Writer { read, out, warnings, pointer: String::new() }.object(
-        shape,
-        &object::Path { uri, above: None },
-    )
+    object::Writer { read, out, warnings, pointer: String::new() }
+        .object(shape, &object::Path { uri, above: None })
 }

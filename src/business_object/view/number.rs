@@ -15,9 +15,9 @@ pub(super) fn json(lexical: &str) -> Option<Cow<'_, str>> {
         Some("") | None => String::new(),
         Some(digits) => format!(".{digits}"),
     };
-    let exponent = parts.exponent.map_or_else(String::new, |(mark, sign, digits)| {
-        format!("{mark}{sign}{digits}")
-    });
+    let exponent = parts
+        .exponent
+        .map_or_else(String::new, |(mark, sign, digits)| format!("{mark}{sign}{digits}"));
     let made = format!("{sign}{whole}{fraction}{exponent}");
     Some(if made == lexical { Cow::Borrowed(lexical) } else { Cow::Owned(made) })
 }
@@ -109,7 +109,9 @@ impl Key {
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
         let size = || (self.magnitude, &self.digits).cmp(&(other.magnitude, &other.digits));
-        self.sign.cmp(&other.sign).then_with(|| if self.sign < 0 { size().reverse() } else { size() })
+        self.sign
+            .cmp(&other.sign)
+            .then_with(|| if self.sign < 0 { size().reverse() } else { size() })
     }
 }
 
@@ -139,7 +141,9 @@ mod tests {
         ] {
             assert_eq!(json(lexical).as_deref(), Some(expected), "{lexical}");
         }
-        for none in ["", "INF", "-INF", "NaN", "+", ".", "1e", "1e+-2", "1,5", " 1", "0x1", "e5", "1.2.3"] {
+        for none in
+            ["", "INF", "-INF", "NaN", "+", ".", "1e", "1e+-2", "1,5", " 1", "0x1", "e5", "1.2.3"]
+        {
             assert_eq!(json(none), None, "{none}");
         }
     }

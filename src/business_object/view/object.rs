@@ -118,7 +118,9 @@ impl<R: Read> Writer<'_, R> {
                 let count = values.len();
                 self.warn(
                     path,
-                    &format!("{count} values stand under a field that is no array; the first is shown"),
+                    &format!(
+                        "{count} values stand under a field that is no array; the first is shown"
+                    ),
                 );
             }
             self.name(name, first)?;

@@ -28,8 +28,8 @@ impl<'q> Shown<'q> {
             Kind::Number | Kind::Integer => match number::json(lexical) {
                 Some(text) if is_numeric(literal.datatype()) => {
                     let whole = !text.contains(['.', 'e', 'E']);
-                    let doubt = (*kind == Kind::Integer && !whole)
-                        .then(|| format!("{text} is no integer"));
+                    let doubt =
+                        (*kind == Kind::Integer && !whole).then(|| format!("{text} is no integer"));
                     Self { number: number::Key::of(lexical), text, raw: true, doubt }
                 }
                 _ => Self::string(lexical, Some(doubt("a JSON number", literal))),

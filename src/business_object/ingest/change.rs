@@ -1,0 +1,135 @@
+//! One request inside its transaction: object by object from the body to the answer.
+use super::answer::{Outcome, Warnings};
+use super::convert::{Converter, show};
+use super::delete::delete;
+use super::findings::Findings;
+use super::orphans::Orphans;
+use super::repeats::Repeats;
+use super::spaces::Spaces;
+use super::write::Writer;
+use super::{Answer, Body, Limits, Mode, Request, lines};
+use crate::business_object::json::{self, Json};
+use crate::business_object::mapping::Shape;
+use crate::business_object::members;
+use crate::business_object::resource::Compiled;
+use crate::fault::{Fault, Kind};
+use oxrdf::NamedNode;
+use penstock_store::Transaction;
+use std::collections::HashSet;
+
+/// Does what the request asks, except that nothing is committed yet.
+pub(super) fn change(
+    transaction: &mut Transaction<'_>,
+    limits: &Limits,
+    request: &Request<'_>,
+) -> Result<Answer, Fault> {
+    let mapping = &request.business_object.mapping;
+    let spaces = Spaces::read(transaction, mapping)?;
+    let mut writer = Writer {
+        transaction,
+        spaces: &spaces,
+        mode: request.mode,
+        findings: Findings::default(),
+        warnings: Warnings::default(),
+        orphans: Orphans::default(),
+        repeats: Repeats::default(),
+        minted: HashSet::new(),
+        nested: Vec::new(),
+    };
+    let mut answer = Answer::new(request.mode);
+    let mut each = |index, json| {
+        if let Some(outcome) = object(&mut writer, &mapping.root, index, json)? {
+            answer.push(outcome);
+        }
+        if writer.findings.full() { writer.findings.fault().map_or(Ok(()), Err) } else { Ok(()) }
+    };
+    let read = match request.body {
+        Body::Json(text) => json::parse_data(text, limits.nesting, limits.objects, &mut each),
+        Body::Lines { text, first } => lines::parse(text, limits.nesting, first, &mut each),
+    };
+    if let Err(fault) = read {
+        if fault.kind != Kind::Invalid {
+            return Err(fault);
+        }
+        // The body's own findings come with those of its objects.
+        writer.findings.extend(fault.errors.clone());
+        return Err(writer.findings.fault().unwrap_or(fault));
+    }
+    if let Some(fault) = writer.findings.fault() {
+        return Err(fault);
+    }
+    let Writer { transaction, orphans, mut warnings, .. } = writer;
+    answer.deleted += orphans.remove(transaction)?;
+    if request.mode != Mode::Delete {
+        warn_of_strangers(transaction, request.business_object, &answer, &mut warnings)?;
+    }
+    answer.warnings = warnings.into_vec();
+    Ok(answer)
+}
+
+/// One object of the request; `None` when something about it is wrong.
+fn object<'m>(
+    writer: &mut Writer<'_, '_, 'm>,
+    shape: &'m Shape,
+    index: usize,
+    json: Json,
+) -> Result<Option<Outcome>, Fault> {
+    let before = writer.findings.count();
+    let mut converter = Converter {
+        findings: &mut writer.findings,
+        warnings: &mut writer.warnings,
+        pointer: format!("/data/{index}"),
+    };
+    if writer.mode == Mode::Delete {
+        let uri = converter.reference(shape, json);
+        return match uri {
+            Some(uri) if writer.findings.count() == before => {
+                delete(writer.transaction, &mut writer.orphans, shape, index, uri).map(Some)
+            }
+            _ => Ok(None),
+        };
+    }
+    let node = converter.object(shape, json);
+    match node {
+        Some(node) if writer.findings.count() == before => {
+            let outcome = writer.root(index, node)?;
+            if let Some(outcome) = &outcome
+                && writer.mode == Mode::Replace
+            {
+                writer.orphans.keep(NamedNode::new_unchecked(&outcome.uri));
+            }
+            Ok(outcome)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Names the objects that were stored and do not belong to the Business Object.
+fn warn_of_strangers(
+    transaction: &Transaction<'_>,
+    business_object: &Compiled,
+    answer: &Answer,
+    warnings: &mut Warnings,
+) -> Result<(), Fault> {
+    for outcome in &answer.objects {
+        let uri = NamedNode::new_unchecked(&outcome.uri);
+        if !members::contains(transaction, business_object, &uri)? {
+            let conditions: Vec<String> = business_object
+                .conditions
+                .iter()
+                .take(5)
+                .map(|(predicate, value)| format!("{} = {}", predicate.as_str(), show(value)))
+                .collect();
+            let cause = if conditions.is_empty() {
+                "it has no value in the graph of its namespace".to_owned()
+            } else {
+                format!("it does not match the conditions ({})", conditions.join(", "))
+            };
+            warnings.push(
+                &format!("/data/{}", outcome.index),
+                format!("{} is stored and would not be exported: {cause}", outcome.uri),
+            );
+        }
+    }
+    Ok(())
+}

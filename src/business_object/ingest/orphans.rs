@@ -1,0 +1,134 @@
+//! Nested objects that nothing refers to any more.
+//!
+//! Links were removed from some; whether these are orphans is settled when the whole request is written.
+//! Counting references would keep alive a ring of objects that refer to each other and to which nothing
+//! else does. So all that can be reached from the suspects, as the mapping nests it, is gathered first; alive is
+//! what something outside refers to, and what the living refer to.
+use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
+use crate::fault::Fault;
+use oxrdf::{NamedNode, NamedOrBlankNode, Term};
+use penstock_store::{Pattern, Read, Transaction};
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+/// The objects that lost a link in this request.
+#[derive(Debug, Default)]
+pub(super) struct Orphans<'m> {
+    suspects: Vec<(NamedNode, &'m Shape)>,
+    named: HashSet<NamedNode>,
+}
+
+impl<'m> Orphans<'m> {
+    /// A nested object lost a link.
+    pub(super) fn suspect(&mut self, uri: NamedNode, shape: &'m Shape) {
+        self.suspects.push((uri, shape));
+    }
+
+    /// Everything that an object of this shape links to lost a link.
+    pub(super) fn suspect_all<'q>(
+        &mut self,
+        shape: &'m Shape,
+        quads: impl IntoIterator<Item = &'q oxrdf::Quad>,
+    ) {
+        for quad in quads {
+            let Term::NamedNode(uri) = &quad.object else { continue };
+            for nested in nested_shapes(shape, &quad.predicate) {
+                self.suspects.push((uri.clone(), nested));
+            }
+        }
+    }
+
+    /// An object that the request itself gives is no orphan.
+    pub(super) fn keep(&mut self, uri: NamedNode) {
+        self.named.insert(uri);
+    }
+
+    /// Removes the orphans with every quad about them. How many objects that were.
+    pub(super) fn remove(self, transaction: &mut Transaction<'_>) -> Result<u64, Fault> {
+        let Self { suspects, named } = self;
+        if suspects.is_empty() {
+            return Ok(0);
+        }
+        let reached = reach(transaction, suspects)?;
+        let mut living: Vec<NamedNode> = Vec::new();
+        for uri in reached.keys() {
+            if named.contains(uri) || referred_from_outside(transaction, uri, &reached)? {
+                living.push(uri.clone());
+            }
+        }
+        let mut alive: HashSet<NamedNode> = HashSet::new();
+        while let Some(uri) = living.pop() {
+            if !alive.insert(uri.clone()) {
+                continue;
+            }
+            for quad in transaction.quads_about(&uri.into())? {
+                if let Term::NamedNode(object) = quad.object
+                    && reached.contains_key(&object)
+                    && !alive.contains(&object)
+                {
+                    living.push(object);
+                }
+            }
+        }
+        let mut removed = 0;
+        for uri in reached.into_keys().filter(|uri| !alive.contains(uri)) {
+            let quads = transaction.quads_about(&uri.into())?;
+            removed += u64::from(!quads.is_empty());
+            for quad in &quads {
+                transaction.remove(quad.as_ref())?;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// The suspects and all that is nested in them, each with the shapes under which it stands.
+fn reach<'m>(
+    read: &impl Read,
+    mut waiting: Vec<(NamedNode, &'m Shape)>,
+) -> Result<HashMap<NamedNode, Vec<&'m Shape>>, Fault> {
+    let mut reached: HashMap<NamedNode, Vec<&'m Shape>> = HashMap::new();
+    while let Some((uri, shape)) = waiting.pop() {
+        let shapes = reached.entry(uri.clone()).or_default();
+        if shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
+            continue;
+        }
+        shapes.push(shape);
+        for quad in read.quads_about(&uri.into())? {
+            let Term::NamedNode(object) = quad.object else { continue };
+            for nested in nested_shapes(shape, &quad.predicate) {
+                waiting.push((object.clone(), nested));
+            }
+        }
+    }
+    Ok(reached)
+}
+
+fn referred_from_outside(
+    read: &impl Read,
+    uri: &NamedNode,
+    inside: &HashMap<NamedNode, Vec<&Shape>>,
+) -> Result<bool, Fault> {
+    let pattern = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
+    let mut found = false;
+    read.for_each(&pattern, &mut |quad| match &quad.subject {
+        NamedOrBlankNode::NamedNode(subject) if inside.contains_key(subject) => {
+            ControlFlow::Continue(())
+        }
+        _ => {
+            found = true;
+            ControlFlow::Break(())
+        }
+    })?;
+    Ok(found)
+}
+
+/// The shapes of what a property of `shape` nests.
+fn nested_shapes<'m>(shape: &'m Shape, predicate: &NamedNode) -> impl Iterator<Item = &'m Shape> {
+    shape.fields.iter().filter_map(move |field| match &field.kind {
+        FieldKind::Property(Property {
+            predicate: named, value: Value::Object(nested), ..
+        }) if named == predicate => Some(nested),
+        _ => None,
+    })
+}

@@ -1,0 +1,114 @@
+//! What was ingested, by whom, with the counts: kept with the data, in the commit itself.
+use super::bounded::Bounded;
+use super::{Answer, Mode, Request};
+use crate::fault::{Fault, Kind};
+use crate::time;
+use penstock_store::{DocumentRange, Read, Store, Transaction};
+use serde::{Deserialize, Serialize};
+
+/// Sequence to record.
+const RECORDS: Bounded = Bounded("ingestions");
+/// Identifier to sequence.
+const IDS: &str = "ingestion-ids";
+
+/// The record of an ingestion, kept with the data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// Its identifier.
+    pub id: String,
+    /// The Business Object's id.
+    pub business_object: String,
+    /// The Business Object's name then.
+    pub business_object_name: String,
+    /// The mode.
+    pub mode: Mode,
+    /// Who asked.
+    pub caller: String,
+    /// When it was committed (RFC 3339, UTC).
+    pub at: String,
+    /// The journal's sequence of its commit.
+    pub sequence: u64,
+    /// Bytes of the body.
+    pub bytes: u64,
+    /// As in the answer.
+    pub created: u64,
+    /// As in the answer.
+    pub updated: u64,
+    /// As in the answer.
+    pub unchanged: u64,
+    /// As in the answer.
+    pub deleted: u64,
+}
+
+/// Keeps the record of an ingestion and lets go of those past the bound.
+pub(super) fn keep(
+    transaction: &mut Transaction<'_>,
+    request: &Request<'_>,
+    answer: &Answer,
+    most: usize,
+) -> Result<(), Fault> {
+    if most == 0 {
+        return Ok(());
+    }
+    let sequence = transaction.sequence();
+    let object = &request.business_object.object;
+    let record = Record {
+        id: answer.ingestion_id.clone(),
+        business_object: object.id.clone(),
+        business_object_name: object.definition.name.clone(),
+        mode: answer.mode,
+        caller: request.caller.to_owned(),
+        at: time::rfc3339(),
+        sequence,
+        bytes: request.body.bytes(),
+        created: answer.created,
+        updated: answer.updated,
+        unchanged: answer.unchanged,
+        deleted: answer.deleted,
+    };
+    let value = serde_json::to_vec(&record)
+        .map_err(|error| Fault::new(Kind::Internal, format!("writing a record failed: {error}")))?;
+    RECORDS.add(transaction, sequence, &value)?;
+    transaction.put(IDS, record.id.as_bytes(), &Bounded::key(sequence))?;
+    while RECORDS.count(transaction)? > most as u64 {
+        let Some((key, value)) = RECORDS.oldest(transaction)? else { break };
+        transaction.delete(IDS, decode(&value)?.id.as_bytes())?;
+        RECORDS.remove(transaction, &key)?;
+    }
+    Ok(())
+}
+
+/// One record by id.
+pub fn record(store: &Store, id: &str) -> Result<Option<Record>, Fault> {
+    let read = store.read();
+    let Some(key) = read.document(IDS, id.as_bytes())? else { return Ok(None) };
+    read.document(RECORDS.0, &key)?.map(|value| decode(&value)).transpose()
+}
+
+/// Records, newest first, those older than the one with the id `after`.
+///
+/// # Errors
+/// `Kind::Malformed` when there is no record `after`, or none any more.
+pub fn records(store: &Store, after: Option<&str>, limit: usize) -> Result<Vec<Record>, Fault> {
+    let read = store.read();
+    let after = match after {
+        None => None,
+        Some(id) => Some(read.document(IDS, id.as_bytes())?.ok_or_else(|| {
+            Fault::new(
+                Kind::Malformed,
+                "the cursor names no ingestion that is still recorded; begin again without it",
+            )
+        })?),
+    };
+    let range =
+        DocumentRange { after: after.as_deref(), reverse: true, limit, ..DocumentRange::default() };
+    read.documents(RECORDS.0, range)?.iter().map(|(_, value)| decode(value)).collect()
+}
+
+fn decode(value: &[u8]) -> Result<Record, Fault> {
+    serde_json::from_slice(value).map_err(|error| {
+        tracing::error!(%error, "a record of an ingestion could not be read");
+        Fault::new(Kind::Internal, "a record of an ingestion could not be read; the log says why")
+    })
+}

@@ -1,0 +1,54 @@
+//! One ingestion to be done.
+use super::Mode;
+use crate::business_object::resource::Compiled;
+
+/// The limits of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// `service.limits.nesting`
+    pub nesting: usize,
+    /// `service.limits.objects`
+    pub objects: usize,
+    /// `service.limits.idempotency-keys`: answers kept for 24 h, the oldest given up first.
+    pub idempotency_keys: usize,
+    /// `service.limits.history`: ingestion records kept.
+    pub history: usize,
+}
+
+/// One ingestion to be done.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The Business Object.
+    pub business_object: &'a Compiled,
+    /// What to do.
+    pub mode: Mode,
+    /// The account that asks, as it stands in the record.
+    pub caller: &'a str,
+    /// The `Idempotency-Key` header; VALIDATE, which stores nothing, does not look at it.
+    pub idempotency_key: Option<&'a str>,
+    /// The body.
+    pub body: Body<'a>,
+}
+
+/// What a request carries.
+#[derive(Debug, Clone, Copy)]
+pub enum Body<'a> {
+    /// `{"data": [...]}`
+    Json(&'a [u8]),
+    /// A chunk of NDJSON: one object a line; `first` is the index of its first object in the whole stream.
+    Lines {
+        /// The lines, each but the last ending in `\n`.
+        text: &'a [u8],
+        /// Objects in the chunks before this one.
+        first: usize,
+    },
+}
+
+impl Body<'_> {
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Json(text) | Self::Lines { text, .. } => text.len() as u64,
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The whole of one ingestion: transaction, answer, log line, metrics.
+use super::change::change;
+use super::idempotency::Key;
+use super::{Answer, Limits, Mode, Request, record};
+use crate::fault::{Fault, Kind};
+use crate::telemetry::metrics;
+use penstock_store::{Error, Store};
+use std::time::Instant;
+
+/// How an ingestion that did not fail ended.
+enum Done {
+    Committed(Answer),
+    Replayed(Answer),
+}
+
+/// Why a transaction commits nothing.
+enum Stop {
+    Refused(Fault),
+    Validated(Answer),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Refused(fault)
+    }
+}
+
+/// Does one ingestion: parses, checks, mints, commits, and answers only once it would survive a power cut.
+/// VALIDATE does the same and commits nothing; the URIs it answers for what would be minted are examples.
+///
+/// # Errors
+/// Every fault's `detail` begins `Ingestion failed: `; nothing is stored then. See the contract for the kinds.
+pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Answer, Fault> {
+    let started = Instant::now();
+    let (outcome, result) = match run(store, limits, request) {
+        Ok(Done::Committed(answer)) => ("committed", Ok(answer)),
+        Ok(Done::Replayed(answer)) => ("replayed", Ok(answer)),
+        Err(Stop::Validated(answer)) => ("validated", Ok(answer)),
+        Err(Stop::Refused(mut fault)) => {
+            fault.detail = format!("Ingestion failed: {}", fault.detail);
+            ("refused", Err(fault))
+        }
+    };
+    report(request, outcome, &result, started);
+    result
+}
+
+fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, Stop> {
+    let key = match request.idempotency_key {
+        Some(key) if request.mode != Mode::Validate => Some(Key::new(request, key)?),
+        _ => None,
+    };
+    let (done, _) = store.transact(|transaction| -> Result<Done, Stop> {
+        if let Some(key) = &key
+            && let Some(answer) = key.replay(transaction)?
+        {
+            return Ok(Done::Replayed(answer));
+        }
+        let definition = &request.business_object.object.definition;
+        if !definition.enabled {
+            let message = format!("the Business Object {:?} is disabled", definition.name);
+            return Err(Fault::new(Kind::Conflict, message).into());
+        }
+        let answer = change(transaction, limits, request)?;
+        if request.mode == Mode::Validate {
+            return Err(Stop::Validated(answer));
+        }
+        record::keep(transaction, request, &answer, limits.history)?;
+        if let Some(key) = &key {
+            key.keep(transaction, &answer, limits.idempotency_keys)?;
+        }
+        Ok(Done::Committed(answer))
+    })?;
+    Ok(done)
+}
+
+/// One log line and one count for each ingestion, refused or not.
+fn report(
+    request: &Request<'_>,
+    outcome: &'static str,
+    result: &Result<Answer, Fault>,
+    started: Instant,
+) {
+    let elapsed = started.elapsed();
+    let bytes = request.body.bytes();
+    let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    let business_object = request.business_object.object.definition.name.as_str();
+    let (mode, caller) = (request.mode.name(), request.caller);
+    match result {
+        Ok(answer) => tracing::info!(
+            ingestion_id = answer.ingestion_id,
+            business_object,
+            mode,
+            outcome,
+            created = answer.created,
+            updated = answer.updated,
+            unchanged = answer.unchanged,
+            deleted = answer.deleted,
+            bytes,
+            duration_ms,
+            caller,
+            "an ingestion was done"
+        ),
+        Err(fault) => tracing::warn!(
+            business_object,
+            mode,
+            cause = fault.detail,
+            bytes,
+            duration_ms,
+            caller,
+            "an ingestion was refused"
+        ),
+    }
+    let objects = result.as_ref().map_or(0, |answer| answer.objects.len() as u64);
+    metrics::ingestion(outcome, objects, bytes, elapsed.as_secs_f64());
+}

@@ -1,0 +1,11 @@
+//! The contract's rules of ingestion, by example.
+mod add;
+mod conditions;
+mod delete;
+mod faults;
+mod idempotency;
+mod lines;
+mod records;
+mod replace;
+mod update;
+mod world;

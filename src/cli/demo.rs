@@ -35,15 +35,14 @@ pub(super) fn run(arguments: &[String]) -> ExitCode {
 }
 
 fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
-    let loaded = config::load(&Sources::of_process(arguments)).map_err(|faults| {
-        faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    })?;
-    let given = |name: &str| {
-        loaded.effective.iter().any(|e| e.name == name && e.origin.starts_with("--"))
-    };
+    let loaded = config::load(&Sources::of_process(arguments))
+        .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
+    let given =
+        |name: &str| loaded.effective.iter().any(|e| e.name == name && e.origin.starts_with("--"));
     let mut out = std::io::stdout();
     let mut settings = loaded.settings.clone();
-    settings.targets = Targets { history_bytes: settings.targets.history_bytes, ..Targets::default() };
+    settings.targets =
+        Targets { history_bytes: settings.targets.history_bytes, ..Targets::default() };
     if !given("service.data-dir") {
         settings.data_dir = PathBuf::from(DATA_DIR);
     }
@@ -80,7 +79,10 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
                 return Ok(());
             }
             let dir = gateway.settings.data_dir.display();
-            writeln!(out, "\nCtrl-C ends it. The data stays in {dir}; `penstock demo` goes on with it.")?;
+            writeln!(
+                out,
+                "\nCtrl-C ends it. The data stays in {dir}; `penstock demo` goes on with it."
+            )?;
             drop(gateway);
             std::future::pending().await
         };

@@ -5,6 +5,7 @@ use crate::gateway::Gateway;
 use hyper::{Method, StatusCode};
 use oxrdf::NamedNode;
 use penstock_store::Read as _;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -151,8 +152,8 @@ impl<W: Write> Tour<'_, W> {
         let uri = format!("{base}{FIRST_PLANT}");
         let gateway = self.gateway.clone();
         let subject = NamedNode::new(&uri)?.into();
-        let quads =
-            tokio::task::spawn_blocking(move || gateway.store.read().quads_about(&subject)).await??;
+        let quads = tokio::task::spawn_blocking(move || gateway.store.read().quads_about(&subject))
+            .await??;
         writeln!(self.out, "   On the disk these are RDF quads; the {} about it:", quads.len())?;
         for quad in quads {
             writeln!(self.out, "     {quad} .")?;
@@ -226,7 +227,10 @@ impl<W: Write> Tour<'_, W> {
         self.show_json(&plant, 6)?;
         let path = "/api/v1/business-objects/Machines/objects?limit=1";
         let machines = self.client.get(path).await?;
-        writeln!(self.out, "   and its machines are a flat list through another view (GET {path}):")?;
+        writeln!(
+            self.out,
+            "   and its machines are a flat list through another view (GET {path}):"
+        )?;
         self.show_json(&machines["items"][0], 12)
     }
 
@@ -254,8 +258,7 @@ impl<W: Write> Tour<'_, W> {
         let mut file: PathBuf = self.gateway.settings.data_dir.join("buckets").join(bucket);
         file.push(text(&entry["key"]));
         let shown = file.display().to_string();
-        let verified =
-            tokio::task::spawn_blocking(move || verify::file(&file)).await??;
+        let verified = tokio::task::spawn_blocking(move || verify::file(&file)).await??;
         writeln!(self.out, "   It was delivered, {} bytes:", entry["bytes"])?;
         writeln!(self.out, "     {shown}")?;
         writeln!(
@@ -325,6 +328,9 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// A URI as the value of a query's parameter (RFC 3986, section 3.4).
 fn encode(uri: &str) -> String {
-    percent_encoding::utf8_percent_encode(uri, percent_encoding::NON_ALPHANUMERIC).to_string()
+    const RESERVED: &AsciiSet =
+        &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+');
+    utf8_percent_encode(uri, RESERVED).to_string()
 }

@@ -3,13 +3,27 @@
 //! One ordered, checksummed journal is the truth; the quad index is a view of it that can be thrown
 //! away and made again. The crate knows RDF terms, quads and byte documents; it knows nothing of
 //! HTTP, JSON or YAML, and it blocks: call it from a thread that may.
+//!
+//! FORMAT.md, beside this crate, draws the files and says what is assumed of the medium.
 
 mod error;
+mod files;
+mod frame;
+mod index;
+mod journal;
+mod options;
+mod order;
+mod overlay;
 mod read;
+mod reader;
 mod store;
+mod term;
 mod transaction;
+mod varint;
 
 pub use error::{Corruption, Error};
+pub use options::{Commit, Options, Progress, Stats};
 pub use read::{DocumentRange, Pattern, Read, SubjectFilter};
-pub use store::{Commit, Options, Progress, Reader, Stats, Store};
+pub use reader::Reader;
+pub use store::Store;
 pub use transaction::Transaction;

@@ -1,74 +1,33 @@
-//! The store. PLACEHOLDER held in memory, to be replaced by the journal and the index.
-use crate::read::{DocumentRange, Pattern, Read, SubjectFilter};
-use crate::{Error, Transaction};
-use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::ops::ControlFlow;
+//! The store: commits go to the journal, then to the index; reads come from the index.
+use crate::frame::Change;
+use crate::index::{self, Index};
+use crate::journal::{Recovery, Settled, Synced, Writer};
+use crate::transaction::Changes;
+use crate::{Commit, Error, Options, Progress, Reader, Stats, Transaction, files};
+use std::fs::{File, TryLockError};
 use std::path::Path;
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// How a store is opened.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Bytes of changed index entries held in memory before a checkpoint writes them out.
-    pub write_back_bytes: usize,
-    /// Bytes after which the journal begins a new segment.
-    pub segment_bytes: u64,
-}
+/// Frames between two tidings of a replay.
+const TELL_EVERY: u64 = 1_024;
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { write_back_bytes: 12 << 20, segment_bytes: 8 << 20 }
-    }
-}
-
-/// How far an opening store has come with replaying its journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Frames replayed so far.
-    pub done: u64,
-    /// Frames to replay in all.
-    pub total: u64,
-}
-
-/// What a transaction became.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Commit {
-    /// The sequence of its frame; that of the newest frame before it when nothing changed.
-    pub sequence: u64,
-    /// Quads added.
-    pub added: u64,
-    /// Quads removed.
-    pub removed: u64,
-}
-
-/// What the store holds and uses now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// The sequence of the newest frame.
-    pub sequence: u64,
-    /// Quads held.
-    pub quads: u64,
-    /// Bytes of the journal on disk.
-    pub journal_bytes: u64,
-    /// Bytes of the index on disk.
-    pub index_bytes: u64,
-    /// Bytes of index entries that wait for a checkpoint.
-    pub write_back_bytes: u64,
-}
-
-#[derive(Debug, Default, Clone)]
-pub(crate) struct State {
-    pub(crate) quads: HashSet<Quad>,
-    pub(crate) documents: BTreeMap<(String, Vec<u8>), Vec<u8>>,
-    pub(crate) sequence: u64,
-}
-
-/// A durable set of quads and documents. Cheap to clone; all clones are one store.
+/// A durable set of quads and documents. Cheap to clone; all clones are one store, which closes
+/// with a checkpoint when the last of them is dropped.
 #[derive(Debug, Clone)]
 pub struct Store {
-    state: Arc<RwLock<State>>,
-    writer: Arc<Mutex<()>>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Taken first of all locks, by whoever changes anything.
+    writer: Mutex<Writer>,
+    /// Written to only under `writer`.
+    index: RwLock<Index>,
+    synced: Arc<Synced>,
+    write_back_bytes: usize,
+    /// Keeps other processes out; dropped last.
+    _lock: File,
 }
 
 impl Store {
@@ -79,180 +38,186 @@ impl Store {
         options: Options,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, Error> {
-        let _ = (dir, options, progress);
-        Ok(Self { state: Arc::default(), writer: Arc::default() })
+        files::make_folder(dir)?;
+        let lock = lock(dir)?;
+        let recovery = Recovery::begin(&dir.join("journal"), index::is_there(dir))?;
+        let mut index = index::open(dir, recovery.id)?;
+        let journal = recovery.settle(index.noted())?;
+        if index.noted() > journal.newest {
+            tracing::error!(
+                index = index.noted(),
+                journal = journal.newest,
+                "the journal ends before the quad index, which is made again from it"
+            );
+            index = anew(dir, index, &journal)?;
+        }
+        match replay(&mut index, &journal, &options, progress) {
+            Err(Error::Index(cause)) => {
+                tracing::error!(
+                    cause,
+                    "the quad index is unusable; it is made again from the journal"
+                );
+                index = anew(dir, index, &journal)?;
+                replay(&mut index, &journal, &options, progress)?;
+            }
+            done => done?,
+        }
+        let writer = journal.writer(options.segment_bytes);
+        let inner = Inner {
+            synced: writer.synced(),
+            writer: Mutex::new(writer),
+            index: RwLock::new(index),
+            write_back_bytes: options.write_back_bytes,
+            _lock: lock,
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// A view of all whole commits. Keep it briefly: commits wait while it lives.
+    /// A view of all whole commits. Keep it briefly: commits wait while it lives, also one of the
+    /// same thread, which would wait forever.
     pub fn read(&self) -> Reader<'_> {
-        Reader { state: self.state.read().unwrap_or_else(std::sync::PoisonError::into_inner) }
+        Reader { index: self.inner.index.read().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// Runs `change` alone among the writers and commits what it did as one frame. Returns once the
-    /// frame is synced. When `change` fails, nothing of it remains.
+    /// frame is synced, and when nothing changed, once all that `change` could have seen is. When
+    /// `change` fails, nothing of it remains.
+    ///
+    /// After [`Error::Io`], [`Error::Poisoned`] or [`Error::Index`] it is unknown until the store
+    /// is opened anew whether the commit is there; it is never there in part.
     pub fn transact<T, E: From<Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<(T, Commit), E> {
-        let _writer = self.writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let before = self.read().state.clone();
-        let mut transaction = Transaction {
-            store: std::marker::PhantomData,
-            state: before,
-            added: 0,
-            removed: 0,
-            documents: 0,
-        };
+        let mut writer = self.inner.writer();
+        self.inner.synced.check()?;
+        self.inner.make_room(&writer)?;
+        let mut transaction = Transaction::new(self.read().index);
         let value = change(&mut transaction)?;
-        if transaction.added + transaction.removed + transaction.documents > 0 {
-            transaction.state.sequence += 1;
-        }
-        let commit = Commit {
-            sequence: transaction.state.sequence,
-            added: transaction.added,
-            removed: transaction.removed,
-        };
-        *self.state.write().unwrap_or_else(std::sync::PoisonError::into_inner) = transaction.state;
-        Ok((value, commit))
+        let changes = transaction.into_changes()?;
+        let sequence = self.inner.commit(&mut writer, &changes)?;
+        drop(writer);
+        self.inner.synced.wait(sequence)?;
+        Ok((value, Commit { sequence, added: changes.added, removed: changes.removed }))
     }
 
     /// Writes what waits in memory to the index and syncs it, so that the next open is quick.
     pub fn checkpoint(&self) -> Result<(), Error> {
-        Ok(())
+        let writer = self.inner.writer();
+        self.inner.synced.check()?;
+        self.inner.checkpoint(&writer)
     }
 
     /// What the store holds and uses now.
     pub fn stats(&self) -> Stats {
-        let reader = self.read();
+        let index = self.read().index;
         Stats {
-            sequence: reader.state.sequence,
-            quads: reader.state.quads.len() as u64,
-            ..Stats::default()
+            sequence: index.sequence(),
+            quads: index.quads(),
+            journal_bytes: self.inner.synced.journal_bytes(),
+            index_bytes: index.bytes_on_disk(),
+            write_back_bytes: index.dirty_bytes() as u64,
         }
     }
 }
 
-/// A view of all whole commits at one moment.
-#[derive(Debug)]
-pub struct Reader<'a> {
-    state: RwLockReadGuard<'a, State>,
-}
-
-impl Reader<'_> {
-    /// The sequence of the newest commit seen.
-    pub fn sequence(&self) -> u64 {
-        self.state.sequence
-    }
-}
-
-impl Read for Reader<'_> {
-    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
-        self.state.quads_about(subject)
-    }
-    fn for_each(
-        &self,
-        pattern: &Pattern,
-        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        self.state.for_each(pattern, visit)
-    }
-    fn subjects(
-        &self,
-        filter: &SubjectFilter,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<NamedNode>, Error> {
-        self.state.subjects(filter, after, limit)
-    }
-    fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.state.document(collection, key)
-    }
-    fn documents(
-        &self,
-        collection: &str,
-        range: DocumentRange<'_>,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
-        self.state.documents(collection, range)
-    }
-}
-
-impl Read for State {
-    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
-        let mut found: Vec<Quad> =
-            self.quads.iter().filter(|q| q.subject == *subject).cloned().collect();
-        found.sort_by_cached_key(|q| {
-            (q.predicate.to_string(), q.object.to_string(), q.graph_name.to_string())
-        });
-        Ok(found)
+impl Inner {
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn for_each(
-        &self,
-        pattern: &Pattern,
-        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        for quad in &self.quads {
-            if pattern.subject.as_ref().is_none_or(|s| *s == quad.subject)
-                && pattern.predicate.as_ref().is_none_or(|p| *p == quad.predicate)
-                && pattern.object.as_ref().is_none_or(|o| *o == quad.object)
-                && pattern.graph.as_ref().is_none_or(|g| *g == quad.graph_name)
-                && visit(quad.clone()).is_break()
-            {
-                break;
-            }
+    /// Appends the frame of the changes and applies it. Gives the sequence to wait for.
+    fn commit(&self, writer: &mut Writer, changes: &Changes) -> Result<u64, Error> {
+        let newest = self.index.read().unwrap_or_else(PoisonError::into_inner).sequence();
+        if changes.is_empty() {
+            return Ok(newest);
         }
+        let sequence = newest + 1;
+        let payload = changes.payload(newest - self.synced.newest());
+        let change = Change::decode(&payload)
+            .map_err(|what| Error::Index(format!("the commit makes no frame: {what}")))?;
+        writer.append(sequence, &payload)?;
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.apply(sequence, &change).inspect_err(|error| self.synced.poison(error))?;
+        Ok(sequence)
+    }
+
+    fn make_room(&self, writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let full = index.dirty_bytes() >= self.write_back_bytes;
+        drop(index);
+        if full { self.checkpoint(writer) } else { Ok(()) }
+    }
+
+    /// Readers go on while a checkpoint is written; the writer's lock keeps commits out.
+    fn checkpoint(&self, _writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        // An index must not be ahead of its journal after a power cut.
+        self.synced.wait(index.sequence())?;
+        index.write_out().inspect_err(|error| self.synced.poison(error))?;
+        drop(index);
+        self.index.write().unwrap_or_else(PoisonError::into_inner).written();
         Ok(())
     }
+}
 
-    fn subjects(
-        &self,
-        filter: &SubjectFilter,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<NamedNode>, Error> {
-        let having = |s: &NamedNode, p: &NamedNode, o: &Term| {
-            self.quads
-                .iter()
-                .any(|q| q.predicate == *p && q.object == *o && q.subject == s.clone().into())
-        };
-        let found: BTreeSet<String> = self
-            .quads
-            .iter()
-            .filter(|q| filter.graph.as_ref().is_none_or(|g: &GraphName| *g == q.graph_name))
-            .filter_map(|q| match &q.subject {
-                NamedOrBlankNode::NamedNode(s) => Some(s),
-                NamedOrBlankNode::BlankNode(_) => None,
-            })
-            .filter(|s| after.is_none_or(|a| s.as_str() > a))
-            .filter(|s| filter.having.iter().all(|(p, o)| having(s, p, o)))
-            .map(|s| s.as_str().to_owned())
-            .collect();
-        Ok(found.into_iter().take(limit).map(NamedNode::new_unchecked).collect())
-    }
-
-    fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        Ok(self.documents.get(&(collection.to_owned(), key.to_vec())).cloned())
-    }
-
-    fn documents(
-        &self,
-        collection: &str,
-        range: DocumentRange<'_>,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
-        let mut found: Vec<_> = self
-            .documents
-            .iter()
-            .filter(|((c, k), _)| {
-                c == collection
-                    && k.starts_with(range.prefix)
-                    && range.after.is_none_or(|a| if range.reverse { **k < *a } else { **k > *a })
-            })
-            .map(|((_, k), v)| (k.clone(), v.clone()))
-            .collect();
-        if range.reverse {
-            found.reverse();
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let writer = self.writer();
+        if self.synced.check().is_ok()
+            && let Err(cause) = self.checkpoint(&writer)
+        {
+            tracing::warn!(%cause, "the last checkpoint failed; the next open replays the journal");
         }
-        found.truncate(range.limit);
-        Ok(found)
     }
+}
+
+fn lock(dir: &Path) -> Result<File, Error> {
+    let path = dir.join("lock");
+    let file = files::open_or_make(&path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse { path: dir.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(files::fault("locking", &path)(error)),
+    }
+}
+
+/// An empty index in place of one that is of no use.
+fn anew(dir: &Path, index: Index, journal: &Settled) -> Result<Index, Error> {
+    drop(index);
+    index::discard(dir)?;
+    index::open(dir, journal.id())
+}
+
+fn replay(
+    index: &mut Index,
+    journal: &Settled,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    let noted = index.noted();
+    let total = journal.newest - noted;
+    if total == 0 {
+        return Ok(());
+    }
+    let mut done = 0;
+    progress(Progress { done, total });
+    journal.replay(noted, &mut |sequence, payload| {
+        let change = match Change::decode(payload) {
+            Ok(change) => change,
+            Err(what) => return Ok(Err(what)),
+        };
+        index.apply(sequence, &change)?;
+        if index.dirty_bytes() >= options.write_back_bytes {
+            index.write_out()?;
+            index.written();
+        }
+        done += 1;
+        if done.is_multiple_of(TELL_EVERY) || done == total {
+            progress(Progress { done, total });
+        }
+        Ok(Ok(()))
+    })?;
+    tracing::info!(frames = total, "the journal was replayed into the quad index");
+    Ok(())
 }

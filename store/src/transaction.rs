@@ -1,82 +1,329 @@
-//! A change in the making. PLACEHOLDER held in memory.
-use crate::Error;
+//! A change in the making.
+use crate::index::{Code, Index, Row};
+use crate::overlay::{self, DEFAULT, Documents, Quads, Terms};
 use crate::read::{DocumentRange, Pattern, Read, SubjectFilter};
-use crate::store::State;
+use crate::{Error, order, term};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, QuadRef};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
+use std::sync::RwLockReadGuard;
 
 /// A change in the making: reads see the store with the change applied.
 #[derive(Debug)]
 pub struct Transaction<'a> {
-    pub(crate) store: std::marker::PhantomData<&'a ()>,
-    pub(crate) state: State,
-    pub(crate) added: u64,
-    pub(crate) removed: u64,
-    pub(crate) documents: u64,
+    index: RwLockReadGuard<'a, Index>,
+    terms: Terms,
+    quads: Quads,
+    /// The removed quads by their keys in the index, where they all are.
+    hidden: HashSet<Vec<u8>>,
+    documents: Documents,
+    added: u64,
+    removed: u64,
 }
 
-impl Transaction<'_> {
+/// The changes of a transaction, taken off the store that it read.
+pub(crate) struct Changes {
+    terms: Terms,
+    quads: Quads,
+    documents: Documents,
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
+}
+
+impl Changes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.quads.changes.is_empty() && self.documents.is_empty()
+    }
+
+    pub(crate) fn payload(&self, unsynced: u64) -> Vec<u8> {
+        overlay::payload(unsynced, &self.terms, &self.quads, &self.documents)
+    }
+}
+
+impl<'a> Transaction<'a> {
+    pub(crate) fn new(index: RwLockReadGuard<'a, Index>) -> Self {
+        Self {
+            index,
+            terms: Terms::new(),
+            quads: Quads::default(),
+            hidden: HashSet::new(),
+            documents: Documents::new(),
+            added: 0,
+            removed: 0,
+        }
+    }
+
+    /// What has changed; documents that are again what they were have not.
+    pub(crate) fn into_changes(self) -> Result<Changes, Error> {
+        let mut documents = self.documents;
+        let mut same = Vec::new();
+        for ((collection, key), value) in &documents {
+            if self.index.document(collection, key)? == *value {
+                same.push((collection.clone(), key.clone()));
+            }
+        }
+        for key in same {
+            documents.remove(&key);
+        }
+        Ok(Changes {
+            terms: self.terms,
+            quads: self.quads,
+            documents,
+            added: self.added,
+            removed: self.removed,
+        })
+    }
+
+    /// The key of a quad in the index; `None` when it cannot be there.
+    fn key(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
+        let [subject, predicate, object, graph] = quad;
+        let mut ids = Vec::with_capacity(3);
+        for number in [subject, predicate, graph] {
+            match self.terms.code(number, &self.index)? {
+                None => return Ok(None),
+                Some(code) => ids.push(code.id().to_vec()),
+            }
+        }
+        let Some(Code(object)) = self.terms.code(object, &self.index)? else { return Ok(None) };
+        let [subject, predicate, graph] = ids.as_slice() else { return Ok(None) };
+        Ok(Some(Row { subject, predicate, object, graph }.spog()))
+    }
+
+    /// The key of a quad that is in the index.
+    fn stored(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
+        match self.key(quad)? {
+            Some(key) if self.index.has(&key)? => Ok(Some(key)),
+            _ => Ok(None),
+        }
+    }
+
     /// Adds a quad; `false` when it is there already.
     pub fn insert(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
-        let new = self.state.quads.insert(quad.into_owned());
-        self.added += u64::from(new);
-        Ok(new)
+        let quad = self.terms.hold_quad(quad)?;
+        match self.quads.changes.get(&quad) {
+            Some(true) => return Ok(false),
+            Some(false) => {
+                if let Some(key) = self.key(quad)? {
+                    self.hidden.remove(&key);
+                }
+                self.quads.forget(quad);
+                self.removed -= 1;
+            }
+            None => {
+                if self.stored(quad)?.is_some() {
+                    return Ok(false);
+                }
+                self.quads.add(quad, &self.terms);
+                self.added += 1;
+            }
+        }
+        Ok(true)
     }
 
     /// Removes a quad; `false` when it is not there.
     pub fn remove(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
-        let old = self.state.quads.remove(&quad.into_owned());
-        self.removed += u64::from(old);
-        Ok(old)
+        let quad = self.terms.hold_quad(quad)?;
+        match self.quads.changes.get(&quad) {
+            Some(false) => return Ok(false),
+            Some(true) => {
+                self.quads.forget(quad);
+                self.added -= 1;
+            }
+            None => {
+                let Some(key) = self.stored(quad)? else { return Ok(false) };
+                self.hidden.insert(key);
+                self.quads.remove(quad);
+                self.removed += 1;
+            }
+        }
+        Ok(true)
     }
 
     /// Puts a document in place of the one with the same key.
     pub fn put(&mut self, collection: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.documents += 1;
-        self.state.documents.insert((collection.to_owned(), key.to_vec()), value.to_vec());
+        term::check_length(collection.as_bytes())?;
+        term::check_length(key)?;
+        self.documents.insert((collection.to_owned(), key.to_vec()), Some(value.to_vec()));
         Ok(())
     }
 
     /// Deletes a document, if it is there.
     pub fn delete(&mut self, collection: &str, key: &[u8]) -> Result<(), Error> {
-        self.documents += 1;
-        self.state.documents.remove(&(collection.to_owned(), key.to_vec()));
+        self.documents.insert((collection.to_owned(), key.to_vec()), None);
         Ok(())
     }
 
     /// The sequence of the frame that this change will be.
     pub fn sequence(&self) -> u64 {
-        self.state.sequence + 1
+        self.index.sequence() + 1
+    }
+
+    /// A pattern in numbers; `None` when no changed quad can match it.
+    fn numbers(&self, pattern: &Pattern) -> Result<Option<[Option<u32>; 4]>, Error> {
+        let terms = [
+            pattern.subject.as_ref().map(|term| term.as_ref().into()),
+            pattern.predicate.as_ref().map(|term| term.as_ref().into()),
+            pattern.object.as_ref().map(|term| term.as_ref()),
+            pattern.graph.as_ref().and_then(|graph| term::of_graph(graph.as_ref())),
+        ];
+        let mut numbers = [None; 4];
+        for (number, term) in numbers.iter_mut().zip(terms) {
+            if let Some(term) = term {
+                *number = match self.terms.number_of(term)? {
+                    None => return Ok(None),
+                    found => found,
+                };
+            }
+        }
+        if pattern.graph.as_ref().is_some_and(oxrdf::GraphName::is_default_graph) {
+            numbers[3] = Some(DEFAULT);
+        }
+        Ok(Some(numbers))
+    }
+
+    fn satisfies(&self, subject: &NamedNode, filter: &SubjectFilter) -> Result<bool, Error> {
+        let subject = Some(NamedOrBlankNode::from(subject.clone()));
+        let graph = filter.graph.clone();
+        if !self.any(&Pattern { subject: subject.clone(), graph, ..Pattern::default() })? {
+            return Ok(false);
+        }
+        for (predicate, object) in &filter.having {
+            if !self.any(&Pattern {
+                subject: subject.clone(),
+                predicate: Some(predicate.clone()),
+                object: Some(object.clone()),
+                graph: None,
+            })? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The subjects that quads were added to or removed from, of those after `after`.
+    fn touched(&self, after: Option<&str>) -> BTreeSet<String> {
+        let mut touched = BTreeSet::new();
+        let mut last = DEFAULT;
+        for [subject, ..] in self.quads.changes.keys() {
+            if *subject != last
+                && let Some(oxrdf::TermRef::NamedNode(iri)) = self.terms.term(*subject)
+                && after.is_none_or(|after| iri.as_str() > after)
+            {
+                touched.insert(iri.as_str().to_owned());
+            }
+            last = *subject;
+        }
+        touched
     }
 }
 
 impl Read for Transaction<'_> {
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
-        self.state.quads_about(subject)
+        let mut found = Vec::new();
+        let pattern = Pattern { subject: Some(subject.clone()), ..Pattern::default() };
+        self.for_each(&pattern, &mut |quad| {
+            found.push(quad);
+            ControlFlow::Continue(())
+        })?;
+        order::sort(&mut found);
+        Ok(found)
     }
+
     fn for_each(
         &self,
         pattern: &Pattern,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.state.for_each(pattern, visit)
+        if let Some(numbers) = self.numbers(pattern)? {
+            for quad in self.quads.added(numbers, &self.terms) {
+                if let Some(quad) = self.terms.quad(quad)
+                    && visit(quad).is_break()
+                {
+                    return Ok(());
+                }
+            }
+        }
+        let hidden = |row: Row<'_>| !self.hidden.is_empty() && self.hidden.contains(&row.spog());
+        self.index.for_each(pattern, &hidden, visit)
     }
+
     fn subjects(
         &self,
         filter: &SubjectFilter,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
-        self.state.subjects(filter, after, limit)
+        let touched = self.touched(after);
+        let mut found = BTreeSet::new();
+        if limit > 0 {
+            self.index.subjects(filter, after, &mut |iri| {
+                if !touched.contains(iri) {
+                    found.insert(iri.to_owned());
+                }
+                if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+        }
+        let mut page = 0;
+        for iri in touched {
+            if page == limit {
+                break;
+            }
+            if self.satisfies(&NamedNode::new_unchecked(iri.as_str()), filter)? {
+                found.insert(iri);
+                page += 1;
+            }
+        }
+        Ok(found.into_iter().take(limit).map(NamedNode::new_unchecked).collect())
     }
+
     fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.state.document(collection, key)
+        match self.documents.get(&(collection.to_owned(), key.to_vec())) {
+            Some(changed) => Ok(changed.clone()),
+            None => self.index.document(collection, key),
+        }
     }
+
     fn documents(
         &self,
         collection: &str,
         range: DocumentRange<'_>,
     ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
-        self.state.documents(collection, range)
+        let within = |key: &[u8]| {
+            key.starts_with(range.prefix)
+                && range
+                    .after
+                    .is_none_or(|after| if range.reverse { key < after } else { key > after })
+        };
+        let start = (collection.to_owned(), range.prefix.to_vec());
+        let changed: BTreeMap<&[u8], Option<&[u8]>> = self
+            .documents
+            .range(start..)
+            .take_while(|((c, key), _)| c == collection && key.starts_with(range.prefix))
+            .filter(|((_, key), _)| within(key))
+            .map(|((_, key), value)| (key.as_slice(), value.as_deref()))
+            .collect();
+        let mut found: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        if range.limit > 0 {
+            self.index.documents(collection, range, &mut |(key, value)| {
+                if !changed.contains_key(key.as_slice()) {
+                    found.insert(key, value);
+                }
+                if found.len() < range.limit {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            })?;
+        }
+        for (key, value) in changed {
+            if let Some(value) = value {
+                found.insert(key.to_vec(), value.to_vec());
+            }
+        }
+        if range.reverse {
+            Ok(found.into_iter().rev().take(range.limit).collect())
+        } else {
+            Ok(found.into_iter().take(range.limit).collect())
+        }
     }
 }

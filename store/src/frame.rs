@@ -1,0 +1,165 @@
+//! The payload of a frame: one commit. FORMAT.md draws it.
+use crate::term::{Parts, kind, parts};
+use crate::varint::{self, Input};
+use oxrdf::{BlankNodeRef, LiteralRef, NamedNodeRef, TermRef};
+
+/// The kind of payload that holds a commit.
+const COMMIT: u8 = 1;
+
+/// A quad of the frame's own term numbers: subject, predicate, object, graph. Numbers count from
+/// 1; the graph 0 is the default graph.
+pub(crate) type Numbers = [u32; 4];
+
+/// One change of a document: collection, key, and the value put or `None` when it is deleted.
+pub(crate) type DocumentChange<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
+
+/// A commit.
+#[derive(Debug, Default)]
+pub(crate) struct Change<'a> {
+    /// How many frames before this one were not known to be synced when it was written.
+    pub(crate) unsynced: u64,
+    /// The terms by number, from 1. The datatype of a literal stands before it.
+    pub(crate) terms: Vec<TermRef<'a>>,
+    pub(crate) removed: Vec<Numbers>,
+    pub(crate) added: Vec<Numbers>,
+    pub(crate) documents: Vec<DocumentChange<'a>>,
+}
+
+impl<'a> Change<'a> {
+    /// The payload of the commit. `datatype` gives the number of a literal's datatype.
+    pub(crate) fn encode(&self, datatype: impl Fn(NamedNodeRef<'_>) -> u32) -> Vec<u8> {
+        let mut out = vec![COMMIT];
+        varint::put(&mut out, self.unsynced);
+        varint::put_length(&mut out, self.terms.len());
+        for term in &self.terms {
+            put_term(&mut out, *term, &datatype);
+        }
+        for quads in [&self.removed, &self.added] {
+            varint::put_length(&mut out, quads.len());
+            for number in quads.iter().flatten() {
+                varint::put(&mut out, u64::from(*number));
+            }
+        }
+        varint::put_length(&mut out, self.documents.len());
+        for (collection, key, value) in &self.documents {
+            out.push(u8::from(value.is_some()));
+            varint::put_bytes(&mut out, collection.as_bytes());
+            varint::put_bytes(&mut out, key);
+            if let Some(value) = value {
+                varint::put_bytes(&mut out, value);
+            }
+        }
+        out
+    }
+
+    /// Reads a payload; else says what is wrong with it.
+    pub(crate) fn decode(payload: &'a [u8]) -> Result<Self, &'static str> {
+        const SHORT: &str = "the payload ends too early";
+        let mut input = Input::new(payload);
+        if input.byte() != Some(COMMIT) {
+            return Err("the payload is of an unknown kind");
+        }
+        let mut change = Self { unsynced: input.number().ok_or(SHORT)?, ..Self::default() };
+        for _ in 0..input.length().ok_or(SHORT)? {
+            let term = get_term(&mut input, &change.terms).ok_or("a term is malformed")?;
+            change.terms.push(term);
+        }
+        for quads in [&mut change.removed, &mut change.added] {
+            for _ in 0..input.length().ok_or(SHORT)? {
+                quads.push(get_quad(&mut input, &change.terms).ok_or("a quad is malformed")?);
+            }
+        }
+        for _ in 0..input.length().ok_or(SHORT)? {
+            let put = input.byte().ok_or(SHORT)?;
+            let collection = input.text().ok_or("a collection's name is malformed")?;
+            let key = input.bytes().ok_or(SHORT)?;
+            let value = match put {
+                0 => None,
+                1 => Some(input.bytes().ok_or(SHORT)?),
+                _ => return Err("a document is neither put nor deleted"),
+            };
+            change.documents.push((collection, key, value));
+        }
+        if input.is_empty() { Ok(change) } else { Err("the payload goes on after its end") }
+    }
+}
+
+/// How many frames before the one of this payload were not known to be synced.
+pub(crate) fn unsynced(payload: &[u8]) -> Option<u64> {
+    let mut input = Input::new(payload);
+    input.byte().filter(|kind| *kind == COMMIT)?;
+    input.number()
+}
+
+fn term_of<'a>(terms: &[TermRef<'a>], number: u64) -> Option<TermRef<'a>> {
+    terms.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
+}
+
+fn put_term(out: &mut Vec<u8>, term: TermRef<'_>, datatype: impl Fn(NamedNodeRef<'_>) -> u32) {
+    match term {
+        TermRef::NamedNode(iri) => {
+            out.push(kind::IRI);
+            varint::put_bytes(out, iri.as_str().as_bytes());
+        }
+        TermRef::BlankNode(node) => {
+            out.push(kind::BLANK);
+            varint::put_bytes(out, node.as_str().as_bytes());
+        }
+        TermRef::Literal(literal) => match parts(literal) {
+            Parts::String(value) => {
+                out.push(kind::STRING);
+                varint::put_bytes(out, value.as_bytes());
+            }
+            Parts::Language(language, value) => {
+                out.push(kind::LANGUAGE);
+                varint::put_bytes(out, language.as_bytes());
+                varint::put_bytes(out, value.as_bytes());
+            }
+            Parts::Typed(iri, value) => {
+                out.push(kind::TYPED);
+                varint::put(out, u64::from(datatype(iri)));
+                varint::put_bytes(out, value.as_bytes());
+            }
+        },
+    }
+}
+
+fn get_term<'a>(input: &mut Input<'a>, terms: &[TermRef<'a>]) -> Option<TermRef<'a>> {
+    Some(match input.byte()? {
+        kind::IRI => NamedNodeRef::new_unchecked(input.text()?).into(),
+        kind::BLANK => BlankNodeRef::new_unchecked(input.text()?).into(),
+        kind::STRING => LiteralRef::new_simple_literal(input.text()?).into(),
+        kind::LANGUAGE => {
+            let language = input.text()?;
+            LiteralRef::new_language_tagged_literal_unchecked(input.text()?, language).into()
+        }
+        kind::TYPED => {
+            let TermRef::NamedNode(datatype) = term_of(terms, input.number()?)? else {
+                return None;
+            };
+            LiteralRef::new_typed_literal(input.text()?, datatype).into()
+        }
+        _ => return None,
+    })
+}
+
+fn get_quad(input: &mut Input<'_>, terms: &[TermRef<'_>]) -> Option<Numbers> {
+    let quad = [input.number()?, input.number()?, input.number()?, input.number()?];
+    let [subject, predicate, object, graph] = quad.map(|number| term_of(terms, number));
+    let fits = matches!(subject?, TermRef::NamedNode(_) | TermRef::BlankNode(_))
+        && matches!(predicate?, TermRef::NamedNode(_))
+        && object.is_some()
+        && match graph {
+            None => quad.last() == Some(&0),
+            Some(TermRef::Literal(_)) => false,
+            Some(_) => true,
+        };
+    if !fits {
+        return None;
+    }
+    let mut numbers = [0; 4];
+    for (to, from) in numbers.iter_mut().zip(quad) {
+        *to = u32::try_from(from).ok()?;
+    }
+    Some(numbers)
+}

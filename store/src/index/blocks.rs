@@ -1,0 +1,331 @@
+//! Ordered maps of byte keys in blocks, with a write-back cache.
+//!
+//! A key begins with the byte of its tree. A tree is a chain of blocks, each holding the keys from
+//! its own name up to the name of the next, which it knows as its end.
+//!
+//! Invariant: the names of all live blocks, in memory or in the engine, and their ends partition
+//! each tree. A block that exists in several places counts in this order: dirty, clean, engine. A
+//! name in `gone` is in the engine, perhaps, but no longer alive.
+use super::block::{Block, FULL, Inserted};
+use super::engine::Engine;
+use crate::Error;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Bound, ControlFlow};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of unchanged blocks kept for readers.
+const CLEAN_BYTES: usize = 4 << 20;
+
+type Name = Box<[u8]>;
+type Chain = BTreeMap<Name, Arc<Block>>;
+/// What a scan calls for each entry.
+pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'v;
+
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    engine: Engine,
+    /// Whether the entries of a tree have values.
+    valued: fn(u8) -> bool,
+    dirty: Chain,
+    dirty_bytes: usize,
+    gone: BTreeSet<Name>,
+    clean: Mutex<Clean>,
+}
+
+/// Unchanged blocks. What was not used since half of the bytes were read is dropped.
+#[derive(Debug, Default)]
+struct Clean {
+    young: Chain,
+    old: Chain,
+    young_bytes: usize,
+}
+
+impl Clean {
+    fn insert(&mut self, name: Name, block: Arc<Block>) {
+        self.young_bytes += name.len() + block.weight();
+        self.young.insert(name, block);
+        if self.young_bytes > CLEAN_BYTES / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+    }
+
+    fn find(&mut self, upper: Bound<&[u8]>, key: &[u8]) -> Option<(Name, Arc<Block>)> {
+        if let Some((name, block)) = floor(&self.young, upper, key) {
+            return Some((name.clone(), block.clone()));
+        }
+        let (name, block) = floor(&self.old, upper, key)?;
+        let (name, block) = (name.clone(), block.clone());
+        self.old.remove(&name);
+        self.insert(name.clone(), block.clone());
+        Some((name, block))
+    }
+
+    fn get(&self, name: &[u8]) -> Option<Arc<Block>> {
+        self.young.get(name).or_else(|| self.old.get(name)).cloned()
+    }
+
+    fn remove(&mut self, name: &[u8]) {
+        if let Some(block) = self.young.remove(name) {
+            self.young_bytes = self.young_bytes.saturating_sub(name.len() + block.weight());
+        }
+        self.old.remove(name);
+    }
+}
+
+/// Whether the block reaches to `key`: past it when its name may be the key itself, up to it else.
+fn reaches(block: &Block, upper: Bound<&[u8]>, key: &[u8]) -> bool {
+    block.end().is_none_or(|end| match upper {
+        Bound::Excluded(_) => end >= key,
+        _ => end > key,
+    })
+}
+
+fn floor<'a>(
+    chain: &'a Chain,
+    upper: Bound<&[u8]>,
+    key: &[u8],
+) -> Option<(&'a Name, &'a Arc<Block>)> {
+    let (name, block) = chain.range::<[u8], _>((Bound::Unbounded, upper)).next_back()?;
+    (name.first() == key.first() && reaches(block, upper, key)).then_some((name, block))
+}
+
+fn damaged(name: &[u8]) -> Error {
+    Error::Index(format!("the block named {name:02x?} is missing or damaged"))
+}
+
+fn tree_of(key: &[u8]) -> u8 {
+    key.first().copied().unwrap_or_default()
+}
+
+impl Blocks {
+    pub(crate) fn new(engine: Engine, valued: fn(u8) -> bool) -> Self {
+        Self {
+            engine,
+            valued,
+            dirty: Chain::new(),
+            dirty_bytes: 0,
+            gone: BTreeSet::new(),
+            clean: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Bytes that wait for a checkpoint.
+    pub(crate) fn dirty_bytes(&self) -> usize {
+        self.dirty_bytes
+    }
+
+    fn clean(&self) -> MutexGuard<'_, Clean> {
+        self.clean.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn decode(&self, name: &[u8], bytes: &[u8]) -> Result<Arc<Block>, Error> {
+        let block = Block::decode((self.valued)(tree_of(name)), bytes);
+        Ok(Arc::new(block.ok_or_else(|| damaged(name))?))
+    }
+
+    /// The live block with the greatest name within `upper`, which must reach to `key`.
+    fn find(&self, upper: Bound<&[u8]>, key: &[u8]) -> Result<(Name, Arc<Block>), Error> {
+        if let Some((name, block)) = floor(&self.dirty, upper, key) {
+            return Ok((name.clone(), block.clone()));
+        }
+        if let Some(found) = self.clean().find(upper, key) {
+            return Ok(found);
+        }
+        let found = self.engine.last_within(upper, |name, bytes| {
+            (name.first() == key.first())
+                .then(|| Ok::<_, Error>((Name::from(name), self.decode(name, bytes)?)))
+        })?;
+        let Some(Some(found)) = found else {
+            let tree = tree_of(key);
+            return Ok(([tree].into(), Arc::new(Block::new((self.valued)(tree)))));
+        };
+        let (name, block) = found?;
+        if !reaches(&block, upper, key) || self.gone.contains(&name) {
+            return Err(damaged(&name));
+        }
+        self.clean().insert(name.clone(), block.clone());
+        Ok((name, block))
+    }
+
+    /// The live block of that name.
+    fn load(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
+        if let Some(block) = self.dirty.get(name) {
+            return Ok(block.clone());
+        }
+        if let Some(block) = self.clean().get(name) {
+            return Ok(block);
+        }
+        let block = self
+            .engine
+            .get(name, |bytes| self.decode(name, bytes))?
+            .ok_or_else(|| damaged(name))??;
+        self.clean().insert(name.into(), block.clone());
+        Ok(block)
+    }
+
+    /// The value of a key.
+    pub(crate) fn get<T>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, Error> {
+        let upper = Bound::Included(key);
+        if let Some((_, block)) = floor(&self.dirty, upper, key) {
+            return Ok(block.get(key).map(read));
+        }
+        let (_, block) = self.find(upper, key)?;
+        Ok(block.get(key).map(read))
+    }
+
+    /// Hands the entries of a tree from `from` on to `visit`, in order, until it breaks.
+    pub(crate) fn scan(&self, from: &[u8], visit: &mut Visit<'_>) -> Result<(), Error> {
+        let (_, mut block) = self.find(Bound::Included(from), from)?;
+        while block.scan(from, visit)?.is_continue() {
+            let Some(end) = block.end() else { break };
+            let next = self.load(end)?;
+            block = next;
+        }
+        Ok(())
+    }
+
+    /// Hands the entries whose keys begin with `prefix` to `visit`, in order, until it breaks.
+    pub(crate) fn scan_prefix(&self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), Error> {
+        self.scan(prefix, &mut |key, value| {
+            if key.starts_with(prefix) { visit(key, value) } else { Ok(ControlFlow::Break(())) }
+        })
+    }
+
+    /// Hands the entries of a tree before `before` to `visit`, backwards, until it breaks.
+    pub(crate) fn scan_back(&self, before: &[u8], visit: &mut Visit<'_>) -> Result<(), Error> {
+        let mut upper = Name::from(before);
+        loop {
+            let (name, block) = self.find(Bound::Excluded(&upper), &upper)?;
+            for (key, value) in block.to_vec().iter().rev() {
+                if **key < *before && visit(key, value)?.is_break() {
+                    return Ok(());
+                }
+            }
+            if name.len() <= 1 {
+                return Ok(());
+            }
+            upper = name;
+        }
+    }
+
+    /// Whether some key begins with `prefix`.
+    pub(crate) fn any(&self, prefix: &[u8]) -> Result<bool, Error> {
+        let mut found = false;
+        self.scan_prefix(prefix, &mut |_, _| {
+            found = true;
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(found)
+    }
+
+    /// The dirty block that a key belongs to.
+    fn change(&mut self, key: &[u8]) -> Result<(&[u8], &mut Arc<Block>), Error> {
+        let upper = Bound::Included(key);
+        if floor(&self.dirty, upper, key).is_none() {
+            let (name, block) = self.find(upper, key)?;
+            self.clean().remove(&name);
+            self.put(name, block);
+        }
+        let range = (Bound::Unbounded, upper);
+        let (name, block) =
+            self.dirty.range_mut::<[u8], _>(range).next_back().ok_or_else(|| damaged(key))?;
+        Ok((name, block))
+    }
+
+    fn put(&mut self, name: Name, block: Arc<Block>) {
+        self.gone.remove(&name);
+        self.dirty_bytes += name.len() + block.weight();
+        self.dirty.insert(name, block);
+    }
+
+    fn changed_weight(&mut self, was: usize, now: usize) {
+        self.dirty_bytes = (self.dirty_bytes + now).saturating_sub(was);
+    }
+
+    /// Puts an entry in place of the one of the same key; `false` when there was one.
+    pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        let (_, block) = self.change(key)?;
+        let block = Arc::make_mut(block);
+        let was = block.weight();
+        let inserted = block.insert(key, value);
+        let split = block.split(inserted == Inserted::New { last: true });
+        let now = block.weight();
+        self.changed_weight(was, now);
+        if let Some((name, right)) = split {
+            self.put(name, Arc::new(right));
+        }
+        Ok(inserted != Inserted::Replaced)
+    }
+
+    /// Removes an entry; `false` when there is none of that key.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
+        let (_, block) = self.change(key)?;
+        let block = Arc::make_mut(block);
+        let was = block.weight();
+        let removed = block.remove(key);
+        let now = block.weight();
+        let follower = if block.size() < FULL / 4 { block.end().map(Name::from) } else { None };
+        self.changed_weight(was, now);
+        if removed && let Some(name) = follower {
+            self.join(key, &name)?;
+        }
+        Ok(removed)
+    }
+
+    /// Lets the block of `key` take over the one that follows, when both fit into one.
+    fn join(&mut self, key: &[u8], name: &Name) -> Result<(), Error> {
+        let right = self.load(name)?;
+        let (_, block) = self.change(key)?;
+        if !block.is_empty() && block.size() + right.size() > FULL * 3 / 4 {
+            return Ok(());
+        }
+        let block = Arc::make_mut(block);
+        let was = block.weight();
+        block.absorb(&right);
+        let now = block.weight();
+        self.changed_weight(was, now);
+        if let Some(block) = self.dirty.remove(name) {
+            self.changed_weight(name.len() + block.weight(), 0);
+        }
+        self.clean().remove(name);
+        self.gone.insert(name.clone());
+        Ok(())
+    }
+
+    /// Writes what is dirty to the engine, in order, and `last` after it; returns when all of it
+    /// is on the medium.
+    pub(crate) fn write_out(&self, last: (&[u8], &[u8])) -> Result<(), Error> {
+        let mut writes = self.engine.write();
+        let mut bytes = Vec::new();
+        for name in &self.gone {
+            writes.remove(name)?;
+        }
+        for (name, block) in &self.dirty {
+            bytes.clear();
+            block.encode(&mut bytes);
+            writes.insert(name, &bytes)?;
+        }
+        writes.insert(last.0, last.1)?;
+        writes.finish()
+    }
+
+    /// What was dirty has been written out.
+    pub(crate) fn written(&mut self) {
+        self.gone.clear();
+        self.dirty_bytes = 0;
+        let mut clean = std::mem::take(&mut *self.clean());
+        for (name, block) in std::mem::take(&mut self.dirty) {
+            clean.insert(name, block);
+        }
+        *self.clean() = clean;
+    }
+}

@@ -1,0 +1,211 @@
+//! Documents: bytes by collection and key, in parts so that no entry is large.
+use super::dictionary::PART_BYTES;
+use super::key::{key, tree};
+use super::{Index, damaged};
+use crate::varint::{self, Input};
+use crate::{DocumentRange, Error};
+use std::ops::ControlFlow;
+
+/// A document's key and value.
+pub(crate) type Document = (Vec<u8>, Vec<u8>);
+
+/// What stands for a zero byte within a document's key: the pair must be less than every other
+/// byte, and greater than the pair that ends the key.
+const ZERO: [u8; 2] = [0, 0xff];
+const END: [u8; 2] = [0, 1];
+const PAST_END: [u8; 2] = [0, 2];
+
+fn collection_key(collection: &str) -> Vec<u8> {
+    let mut out = vec![tree::DOCUMENT];
+    varint::put_bytes(&mut out, collection.as_bytes());
+    out
+}
+
+fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
+    for byte in bytes {
+        match byte {
+            0 => out.extend_from_slice(&ZERO),
+            byte => out.push(*byte),
+        }
+    }
+}
+
+/// The key that all parts of a document begin with.
+fn document_key(collection: &str, name: &[u8]) -> Vec<u8> {
+    let mut out = collection_key(collection);
+    put_escaped(&mut out, name);
+    out.extend_from_slice(&END);
+    out
+}
+
+/// The document's key, and its part, from what follows the collection.
+fn split(rest: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let mut name = Vec::new();
+    let mut input = Input::new(rest);
+    loop {
+        match input.byte()? {
+            0 => match input.byte()? {
+                0xff => name.push(0),
+                1 => break,
+                _ => return None,
+            },
+            byte => name.push(byte),
+        }
+    }
+    Some((name, input.number()?))
+}
+
+impl Index {
+    pub(super) fn put_document(
+        &mut self,
+        collection: &str,
+        name: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
+        let prefix = document_key(collection, name);
+        let mut parts = 0;
+        for bytes in value.chunks(PART_BYTES) {
+            self.blocks.insert(&part_key(&prefix, parts), bytes)?;
+            parts += 1;
+        }
+        if parts == 0 {
+            self.blocks.insert(&part_key(&prefix, 0), &[])?;
+            parts = 1;
+        }
+        self.delete_parts(&prefix, parts)
+    }
+
+    pub(super) fn delete_document(&mut self, collection: &str, name: &[u8]) -> Result<(), Error> {
+        self.delete_parts(&document_key(collection, name), 0)
+    }
+
+    fn delete_parts(&mut self, prefix: &[u8], from: u64) -> Result<(), Error> {
+        let mut left = Vec::new();
+        self.blocks.scan(&part_key(prefix, from), &mut |key, _| {
+            if !key.starts_with(prefix) {
+                return Ok(ControlFlow::Break(()));
+            }
+            left.push(key.to_vec());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        for key in left {
+            self.blocks.remove(&key)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn document(&self, collection: &str, name: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.check()?;
+        let mut found: Option<Vec<u8>> = None;
+        self.blocks.scan_prefix(&document_key(collection, name), &mut |_, part| {
+            found.get_or_insert_default().extend_from_slice(part);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    /// Hands the documents of a range to `visit` in its order, until it breaks. The limit is the
+    /// visitor's.
+    pub(crate) fn documents(
+        &self,
+        collection: &str,
+        range: DocumentRange<'_>,
+        visit: &mut dyn FnMut(Document) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        self.check()?;
+        let collection = collection_key(collection);
+        let mut prefix = collection.clone();
+        put_escaped(&mut prefix, range.prefix);
+        let after = range.after.map(|after| {
+            let mut bound = collection.clone();
+            put_escaped(&mut bound, after);
+            bound.extend_from_slice(if range.reverse { &END } else { &PAST_END });
+            bound
+        });
+        if range.reverse {
+            self.documents_back(&collection, &prefix, after, visit)
+        } else {
+            self.documents_on(&collection, &prefix, after, visit)
+        }
+    }
+
+    fn documents_on(
+        &self,
+        collection: &[u8],
+        prefix: &[u8],
+        after: Option<Vec<u8>>,
+        visit: &mut dyn FnMut(Document) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let from = after.filter(|after| **after > *prefix).unwrap_or_else(|| prefix.to_vec());
+        let mut current: Option<Document> = None;
+        let mut broke = false;
+        self.blocks.scan(&from, &mut |key, part| {
+            if !key.starts_with(prefix) {
+                return Ok(ControlFlow::Break(()));
+            }
+            let (name, number) = parse(key, collection)?;
+            match &mut current {
+                Some((_, value)) if number > 0 => value.extend_from_slice(part),
+                _ => {
+                    if let Some(whole) = current.replace((name, part.to_vec()))
+                        && visit(whole).is_break()
+                    {
+                        broke = true;
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if let Some(whole) = current.filter(|_| !broke) {
+            let _ = visit(whole);
+        }
+        Ok(())
+    }
+
+    fn documents_back(
+        &self,
+        collection: &[u8],
+        prefix: &[u8],
+        before: Option<Vec<u8>>,
+        visit: &mut dyn FnMut(Document) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let end = past(prefix);
+        let from = before.filter(|before| *before < end).unwrap_or(end);
+        let mut parts: Vec<Vec<u8>> = Vec::new();
+        self.blocks.scan_back(&from, &mut |key, part| {
+            if !key.starts_with(prefix) {
+                return Ok(ControlFlow::Break(()));
+            }
+            let (name, number) = parse(key, collection)?;
+            parts.push(part.to_vec());
+            if number > 0 {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let value = parts.drain(..).rev().flatten().collect();
+            Ok(visit((name, value)))
+        })
+    }
+}
+
+fn part_key(prefix: &[u8], part: u64) -> Vec<u8> {
+    let mut key = prefix.to_vec();
+    varint::put(&mut key, part);
+    key
+}
+
+fn parse(key: &[u8], collection: &[u8]) -> Result<(Vec<u8>, u64), Error> {
+    key.strip_prefix(collection).and_then(split).ok_or_else(|| damaged("a document", key))
+}
+
+/// The least key that is greater than all that begin with `prefix`.
+fn past(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if let Some(next) = last.checked_add(1) {
+            end.push(next);
+            return end;
+        }
+    }
+    key(tree::DOCUMENT + 1, &[])
+}

@@ -1,0 +1,106 @@
+//! The quad index: what the journal amounts to, as ordered maps. It can be made again at any time
+//! by replaying the journal, and a replayed frame takes the same way as a new one.
+mod block;
+mod blocks;
+mod checkpoint;
+mod dictionary;
+mod documents;
+mod engine;
+mod key;
+mod note;
+mod quads;
+mod subjects;
+
+pub(crate) use checkpoint::{discard, is_there, open};
+pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
+
+use crate::Error;
+use crate::frame::Change;
+use blocks::Blocks;
+use note::Note;
+use std::path::PathBuf;
+
+/// The index.
+#[derive(Debug)]
+pub(crate) struct Index {
+    blocks: Blocks,
+    /// What holds for the state in memory.
+    note: Note,
+    /// The sequence up to which the medium has it.
+    noted: u64,
+    /// The data directory.
+    dir: PathBuf,
+    /// Why the state in memory cannot be trusted any more.
+    broken: Option<String>,
+}
+
+fn damaged(what: &str, bytes: &[u8]) -> Error {
+    Error::Index(format!("{what} {bytes:02x?} is missing or damaged"))
+}
+
+impl Index {
+    /// The sequence of the newest frame that was applied.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.note.sequence
+    }
+
+    /// The newest frame that is on the medium, too.
+    pub(crate) fn noted(&self) -> u64 {
+        self.noted
+    }
+
+    pub(crate) fn store_id(&self) -> [u8; 16] {
+        self.note.store_id
+    }
+
+    pub(crate) fn quads(&self) -> u64 {
+        self.note.quads
+    }
+
+    pub(crate) fn dirty_bytes(&self) -> usize {
+        self.blocks.dirty_bytes()
+    }
+
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
+        self.blocks.engine().size()
+    }
+
+    /// Refuses when a frame was applied in part.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match &self.broken {
+            Some(cause) => Err(Error::Index(cause.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Applies the frame that follows the newest one. After a failure the index answers no more.
+    pub(crate) fn apply(&mut self, sequence: u64, change: &Change<'_>) -> Result<(), Error> {
+        self.check()?;
+        let applied = self.apply_parts(change);
+        match &applied {
+            Ok(()) => self.note.sequence = sequence,
+            Err(error) => self.broken = Some(error.to_string()),
+        }
+        applied
+    }
+
+    fn apply_parts(&mut self, change: &Change<'_>) -> Result<(), Error> {
+        let mut codes = Vec::with_capacity(change.terms.len() + 1);
+        codes.push(Code::named(DEFAULT_GRAPH));
+        for term in &change.terms {
+            codes.push(self.enter(*term)?);
+        }
+        // What is added comes first, lest a long literal that a removed quad and an added one
+        // share is lost in between.
+        for (quads, added) in [(&change.added, true), (&change.removed, false)] {
+            self.change_quads(&codes, quads, added)?;
+        }
+        for (collection, key, value) in &change.documents {
+            match value {
+                Some(value) => self.put_document(collection, key, value)?,
+                None => self.delete_document(collection, key)?,
+            }
+        }
+        Ok(())
+    }
+}

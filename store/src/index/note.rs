@@ -1,0 +1,46 @@
+//! What the index notes about itself on the medium, last of all that a checkpoint writes.
+use crate::varint::{self, Input};
+
+/// The format of the index. Another one is thrown away and made again from the journal.
+const FORMAT: u64 = 1;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Note {
+    /// The store whose journal it was made from.
+    pub(super) store_id: [u8; 16],
+    /// The newest frame in it.
+    pub(super) sequence: u64,
+    pub(super) next_id: u64,
+    pub(super) next_long: u64,
+    pub(super) quads: u64,
+}
+
+impl Note {
+    pub(super) fn new(store_id: [u8; 16]) -> Self {
+        Self { store_id, sequence: 0, next_id: 1, next_long: 1, quads: 0 }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        varint::put(&mut out, FORMAT);
+        out.extend_from_slice(&self.store_id);
+        for number in [self.sequence, self.next_id, self.next_long, self.quads] {
+            varint::put(&mut out, number);
+        }
+        out
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut input = Input::new(bytes);
+        if input.number()? != FORMAT {
+            return None;
+        }
+        Some(Self {
+            store_id: input.take(16)?.try_into().ok()?,
+            sequence: input.number()?,
+            next_id: input.number()?,
+            next_long: input.number()?,
+            quads: input.number()?,
+        })
+    }
+}

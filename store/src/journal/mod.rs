@@ -1,0 +1,102 @@
+//! The journal: every commit as one checksummed frame, in order, in segments.
+mod recovery;
+mod segment;
+mod sync;
+
+pub(crate) use recovery::{Recovery, Settled};
+use segment::StoreId;
+pub(crate) use sync::Synced;
+
+use crate::{Error, files};
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Appends frames. There is one, and whoever has it is the only writer.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    folder: PathBuf,
+    id: StoreId,
+    segment_bytes: u64,
+    file: Arc<File>,
+    path: PathBuf,
+    /// Where the next frame goes.
+    length: u64,
+    synced: Arc<Synced>,
+}
+
+impl Writer {
+    /// Appends a frame; it is synced by whoever waits for it. After a failure the store is
+    /// poisoned, so that no frame ever follows what a failed write may have left in the file.
+    pub(crate) fn append(&mut self, sequence: u64, payload: &[u8]) -> Result<(), Error> {
+        let frame = segment::frame(sequence, payload)?;
+        self.write(sequence, &frame).inspect_err(|error| self.synced.poison(error))
+    }
+
+    fn write(&mut self, sequence: u64, frame: &[u8]) -> Result<(), Error> {
+        if self.length >= self.segment_bytes && self.length > segment::HEADER_BYTES {
+            self.roll(sequence)?;
+        }
+        if let Err(error) = self.file.write_all_at(frame, self.length) {
+            if let Err(cause) = self.file.set_len(self.length) {
+                tracing::warn!(path = %self.path.display(), %cause,
+                    "a frame that was written in part could not be cut; the next open cuts it");
+            }
+            return Err(files::fault("writing", &self.path)(error));
+        }
+        self.length += frame.len() as u64;
+        self.synced.appended(sequence, frame.len() as u64);
+        Ok(())
+    }
+
+    /// Begins a new segment. Only the newest segment ever holds frames that are not synced.
+    fn roll(&mut self, first: u64) -> Result<(), Error> {
+        self.synced.wait(first - 1)?;
+        let (file, path) = segment::make(&self.folder, &self.id, first)?;
+        self.file = Arc::new(file);
+        self.path = path;
+        self.length = segment::HEADER_BYTES;
+        self.synced.rolled(self.file.clone(), self.path.clone(), segment::HEADER_BYTES);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer(folder: &std::path::Path) -> Writer {
+        let recovery = Recovery::begin(folder, false).unwrap();
+        recovery.settle(0).unwrap().writer(1 << 20)
+    }
+
+    #[test]
+    fn a_failed_write_poisons_and_leaves_no_frame() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = writer(folder.path());
+        writer.append(1, b"\x01\x00whole").unwrap();
+        writer.synced.wait(1).unwrap();
+        let real = writer.file.clone();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        writer.file = Arc::new(full);
+        let error = writer.append(2, b"\x01\x00lost").unwrap_err();
+        assert!(matches!(error, Error::Io { action: "writing", .. }), "{error}");
+        assert!(matches!(writer.synced.check(), Err(Error::Poisoned { .. })));
+        assert_eq!(real.metadata().unwrap().len(), writer.length);
+    }
+
+    #[test]
+    fn a_failed_sync_fails_all_who_wait_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = writer(folder.path());
+        writer.append(1, b"\x01\x00frame").unwrap();
+        // A socket can be held as a file and cannot be synced.
+        let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(socket));
+        writer.synced.rolled(Arc::new(file), writer.path.clone(), 0);
+        assert!(matches!(writer.synced.wait(1), Err(Error::Io { action: "syncing", .. })));
+        assert!(matches!(writer.synced.wait(1), Err(Error::Poisoned { .. })));
+        assert!(matches!(writer.synced.check(), Err(Error::Poisoned { .. })));
+    }
+}

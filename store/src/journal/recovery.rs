@@ -1,0 +1,220 @@
+//! Opening a journal: finding its end, cutting what a crash left behind it, replaying it.
+use super::segment::{self, Found, Segment, StoreId};
+use super::{Synced, Writer};
+use crate::{Corruption, Error, files};
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::BuildHasher as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A journal of which only the names and the id are known yet.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    folder: PathBuf,
+    /// In order; at least one.
+    segments: Vec<(u64, PathBuf)>,
+    pub(crate) id: StoreId,
+}
+
+/// A journal whose end is known and sound.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    recovery: Recovery,
+    /// The sequence of the newest frame.
+    pub(crate) newest: u64,
+    file: fs::File,
+    path: PathBuf,
+    length: u64,
+}
+
+impl Recovery {
+    /// Finds the journal in `folder`, or makes one unless `expected` says that one must be there.
+    pub(crate) fn begin(folder: &Path, expected: bool) -> Result<Self, Error> {
+        files::make_folder(folder)?;
+        let mut segments = Vec::new();
+        for entry in fs::read_dir(folder).map_err(files::fault("reading", folder))? {
+            let path = entry.map_err(files::fault("reading", folder))?.path();
+            if let Some(first) = segment::first_of(&path) {
+                segments.push((first, path));
+            } else if path.extension().is_some_and(|extension| extension == "new") {
+                files::remove(&path, folder)?;
+            }
+        }
+        segments.sort_unstable();
+        let missing = |what: &str| {
+            let path = folder.to_owned();
+            Err(Corruption { path, offset: 0, what: what.to_owned() }.into())
+        };
+        let id = match (segments.first(), segments.last()) {
+            (Some((1, _)), Some((_, last))) => Segment::open(last)?.id,
+            (Some((first, _)), _) => {
+                return missing(&format!("the segments before frame {first} are missing"));
+            }
+            _ if expected => return missing("the journal is missing while its index is there"),
+            _ => {
+                let id = new_id();
+                let (_, path) = segment::make(folder, &id, 1)?;
+                segments.push((1, path));
+                id
+            }
+        };
+        Ok(Self { folder: folder.to_owned(), segments, id })
+    }
+
+    /// Finds the end of the journal and cuts what a crash left behind it. `noted` is the newest
+    /// frame that the index has, so that it was synced once.
+    pub(crate) fn settle(self, noted: u64) -> Result<Settled, Error> {
+        let Some((_, path)) = self.segments.last() else {
+            return Err(Error::Index("a journal without segments".into()));
+        };
+        let path = path.clone();
+        let mut segment = Segment::open(&path)?;
+        let mut unsure = segment.offset;
+        let damage = loop {
+            match segment.read()? {
+                Found::Frame(sequence, _) if sequence <= noted => unsure = segment.offset,
+                Found::Frame(..) => {}
+                Found::End => break None,
+                Found::Damage(what) => break Some(what),
+            }
+        };
+        let file = files::open_or_make(&path)?;
+        let length = segment.offset;
+        if let Some(what) = damage {
+            if segment.next <= noted || segment.synced_past_damage()? {
+                return Err(segment.damage(what));
+            }
+            tracing::warn!(path = %path.display(), offset = length, what,
+                "what a crash left at the end of the journal was cut; it was never acknowledged");
+            file.set_len(length).map_err(files::fault("cutting", &path))?;
+        }
+        write_again(&file, unsure, length)
+            .and_then(|()| file.sync_all())
+            .map_err(files::fault("syncing", &path))?;
+        Ok(Settled { newest: segment.next - 1, recovery: self, file, path, length })
+    }
+}
+
+/// Writes what is there once more. A sync that failed before the process ended may have left
+/// frames that are read from memory and are not on the medium, and a further sync would not write
+/// them.
+fn write_again(file: &fs::File, from: u64, to: u64) -> std::io::Result<()> {
+    let mut bytes = vec![0; 1 << 18];
+    let mut at = from;
+    while at < to {
+        let count = usize::try_from(to - at).unwrap_or(usize::MAX).min(bytes.len());
+        let Some(part) = bytes.get_mut(..count) else { break };
+        file.read_exact_at(part, at)?;
+        file.write_all_at(part, at)?;
+        at += count as u64;
+    }
+    Ok(())
+}
+
+impl Settled {
+    pub(crate) fn id(&self) -> StoreId {
+        self.recovery.id
+    }
+
+    /// Hands every frame after `noted` to `apply`, in order. What is wrong with one, `apply` says
+    /// in the inner result.
+    pub(crate) fn replay(
+        &self,
+        noted: u64,
+        apply: &mut dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error>,
+    ) -> Result<(), Error> {
+        let segments = &self.recovery.segments;
+        let begin = segments.partition_point(|(first, _)| *first <= noted + 1).saturating_sub(1);
+        let mut expected = None;
+        for (_, path) in segments.iter().skip(begin) {
+            let mut segment = Segment::open(path)?;
+            if segment.id != self.recovery.id {
+                return Err(segment.damage("the segment belongs to another store"));
+            }
+            if expected.is_some_and(|expected| expected != segment.next) {
+                return Err(segment.damage("the segment before this one is missing or too short"));
+            }
+            loop {
+                let offset = segment.offset;
+                match segment.read()? {
+                    Found::Frame(sequence, payload) if sequence > noted => {
+                        if let Err(what) = apply(sequence, &payload)? {
+                            let path = path.clone();
+                            return Err(Corruption { path, offset, what: what.into() }.into());
+                        }
+                    }
+                    Found::Frame(..) => {}
+                    Found::End => break,
+                    Found::Damage(what) => return Err(segment.damage(what)),
+                }
+            }
+            expected = Some(segment.next);
+        }
+        Ok(())
+    }
+
+    /// Goes on writing where the journal ends.
+    pub(crate) fn writer(self, segment_bytes: u64) -> Writer {
+        let file = Arc::new(self.file);
+        let bytes = files::size_of(&self.recovery.folder);
+        let synced = Arc::new(Synced::new(file.clone(), self.path.clone(), self.newest, bytes));
+        Writer {
+            folder: self.recovery.folder,
+            id: self.recovery.id,
+            segment_bytes,
+            file,
+            path: self.path,
+            length: self.length,
+            synced,
+        }
+    }
+}
+
+impl Writer {
+    /// What those who wait for a sync share with this writer.
+    pub(crate) fn synced(&self) -> Arc<Synced> {
+        self.synced.clone()
+    }
+}
+
+fn new_id() -> StoreId {
+    let mut id = StoreId::default();
+    // Every hasher state of the standard library is seeded from the operating system's randomness.
+    for half in id.chunks_exact_mut(8) {
+        let number = RandomState::new().hash_one(std::process::id());
+        half.copy_from_slice(&number.to_le_bytes());
+    }
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two frames, of which the first is damaged afterwards. `unsynced` is what the second says
+    /// about the frames before it.
+    fn damaged_before(unsynced: u8) -> Result<Settled, Error> {
+        let dir = tempfile::tempdir().unwrap();
+        let settled = Recovery::begin(dir.path(), false)?.settle(0)?;
+        let path = settled.path.clone();
+        let mut writer = settled.writer(1 << 20);
+        writer.append(1, b"\x01\x00first")?;
+        writer.append(2, &[1, unsynced, 0, 0])?;
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[60] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        Recovery::begin(dir.path(), true)?.settle(0)
+    }
+
+    #[test]
+    fn a_frame_that_was_in_flight_when_it_was_lost_is_cut_with_those_behind_it() {
+        assert_eq!(damaged_before(1).unwrap().newest, 0);
+    }
+
+    #[test]
+    fn a_frame_that_was_synced_when_the_next_was_written_is_not_cut() {
+        assert!(matches!(damaged_before(0), Err(Error::Corrupt(place)) if place.offset == 40));
+    }
+}

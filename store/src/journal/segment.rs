@@ -1,0 +1,209 @@
+//! A segment: a header, then frames. FORMAT.md draws both.
+use crate::{Corruption, Error, files, frame};
+use std::fs::File;
+use std::io::{BufReader, Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+/// The newest format of segments known here.
+pub(crate) const VERSION: u32 = 1;
+/// The most bytes that the payload of a frame may have.
+pub(crate) const LARGEST_PAYLOAD: u32 = 256 << 20;
+const MAGIC: &[u8; 8] = b"PENSTOCK";
+const HEADER: usize = 40;
+pub(crate) const HEADER_BYTES: u64 = HEADER as u64;
+const FRAME_HEADER: usize = 16;
+const FRAME_HEADER_BYTES: u64 = FRAME_HEADER as u64;
+/// How far after a damaged frame's sequence that of a frame behind it can be.
+const MOST_IN_FLIGHT: u64 = 1 << 20;
+
+/// What tells the store of a segment from any other.
+pub(crate) type StoreId = [u8; 16];
+
+/// The name of the segment whose first frame has that sequence.
+pub(crate) fn name(first: u64) -> String {
+    format!("{first:020}.journal")
+}
+
+/// The first sequence of a segment of that name.
+pub(crate) fn first_of(path: &Path) -> Option<u64> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".journal")?;
+    (stem.len() == 20).then(|| stem.parse().ok())?
+}
+
+fn corrupt(path: &Path, offset: u64, what: impl Into<String>) -> Error {
+    Corruption { path: path.to_owned(), offset, what: what.into() }.into()
+}
+
+/// Makes a segment without frames, durably. It has its name only once its header is synced.
+pub(crate) fn make(folder: &Path, id: &StoreId, first: u64) -> Result<(File, PathBuf), Error> {
+    let mut header = Vec::with_capacity(HEADER);
+    header.extend_from_slice(MAGIC);
+    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(id);
+    header.extend_from_slice(&first.to_le_bytes());
+    header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
+    let path = folder.join(name(first));
+    let new = path.with_extension("new");
+    let mut file = files::make_anew(&new)?;
+    file.write_all(&header).map_err(files::fault("writing", &new))?;
+    file.sync_all().map_err(files::fault("syncing", &new))?;
+    files::rename(&new, &path, folder)?;
+    Ok((file, path))
+}
+
+/// The bytes of a frame.
+pub(crate) fn frame(sequence: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
+    let too_large =
+        || Error::TooLarge { bytes: payload.len() as u64, limit: u64::from(LARGEST_PAYLOAD) };
+    let length = u32::try_from(payload.len()).map_err(|_| too_large())?;
+    if length > LARGEST_PAYLOAD {
+        return Err(too_large());
+    }
+    let (length, sequence) = (length.to_le_bytes(), sequence.to_le_bytes());
+    let mut bytes = Vec::with_capacity(FRAME_HEADER + payload.len());
+    bytes.extend_from_slice(&length);
+    bytes.extend_from_slice(&checksum(&length, &sequence, payload).to_le_bytes());
+    bytes.extend_from_slice(&sequence);
+    bytes.extend_from_slice(payload);
+    Ok(bytes)
+}
+
+fn checksum(length: &[u8], sequence: &[u8], payload: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(length), sequence), payload)
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// A segment read from its start.
+pub(crate) struct Segment {
+    pub(crate) path: PathBuf,
+    pub(crate) id: StoreId,
+    reader: BufReader<File>,
+    /// Where the next frame begins.
+    pub(crate) offset: u64,
+    length: u64,
+    /// The sequence that the next frame must have.
+    pub(crate) next: u64,
+}
+
+/// What stands where a frame is expected.
+pub(crate) enum Found {
+    /// The frame of the sequence that was expected.
+    Frame(u64, Vec<u8>),
+    /// The end of the file.
+    End,
+    /// No frame, and why.
+    Damage(String),
+}
+
+impl Segment {
+    /// Opens a segment and reads its header.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(files::fault("opening", path))?;
+        let length = file.metadata().map_err(files::fault("reading", path))?.len();
+        let mut reader = BufReader::with_capacity(1 << 16, file);
+        let mut header = [0; HEADER];
+        if length < HEADER_BYTES {
+            return Err(corrupt(path, length, "the header of the segment ends too early"));
+        }
+        reader.read_exact(&mut header).map_err(files::fault("reading", path))?;
+        let damaged = |offset, what: &str| corrupt(path, offset, what);
+        if !header.starts_with(MAGIC) {
+            return Err(damaged(0, "a journal segment begins with PENSTOCK"));
+        }
+        let version = number(&header, 8).map(u32::from_le_bytes).unwrap_or_default();
+        if version > VERSION {
+            return Err(Error::NewerFormat {
+                path: path.to_owned(),
+                found: version,
+                known: VERSION,
+            });
+        }
+        let (covered, sum) = header.split_at(HEADER - 4);
+        if number(sum, 0).map(u32::from_le_bytes) != Some(crc32c::crc32c(covered)) {
+            return Err(damaged(0, "the header does not have its checksum"));
+        }
+        let id = number(&header, 12).unwrap_or_default();
+        let first = number(&header, 28).map(u64::from_le_bytes).unwrap_or_default();
+        if Some(first) != first_of(path) {
+            return Err(damaged(28, "the first sequence is not the one of the file's name"));
+        }
+        Ok(Self { path: path.to_owned(), id, reader, offset: HEADER_BYTES, length, next: first })
+    }
+
+    /// The next frame.
+    pub(crate) fn read(&mut self) -> Result<Found, Error> {
+        let left = self.length - self.offset;
+        if left == 0 {
+            return Ok(Found::End);
+        }
+        if left < FRAME_HEADER_BYTES {
+            return Ok(Found::Damage("the header of a frame ends too early".into()));
+        }
+        let mut header = [0; FRAME_HEADER];
+        self.reader.read_exact(&mut header).map_err(files::fault("reading", &self.path))?;
+        let length = number(&header, 0).map(u32::from_le_bytes).unwrap_or_default();
+        let sum = number(&header, 4).map(u32::from_le_bytes).unwrap_or_default();
+        let sequence = number(&header, 8).map(u64::from_le_bytes).unwrap_or_default();
+        if length > LARGEST_PAYLOAD || u64::from(length) > left - FRAME_HEADER_BYTES {
+            return Ok(Found::Damage(format!(
+                "a frame of {length} bytes does not fit into the {} that are left",
+                left - FRAME_HEADER_BYTES
+            )));
+        }
+        let mut payload = vec![0; length as usize];
+        self.reader.read_exact(&mut payload).map_err(files::fault("reading", &self.path))?;
+        if checksum(&length.to_le_bytes(), &sequence.to_le_bytes(), &payload) != sum {
+            return Ok(Found::Damage(format!("frame {} does not have its checksum", self.next)));
+        }
+        if sequence != self.next {
+            return Err(corrupt(
+                &self.path,
+                self.offset,
+                format!("frame {sequence} stands where {} is expected", self.next),
+            ));
+        }
+        self.offset += FRAME_HEADER_BYTES + u64::from(length);
+        self.next += 1;
+        Ok(Found::Frame(sequence, payload))
+    }
+
+    /// Makes an [`Error::Corrupt`] of what is at the place of the next frame.
+    pub(crate) fn damage(&self, what: impl Into<String>) -> Error {
+        corrupt(&self.path, self.offset, what)
+    }
+
+    /// Whether a frame behind the damage at the place of the next frame says that the damaged one
+    /// had been synced. If none does, the damage is a write that a crash cut.
+    pub(crate) fn synced_past_damage(&self) -> Result<bool, Error> {
+        let fault = || files::fault("reading", &self.path);
+        let left = usize::try_from(self.length - self.offset).unwrap_or(usize::MAX);
+        let mut bytes = vec![0; left];
+        self.reader.get_ref().read_exact_at(&mut bytes, self.offset).map_err(fault())?;
+        for at in 1..left.saturating_sub(FRAME_HEADER) {
+            let Some(sequence) = number(&bytes, at + 8).map(u64::from_le_bytes) else { break };
+            if sequence <= self.next || sequence - self.next > MOST_IN_FLIGHT {
+                continue;
+            }
+            if let Some(payload) = frame_at(&bytes, at)
+                && let Some(unsynced) = frame::unsynced(payload)
+                && sequence.saturating_sub(unsynced) > self.next
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn frame_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
+    let length: [u8; 4] = number(bytes, at)?;
+    let sum = number(bytes, at + 4).map(u32::from_le_bytes)?;
+    let sequence: [u8; 8] = number(bytes, at + 8)?;
+    let start = at + FRAME_HEADER;
+    let payload = bytes.get(start..start.checked_add(u32::from_le_bytes(length) as usize)?)?;
+    (checksum(&length, &sequence, payload) == sum).then_some(payload)
+}

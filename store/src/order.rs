@@ -1,0 +1,40 @@
+//! The order of the quads about a subject.
+use oxrdf::{GraphNameRef, Quad, TermRef};
+use std::cmp::Ordering;
+
+/// By predicate, then object, then graph, all by code points: literals before IRIs before blank
+/// nodes, the default graph before all others.
+pub(crate) fn sort(quads: &mut [Quad]) {
+    quads.sort_unstable_by(compare);
+}
+
+fn compare(a: &Quad, b: &Quad) -> Ordering {
+    a.predicate
+        .as_str()
+        .cmp(b.predicate.as_str())
+        .then_with(|| object(a.object.as_ref()).cmp(&object(b.object.as_ref())))
+        .then_with(|| graph(a.graph_name.as_ref()).cmp(&graph(b.graph_name.as_ref())))
+}
+
+type Rank<'a> = (u8, &'a str, &'a str, &'a str);
+
+fn object(term: TermRef<'_>) -> Rank<'_> {
+    match term {
+        TermRef::Literal(literal) => (
+            0,
+            literal.value(),
+            literal.language().unwrap_or_default(),
+            literal.datatype().as_str(),
+        ),
+        TermRef::NamedNode(iri) => (1, iri.as_str(), "", ""),
+        TermRef::BlankNode(node) => (2, node.as_str(), "", ""),
+    }
+}
+
+fn graph(graph: GraphNameRef<'_>) -> (u8, &str) {
+    match graph {
+        GraphNameRef::DefaultGraph => (0, ""),
+        GraphNameRef::NamedNode(iri) => (1, iri.as_str()),
+        GraphNameRef::BlankNode(node) => (2, node.as_str()),
+    }
+}

@@ -1,0 +1,83 @@
+//! Reading what is committed.
+use crate::index::Index;
+use crate::read::{DocumentRange, Pattern, Read, SubjectFilter};
+use crate::{Error, order};
+use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
+use std::ops::ControlFlow;
+use std::sync::RwLockReadGuard;
+
+/// A view of all whole commits at one moment. The newest of them may be in the midst of their
+/// sync, some milliseconds before they are acknowledged.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    pub(crate) index: RwLockReadGuard<'a, Index>,
+}
+
+impl Reader<'_> {
+    /// The sequence of the newest commit seen.
+    pub fn sequence(&self) -> u64 {
+        self.index.sequence()
+    }
+}
+
+impl Read for Reader<'_> {
+    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
+        let mut found = Vec::new();
+        let pattern = Pattern { subject: Some(subject.clone()), ..Pattern::default() };
+        self.for_each(&pattern, &mut |quad| {
+            found.push(quad);
+            ControlFlow::Continue(())
+        })?;
+        order::sort(&mut found);
+        Ok(found)
+    }
+
+    fn for_each(
+        &self,
+        pattern: &Pattern,
+        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        self.index.for_each(pattern, &|_| false, visit)
+    }
+
+    fn subjects(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<NamedNode>, Error> {
+        let mut found = Vec::new();
+        if limit == 0 {
+            return Ok(found);
+        }
+        self.index.subjects(filter, after, &mut |iri| {
+            found.push(NamedNode::new_unchecked(iri));
+            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        Ok(found)
+    }
+
+    fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.index.document(collection, key)
+    }
+
+    fn documents(
+        &self,
+        collection: &str,
+        range: DocumentRange<'_>,
+    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+        let mut found = Vec::new();
+        if range.limit == 0 {
+            return Ok(found);
+        }
+        self.index.documents(collection, range, &mut |document| {
+            found.push(document);
+            if found.len() < range.limit {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,136 @@
+//! RDF terms as bytes that stand for themselves, as a change in the making holds them.
+//!
+//! A kind byte, then: an IRI, a blank node's identifier or a plain string to the end; a language
+//! tag or a datatype's IRI with its length before it, then the value to the end. The default
+//! graph is no bytes at all.
+use crate::Error;
+use crate::varint::{self, Input};
+use oxrdf::vocab::xsd;
+use oxrdf::{
+    BlankNodeRef, GraphName, GraphNameRef, LiteralRef, NamedNode, NamedNodeRef, NamedOrBlankNode,
+    Term, TermRef,
+};
+
+/// The kinds of terms. The numbers stand in the journal and in the index.
+pub(crate) mod kind {
+    pub(crate) const IRI: u8 = 0;
+    pub(crate) const BLANK: u8 = 1;
+    pub(crate) const STRING: u8 = 2;
+    pub(crate) const LANGUAGE: u8 = 3;
+    pub(crate) const TYPED: u8 = 4;
+}
+
+/// The longest IRI, blank node identifier, language tag and document key, in bytes.
+pub(crate) const LONGEST_NAME: usize = 1 << 16;
+
+/// A literal taken apart.
+pub(crate) enum Parts<'a> {
+    String(&'a str),
+    Language(&'a str, &'a str),
+    Typed(NamedNodeRef<'a>, &'a str),
+}
+
+pub(crate) fn parts(literal: LiteralRef<'_>) -> Parts<'_> {
+    match literal.language() {
+        Some(language) => Parts::Language(language, literal.value()),
+        None if literal.datatype() == xsd::STRING => Parts::String(literal.value()),
+        None => Parts::Typed(literal.datatype(), literal.value()),
+    }
+}
+
+/// Refuses a name that no index entry can hold.
+pub(crate) fn check_length(name: &[u8]) -> Result<(), Error> {
+    if name.len() > LONGEST_NAME {
+        return Err(Error::TooLarge { bytes: name.len() as u64, limit: LONGEST_NAME as u64 });
+    }
+    Ok(())
+}
+
+/// Writes a term.
+pub(crate) fn encode(out: &mut Vec<u8>, term: TermRef<'_>) -> Result<(), Error> {
+    match term {
+        TermRef::NamedNode(iri) => {
+            check_length(iri.as_str().as_bytes())?;
+            out.push(kind::IRI);
+            out.extend_from_slice(iri.as_str().as_bytes());
+        }
+        TermRef::BlankNode(node) => {
+            check_length(node.as_str().as_bytes())?;
+            out.push(kind::BLANK);
+            out.extend_from_slice(node.as_str().as_bytes());
+        }
+        TermRef::Literal(literal) => match parts(literal) {
+            Parts::String(value) => {
+                out.push(kind::STRING);
+                out.extend_from_slice(value.as_bytes());
+            }
+            Parts::Language(language, value) => {
+                check_length(language.as_bytes())?;
+                out.push(kind::LANGUAGE);
+                varint::put_bytes(out, language.as_bytes());
+                out.extend_from_slice(value.as_bytes());
+            }
+            Parts::Typed(datatype, value) => {
+                check_length(datatype.as_str().as_bytes())?;
+                out.push(kind::TYPED);
+                varint::put_bytes(out, datatype.as_str().as_bytes());
+                out.extend_from_slice(value.as_bytes());
+            }
+        },
+    }
+    Ok(())
+}
+
+/// Reads a term; `None` when the bytes are none.
+pub(crate) fn decode(bytes: &[u8]) -> Option<TermRef<'_>> {
+    let mut input = Input::new(bytes);
+    let kind = input.byte()?;
+    let text = |bytes| std::str::from_utf8(bytes).ok();
+    Some(match kind {
+        kind::IRI => NamedNodeRef::new_unchecked(text(input.rest())?).into(),
+        kind::BLANK => BlankNodeRef::new_unchecked(text(input.rest())?).into(),
+        kind::STRING => LiteralRef::new_simple_literal(text(input.rest())?).into(),
+        kind::LANGUAGE => {
+            let language = input.text()?;
+            let value = text(input.rest())?;
+            LiteralRef::new_language_tagged_literal_unchecked(value, language).into()
+        }
+        kind::TYPED => {
+            let datatype = NamedNodeRef::new_unchecked(input.text()?);
+            LiteralRef::new_typed_literal(text(input.rest())?, datatype).into()
+        }
+        _ => return None,
+    })
+}
+
+/// The graph as a term; `None` for the default graph.
+pub(crate) fn of_graph(graph: GraphNameRef<'_>) -> Option<TermRef<'_>> {
+    match graph {
+        GraphNameRef::NamedNode(iri) => Some(iri.into()),
+        GraphNameRef::BlankNode(node) => Some(node.into()),
+        GraphNameRef::DefaultGraph => None,
+    }
+}
+
+/// The term as a subject; `None` for a literal.
+pub(crate) fn to_subject(term: Term) -> Option<NamedOrBlankNode> {
+    match term {
+        Term::NamedNode(iri) => Some(iri.into()),
+        Term::BlankNode(node) => Some(node.into()),
+        Term::Literal(_) => None,
+    }
+}
+
+/// The term as a predicate; `None` when it is no IRI.
+pub(crate) fn to_predicate(term: Term) -> Option<NamedNode> {
+    if let Term::NamedNode(iri) = term { Some(iri) } else { None }
+}
+
+/// The term as a graph; `None` for a literal.
+pub(crate) fn to_graph(term: Term) -> Option<GraphName> {
+    match term {
+        Term::NamedNode(iri) => Some(iri.into()),
+        Term::BlankNode(node) => Some(node.into()),
+        Term::Literal(_) => None,
+    }
+}

@@ -1,0 +1,134 @@
+//! Whole numbers in one to nine bytes, in an order that is theirs as bytes.
+//!
+//! The leading ones of the first byte say how many bytes follow; what is left of it and those
+//! bytes are the number, big-endian. A shorter number has a smaller first byte, so comparing bytes
+//! compares numbers, and no encoding is a prefix of another.
+
+/// Appends a number.
+pub(crate) fn put(out: &mut Vec<u8>, number: u64) {
+    let bits = (u64::BITS - number.leading_zeros()).max(1);
+    let bytes = number.to_be_bytes();
+    if bits > 56 {
+        out.push(0xff);
+        out.extend_from_slice(&bytes);
+        return;
+    }
+    let length = bits.div_ceil(7);
+    let marker = !(0xff_u8.checked_shr(length - 1).unwrap_or(0));
+    let at = out.len();
+    out.extend(bytes.iter().skip(8 - length as usize));
+    if let Some(first) = out.get_mut(at) {
+        *first |= marker;
+    }
+}
+
+/// Appends a length, or another number of the machine's own width.
+pub(crate) fn put_length(out: &mut Vec<u8>, length: usize) {
+    put(out, length as u64);
+}
+
+/// Appends bytes with their length before them.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_length(out, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+/// What is left to read of some bytes. Every read gives `None` when they end too early.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        let first = self.byte()?;
+        if first < 0x80 {
+            return Some(u64::from(first));
+        }
+        let following = first.leading_ones();
+        let start = u64::from(first & 0x7f_u8.checked_shr(following).unwrap_or(0));
+        let bytes = self.take(following as usize)?;
+        Some(bytes.iter().fold(start, |number, byte| (number << 8) | u64::from(*byte)))
+    }
+
+    pub(crate) fn length(&mut self) -> Option<usize> {
+        usize::try_from(self.number()?).ok()
+    }
+
+    pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = self.length()?;
+        self.take(length)
+    }
+
+    pub(crate) fn text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encoded(number: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&mut out, number);
+        out
+    }
+
+    #[test]
+    fn the_edges_of_every_length_come_back_and_keep_their_order() {
+        let mut numbers: Vec<u64> = (0..64)
+            .flat_map(|bit| {
+                let power = 1_u64 << bit;
+                [power - 1, power, power + 1]
+            })
+            .chain([u64::MAX])
+            .collect();
+        numbers.sort_unstable();
+        for pair in numbers.windows(2) {
+            assert_eq!(Input::new(&encoded(pair[0])).number(), Some(pair[0]));
+            assert_eq!(pair[0].cmp(&pair[1]), encoded(pair[0]).cmp(&encoded(pair[1])));
+        }
+        assert_eq!(encoded(127).len(), 1);
+        assert_eq!(encoded(128).len(), 2);
+        assert_eq!(encoded((1 << 56) - 1).len(), 8);
+        assert_eq!(encoded(1 << 56).len(), 9);
+    }
+
+    proptest! {
+        #[test]
+        fn any_two_numbers_compare_as_their_bytes_do(a: u64, b: u64) {
+            prop_assert_eq!(a.cmp(&b), encoded(a).cmp(&encoded(b)));
+            let bytes = encoded(a);
+            prop_assert_eq!(Input::new(&bytes).number(), Some(a));
+            prop_assert_eq!(Input::new(&bytes[..bytes.len() - 1]).number(), None);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Any commits, failing ones among them, with reopening, checkpoints, lost and unfinished indexes
+//! in between: the store holds and answers what sets and maps would.
+mod model;
+
+use model::{Model, blank, iri, matching, text};
+use oxrdf::vocab::xsd;
+use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
+use penstock_store::{DocumentRange, Error, Options, Pattern, Read, Store, SubjectFilter};
+use proptest::prelude::*;
+
+const COLLECTIONS: [&str; 3] = ["", "a", "ab"];
+
+#[derive(Debug, Clone)]
+enum Change {
+    Insert(Quad),
+    Remove(Quad),
+    Put(usize, Vec<u8>, usize),
+    Delete(usize, Vec<u8>),
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Commit(Vec<Change>),
+    Fail(Vec<Change>),
+    Checkpoint,
+    Reopen,
+    LoseIndex,
+    MarkIndex,
+}
+
+fn subject(n: u8) -> NamedOrBlankNode {
+    if n.is_multiple_of(5) {
+        blank(&format!("b{n}")).into()
+    } else {
+        iri(&"x".repeat(usize::from(n) * 7)).into()
+    }
+}
+
+fn predicate(n: u8) -> NamedNode {
+    iri(&format!("p{n}"))
+}
+
+fn object(n: u8) -> Term {
+    let repeated = format!("{n}").repeat(usize::from(n) * 20);
+    match n % 6 {
+        0 => text(&repeated).into(),
+        1 => Literal::new_language_tagged_literal_unchecked(repeated, format!("en-{n}")).into(),
+        2 => Literal::new_typed_literal(repeated, xsd::DECIMAL).into(),
+        3 => Literal::new_typed_literal(repeated, iri(&format!("type{n}"))).into(),
+        _ => subject(n).into(),
+    }
+}
+
+fn graph(n: u8) -> GraphName {
+    match n {
+        0 => GraphName::DefaultGraph,
+        1 => blank("g").into(),
+        n => iri(&format!("g{n}")).into(),
+    }
+}
+
+fn quads() -> impl Strategy<Value = Quad> {
+    (0_u8..12, 0_u8..4, 0_u8..30, 0_u8..3)
+        .prop_map(|(s, p, o, g)| Quad::new(subject(s), predicate(p), object(o), graph(g)))
+}
+
+fn keys() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop::sample::select(vec![0_u8, 1, 2, 97, 254, 255]), 0..4)
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let change = prop_oneof![
+        6 => quads().prop_map(Change::Insert),
+        3 => quads().prop_map(Change::Remove),
+        2 => (0..3_usize, keys(), prop::sample::select(vec![0, 1, 399, 400, 401, 1_700]))
+            .prop_map(|(c, k, n)| Change::Put(c, k, n)),
+        1 => (0..3_usize, keys()).prop_map(|(c, k)| Change::Delete(c, k)),
+    ];
+    prop::collection::vec(change, 0..50)
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => changes().prop_map(Step::Commit),
+        2 => changes().prop_map(Step::Fail),
+        1 => Just(Step::Checkpoint),
+        1 => Just(Step::Reopen),
+        1 => Just(Step::LoseIndex),
+        1 => Just(Step::MarkIndex),
+    ];
+    prop::collection::vec(step, 1..14)
+}
+
+fn check(read: &impl Read, model: &Model) -> Result<(), TestCaseError> {
+    prop_assert_eq!(&Model::of(read, &COLLECTIONS), model);
+    for n in 0..12 {
+        let about = read.quads_about(&subject(n)).unwrap();
+        let expected = model.matching(&Pattern { subject: Some(subject(n)), ..Pattern::default() });
+        prop_assert_eq!(about.len(), expected.len());
+        prop_assert!(about.iter().all(|quad| expected.contains(quad)));
+        prop_assert!(about.is_sorted_by_key(|quad| quad.predicate.as_str().to_owned()));
+    }
+    for bits in 0_u8..16 {
+        for n in 0_u8..4 {
+            let on = |bit: u8| bits & (1 << bit) != 0;
+            for o in [n, n + 6, n + 22] {
+                let pattern = Pattern {
+                    subject: on(0).then(|| subject(n * 3)),
+                    predicate: on(1).then(|| predicate(n)),
+                    object: on(2).then(|| object(o)),
+                    graph: on(3).then(|| graph(n)),
+                };
+                prop_assert_eq!(matching(read, &pattern), model.matching(&pattern));
+            }
+        }
+    }
+    for n in 0_u8..12 {
+        let filter = SubjectFilter {
+            graph: (n % 2 == 0).then(|| graph(n / 4)),
+            having: (0..n % 3).map(|more| (predicate(more), object(n + more))).collect(),
+        };
+        let mut after: Option<String> = None;
+        loop {
+            let page = read.subjects(&filter, after.as_deref(), 2).unwrap();
+            prop_assert_eq!(&page, &model.subjects(&filter, after.as_deref(), 2));
+            match page.last() {
+                Some(last) => after = Some(last.as_str().to_owned()),
+                None => break,
+            }
+        }
+        prop_assert!(read.subjects(&filter, None, 0).unwrap().is_empty());
+    }
+    let keys: [&[u8]; 5] = [&[], &[0], &[97], &[255], &[1, 0]];
+    for collection in COLLECTIONS {
+        for prefix in keys {
+            for after in [None, Some(keys[1]), Some(keys[2]), Some(keys[4])] {
+                for (reverse, limit) in [(false, 2), (true, 2), (true, 9), (false, 0)] {
+                    let range = DocumentRange { prefix, after, reverse, limit };
+                    prop_assert_eq!(
+                        read.documents(collection, range).unwrap(),
+                        model.documents(collection, range)
+                    );
+                }
+            }
+            prop_assert_eq!(
+                read.document(collection, prefix).unwrap(),
+                model.documents.get(&(collection.to_owned(), prefix.to_vec())).cloned()
+            );
+        }
+    }
+    Ok(())
+}
+
+struct Failed;
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        panic!("{error}");
+    }
+}
+
+/// Makes the changes in one transaction, and in a copy of the model that is the model afterwards
+/// unless the transaction fails.
+fn commit(
+    store: &Store,
+    model: &mut Model,
+    changes: Vec<Change>,
+    fail: bool,
+) -> Result<(), TestCaseError> {
+    let mut expected = model.clone();
+    let before = store.read().sequence();
+    let result = store.transact::<_, Failed>(|change| {
+        assert_eq!(change.sequence(), before + 1);
+        let mut inner = Ok(());
+        for (n, step) in changes.into_iter().enumerate() {
+            let (got, wanted) = match step {
+                Change::Insert(quad) => {
+                    (change.insert(quad.as_ref())?, expected.quads.insert(quad))
+                }
+                Change::Remove(quad) => {
+                    (change.remove(quad.as_ref())?, expected.quads.remove(&quad))
+                }
+                Change::Put(collection, key, length) => {
+                    let value = vec![u8::try_from(n).unwrap(); length];
+                    change.put(COLLECTIONS[collection], &key, &value)?;
+                    expected.documents.insert((COLLECTIONS[collection].to_owned(), key), value);
+                    (true, true)
+                }
+                Change::Delete(collection, key) => {
+                    change.delete(COLLECTIONS[collection], &key)?;
+                    expected.documents.remove(&(COLLECTIONS[collection].to_owned(), key));
+                    (true, true)
+                }
+            };
+            if got != wanted {
+                inner = Err(TestCaseError::fail("insert or remove told a lie"));
+            }
+        }
+        inner = inner.and_then(|()| check(change, &expected));
+        if fail && inner.is_ok() { Err(Failed) } else { Ok(inner) }
+    });
+    match result {
+        Err(Failed) => prop_assert_eq!(store.read().sequence(), before),
+        Ok((inner, commit)) => {
+            inner?;
+            let added = expected.quads.difference(&model.quads).count() as u64;
+            let removed = model.quads.difference(&expected.quads).count() as u64;
+            prop_assert_eq!((commit.added, commit.removed), (added, removed));
+            let changed = expected != *model;
+            prop_assert_eq!(commit.sequence, before + u64::from(changed));
+            *model = expected;
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #[test]
+    fn the_store_is_its_model(
+        steps in steps(),
+        write_back_bytes in prop::sample::select(vec![1, 5_000, 1 << 20]),
+        segment_bytes in prop::sample::select(vec![1_u64, 3_000, 1 << 20]),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { write_back_bytes, segment_bytes };
+        let open = || Store::open(dir.path(), options.clone(), &mut |_| {}).unwrap();
+        let mut store = open();
+        let mut model = Model::default();
+        for step in steps {
+            match step {
+                Step::Commit(changes) => commit(&store, &mut model, changes, false)?,
+                Step::Fail(changes) => commit(&store, &mut model, changes, true)?,
+                Step::Checkpoint => {
+                    store.checkpoint().unwrap();
+                    prop_assert_eq!(store.stats().write_back_bytes, 0);
+                }
+                Step::Reopen | Step::LoseIndex | Step::MarkIndex => {
+                    drop(store);
+                    match step {
+                        Step::LoseIndex => {
+                            std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+                        }
+                        Step::MarkIndex => {
+                            std::fs::write(dir.path().join("checkpoint-open"), []).unwrap();
+                        }
+                        _ => {}
+                    }
+                    store = open();
+                }
+            }
+            prop_assert_eq!(store.stats().quads, model.quads.len() as u64);
+            check(&store.read(), &model)?;
+        }
+        drop(store);
+        check(&open().read(), &model)?;
+    }
+}

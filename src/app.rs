@@ -3,12 +3,12 @@ use crate::config::Settings;
 use crate::fault::{Fault, Kind};
 use crate::gateway::Gateway;
 use crate::http::{self, State};
+use salvo::Server;
 use salvo::conn::tcp::TcpAcceptor;
 use salvo::conn::unix::UnixListener;
 use salvo::conn::{Acceptor, Listener};
 use salvo::fuse::FuseConfig;
 use salvo::server::ServerHandle;
-use salvo::Server;
 use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -157,10 +157,9 @@ fn not_bound(error: &std::io::Error, address: SocketAddr) -> Fault {
         ErrorKind::PermissionDenied => {
             (Kind::Forbidden, "ports below 1024 need a privilege; set another server.port")
         }
-        ErrorKind::AddrInUse => (
-            Kind::Conflict,
-            "another program listens there; end it, or set another server.port",
-        ),
+        ErrorKind::AddrInUse => {
+            (Kind::Conflict, "another program listens there; end it, or set another server.port")
+        }
         ErrorKind::AddrNotAvailable => {
             (Kind::Conflict, "this machine has no such address; set another server.address")
         }
@@ -196,8 +195,7 @@ impl Servers {
             .with_request_body_timeout(Duration::from_secs(30))
             // A client may send a long stream before it reads the answer.
             .with_write_stall_timeout(Duration::from_secs(300));
-        let mut server =
-            Server::new(acceptor).fuse_config(timeouts).max_connections(CONNECTIONS);
+        let mut server = Server::new(acceptor).fuse_config(timeouts).max_connections(CONNECTIONS);
         server.http1_mut().max_buf_size(CONNECTION_BUFFER);
         let handle = server.handle();
         let service = http::service(state);
@@ -217,8 +215,7 @@ impl Servers {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
             _ => Ok(()),
         };
-        let listener =
-            UnixListener::new(path.clone()).permissions(Permissions::from_mode(0o600));
+        let listener = UnixListener::new(path.clone()).permissions(Permissions::from_mode(0o600));
         let bound = match removed {
             Ok(()) => listener.try_bind().await,
             Err(error) => Err(error),

@@ -83,7 +83,8 @@ async fn the_history_keeps_the_newest_records_and_files() {
     plant.pumps(0..1, 1);
     let business_object = pump("Pump", &["plant-a"]);
     let first = push_one(&plant.open(embedded()), &business_object);
-    let mut options = plant.options(Targets { history_bytes: first.bytes * 2, ..Targets::default() });
+    let mut options =
+        plant.options(Targets { history_bytes: first.bytes * 2, ..Targets::default() });
     options.history = 3;
     let exporter = Exporter::open(plant.store.clone(), options).unwrap();
     let mut entries = vec![first];

@@ -53,7 +53,8 @@ async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
     plant.pumps(0..1, 1);
     let business_object = pump("Pump", &["plant-a"]);
     let exporter = plant.open(embedded());
-    let (lost, whole) = (push_one(&exporter, &business_object), push_one(&exporter, &business_object));
+    let (lost, whole) =
+        (push_one(&exporter, &business_object), push_one(&exporter, &business_object));
     drop(exporter);
     std::fs::remove_file(plant.dir.path().join(format!("spool/{}.json", lost.id))).unwrap();
 

@@ -100,7 +100,7 @@ impl Catalogue {
         let before = self.entries().find_name(&read.0.name).cloned();
         check_version(before.as_ref(), if_match)?;
         let created = before.is_none();
-        Ok((self.save(&writer, before, read)?, created))
+        Ok((self.save(&writer, before.as_ref(), read)?, created))
     }
 
     /// Replaces the one of this id or name; it may be renamed, unless another has the name (409).
@@ -128,7 +128,7 @@ impl Catalogue {
                 vec![Finding::at("/name", "this name is taken; choose another one")],
             ));
         }
-        self.save(&writer, Some(before), read)
+        self.save(&writer, Some(&before), read)
     }
 
     /// Deletes the definition; the objects stay in the graph.
@@ -148,10 +148,10 @@ impl Catalogue {
     fn save(
         &self,
         _writer: &MutexGuard<'_, ()>,
-        before: Option<Entry>,
+        before: Option<&Entry>,
         (definition, mapping, conditions): (Definition, Mapping, Conditions),
     ) -> Result<Arc<Compiled>, Fault> {
-        if let Some(Entry { compiled: Some(compiled), .. }) = &before
+        if let Some(Entry { compiled: Some(compiled), .. }) = before
             && compiled.object.definition == definition
         {
             return Ok(compiled.clone());
@@ -165,8 +165,8 @@ impl Catalogue {
                     .as_ref()
                     .map_or_else(|| uuid::Uuid::now_v7().to_string(), |b| b.id.clone()),
                 definition,
-                version: before.as_ref().map_or(1, |b| b.version + 1),
-                created_at: before.as_ref().map_or_else(|| now.clone(), |b| b.created_at.clone()),
+                version: before.map_or(1, |b| b.version + 1),
+                created_at: before.map_or_else(|| now.clone(), |b| b.created_at.clone()),
                 updated_at: now,
                 created_namespaces,
             };

@@ -2,7 +2,7 @@
 //!
 //! The grammar is in `reader`. It is Penstock's own because each of its faults needs the exact line
 //! and column, a number must keep its digits, and no name in an object may have a meaning of its own;
-//! the tests hold it against serde_json.
+//! the tests hold it against `serde_json`.
 
 mod members;
 mod reader;

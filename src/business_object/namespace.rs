@@ -186,8 +186,7 @@ pub fn put(
     }
     namespace.created_at =
         before.as_ref().map_or_else(crate::time::rfc3339, |b| b.created_at.clone());
-    let document = serde_json::to_vec(&namespace).expect("a namespace holds strings alone");
-    transaction.put(COLLECTION, namespace.name.as_bytes(), &document)?;
+    transaction.put(COLLECTION, namespace.name.as_bytes(), &encode(&namespace))?;
     Ok((namespace, before.is_none()))
 }
 
@@ -331,6 +330,10 @@ fn alphanumeric() -> String {
     (0..10)
         .map(|_| char::from_digit(rng.random_range(0..36), 36).expect("below the radix"))
         .collect()
+}
+
+fn encode(namespace: &Namespace) -> Vec<u8> {
+    serde_json::to_vec(namespace).expect("a namespace holds strings alone")
 }
 
 fn decode(name: &[u8], document: &[u8]) -> Result<Namespace, Error> {

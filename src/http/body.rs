@@ -43,8 +43,7 @@ impl Admission {
     /// Room for a body of so many bytes, or 503.
     pub(super) fn admit(&self, bytes: u64) -> Result<Room, Problem> {
         let units = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
-        let held =
-            self.permits.clone().try_acquire_many_owned(units).map_err(|_| Self::full())?;
+        let held = self.permits.clone().try_acquire_many_owned(units).map_err(|_| Self::full())?;
         Ok(Room { permits: self.permits.clone(), held })
     }
 
@@ -218,9 +217,10 @@ pub(super) fn leave(req: &mut Request) {
 pub(super) fn discard(mut body: ReqBody) {
     use salvo::hyper::body::Body;
     if !body.is_end_stream() {
-        tokio::spawn(timeout(DISCARD, async move {
-            while let Some(Ok(_)) = body.frame().await {}
-        }));
+        tokio::spawn(timeout(
+            DISCARD,
+            async move { while let Some(Ok(_)) = body.frame().await {} },
+        ));
     }
 }
 

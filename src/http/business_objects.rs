@@ -1,4 +1,5 @@
 //! `/api/v1/business-objects`: the definitions.
+use super::body;
 use super::etag::{etag, if_match, only_if_new};
 use super::problem::Problem;
 use super::query::{Query, page};
@@ -6,7 +7,6 @@ use super::reply::{Outcome, Reply};
 use super::service::origin;
 use super::shapes;
 use super::state::{blocking, gateway, state};
-use super::body;
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::resource::{BusinessObject, Compiled};
 use crate::gateway::Gateway;

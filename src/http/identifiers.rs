@@ -139,9 +139,7 @@ fn shape(
     let mut nested = None;
     for business_object in gateway.catalogue.list() {
         let root = &business_object.mapping.root;
-        if is_in(read, &root.namespace, quads)?
-            && members::contains(read, &business_object, uri)?
-        {
+        if is_in(read, &root.namespace, quads)? && members::contains(read, &business_object, uri)? {
             return Ok(Some(root.clone()));
         }
         if nested.is_none() {
@@ -151,11 +149,7 @@ fn shape(
     Ok(nested)
 }
 
-fn nested_shape(
-    read: &impl Read,
-    shape: &Shape,
-    quads: &[Quad],
-) -> Result<Option<Shape>, Problem> {
+fn nested_shape(read: &impl Read, shape: &Shape, quads: &[Quad]) -> Result<Option<Shape>, Problem> {
     for field in &shape.fields {
         let FieldKind::Property(Property { value: Value::Object(inner), .. }) = &field.kind else {
             continue;
@@ -218,7 +212,11 @@ fn ranges(line: &str) -> Vec<Range> {
             let name = parts.next().unwrap_or_default().to_ascii_lowercase();
             let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
             let weight = weight.map_or(Some(1.0), |text| text.parse::<f32>().ok());
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "0 to 1000"
+            )]
             let quality = weight.map_or(0, |q| (q.clamp(0.0, 1.0) * 1000.0).round() as u16);
             Range { range: name, quality }
         })

@@ -39,7 +39,8 @@ fn gauges(gateway: &Gateway) -> Result<Gauges, super::problem::Problem> {
 
 fn target(state: TargetState) -> TargetGauges {
     let oldest = state.oldest.and_then(|at| at.parse::<Timestamp>().ok());
-    let age = oldest.map_or(0.0, |at| (Timestamp::now() - at).total(jiff::Unit::Second).unwrap_or(0.0));
+    let age =
+        oldest.map_or(0.0, |at| (Timestamp::now() - at).total(jiff::Unit::Second).unwrap_or(0.0));
     TargetGauges {
         name: state.name,
         depth: state.depth,

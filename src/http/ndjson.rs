@@ -136,7 +136,10 @@ impl Chunks {
         let limit = self.job.state.settings.limits.body;
         loop {
             if self.job.state.is_stopping() {
-                return Err(Problem::unavailable(5, "the gateway is stopping; go on with the rest"));
+                return Err(Problem::unavailable(
+                    5,
+                    "the gateway is stopping; go on with the rest",
+                ));
             }
             if let Some(chunk) = self.cutter.cut(self.ended) {
                 return Ok(Some(chunk));

@@ -2,8 +2,8 @@
 use super::router::{Route, table};
 use super::shapes;
 use salvo::http::{Method, StatusCode};
-use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
 use salvo::oapi::{BasicType, Ref};
+use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
 
 /// Problems that every route can answer: a foreign `Host`, a fault of the gateway, and not yet open.
 const EVERYWHERE: &[u16] = &[400, 403, 500, 503];
@@ -42,10 +42,8 @@ fn describe(document: &mut OpenApi, route: &Route) {
 }
 
 fn problem(status: StatusCode) -> Response {
-    let response = Response::new(meaning(status)).add_content(
-        "application/problem+json",
-        Content::new(Ref::from_schema_name("Problem")),
-    );
+    let response = Response::new(meaning(status))
+        .add_content("application/problem+json", Content::new(Ref::from_schema_name("Problem")));
     if status == StatusCode::SERVICE_UNAVAILABLE {
         let seconds = Object::new().schema_type(BasicType::Integer);
         return response
@@ -57,7 +55,9 @@ fn problem(status: StatusCode) -> Response {
 fn meaning(status: StatusCode) -> &'static str {
     match status.as_u16() {
         400 => "It cannot be read: malformed, an unknown parameter, a bad cursor or mode.",
-        403 => "The request may not come in: its Host is not this gateway's, or another site sent it.",
+        403 => {
+            "The request may not come in: its Host is not this gateway's, or another site sent it."
+        }
         404 => "There is no such thing.",
         408 => "The body came too slowly.",
         409 => "It contradicts what is there.",

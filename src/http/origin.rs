@@ -82,7 +82,8 @@ pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
         return true;
     }
     let Some(name) = origin.host_name() else { return false };
-    let base = settings.base_url.as_deref().and_then(|url| url.parse::<salvo::http::uri::Uri>().ok());
+    let base =
+        settings.base_url.as_deref().and_then(|url| url.parse::<salvo::http::uri::Uri>().ok());
     name.eq_ignore_ascii_case("localhost")
         || name.to_ascii_lowercase().ends_with(".localhost")
         || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
@@ -101,7 +102,11 @@ pub(super) fn base_path(base_url: Option<&str>) -> &str {
 fn is_trusted(address: Option<IpAddr>, settings: &Settings) -> bool {
     settings.server.forward_headers == ForwardHeaders::Trusted
         && address.is_some_and(|address| {
-            settings.server.trusted_proxies.iter().any(|net| is_within(address.to_canonical(), *net))
+            settings
+                .server
+                .trusted_proxies
+                .iter()
+                .any(|net| is_within(address.to_canonical(), *net))
         })
 }
 
@@ -126,7 +131,9 @@ fn last(req: &Request, name: &str) -> Option<String> {
 fn is_path(prefix: &str) -> bool {
     prefix.starts_with('/')
         && !prefix.starts_with("//")
-        && prefix.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'?' | b'#' | b'\\' | b'"' | b'<' | b'>'))
+        && prefix
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && !matches!(b, b'?' | b'#' | b'\\' | b'"' | b'<' | b'>'))
 }
 
 #[cfg(test)]

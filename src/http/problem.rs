@@ -144,7 +144,9 @@ pub(super) async fn catch(req: &mut Request, res: &mut Response, ctrl: &mut Flow
     let status = res.status_code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let path = req.uri().path();
     let detail = match status {
-        StatusCode::NOT_FOUND => format!("there is nothing at {path}; /api-doc/openapi.json lists what there is"),
+        StatusCode::NOT_FOUND => {
+            format!("there is nothing at {path}; /api-doc/openapi.json lists what there is")
+        }
         StatusCode::METHOD_NOT_ALLOWED => {
             format!("{path} does not take {}; the header Allow lists what it takes", req.method())
         }

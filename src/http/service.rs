@@ -129,7 +129,8 @@ fn own_page(req: &Request, depot: &Depot) -> Result<(), Problem> {
         (None, None) => false,
     };
     let allowed = &state(depot).settings.server.cors_allowed_origins;
-    if !acts || !is_foreign || page.is_some_and(|page| allowed.iter().any(|origin| origin == page)) {
+    if !acts || !is_foreign || page.is_some_and(|page| allowed.iter().any(|origin| origin == page))
+    {
         return Ok(());
     }
     Err(Problem::new(

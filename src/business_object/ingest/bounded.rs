@@ -7,6 +7,9 @@ use penstock_store::{DocumentRange, Read, Transaction};
 
 const COUNTS: &str = "bounded-counts";
 
+/// Key and value.
+type Entry = (Vec<u8>, Vec<u8>);
+
 /// Such a collection; at most one entry a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounded(pub(super) &'static str);
@@ -38,7 +41,7 @@ impl Bounded {
     }
 
     /// The oldest entry.
-    pub(super) fn oldest(self, read: &impl Read) -> Result<Option<(Vec<u8>, Vec<u8>)>, Fault> {
+    pub(super) fn oldest(self, read: &impl Read) -> Result<Option<Entry>, Fault> {
         let range = DocumentRange { limit: 1, ..DocumentRange::default() };
         Ok(read.documents(self.0, range)?.into_iter().next())
     }

@@ -46,7 +46,7 @@ impl Converter<'_> {
         node.uri
     }
 
-    fn member<'m>(&mut self, node: &mut Node<'m>, name: &str, value: Json) {
+    fn member(&mut self, node: &mut Node<'_>, name: &str, value: Json) {
         let shape = node.shape;
         if shape.is_id(name) {
             self.id(node, value);

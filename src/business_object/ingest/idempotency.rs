@@ -56,8 +56,7 @@ impl Key {
             scope.update((part.len() as u64).to_be_bytes());
             scope.update(part);
         }
-        let body = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { scope: scope.finalize().into(), body })
+        Ok(Self { scope: scope.finalize().into(), body: format!("{:x}", Sha256::digest(text)) })
     }
 
     /// The first answer, if this request has been done.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fault::Place;
 use proptest::prelude::*;
+use std::fmt::Write as _;
 
 fn fault(text: impl AsRef<[u8]>) -> (u64, u64, String) {
     let fault = parse(text.as_ref(), 128).unwrap_err();
@@ -85,7 +86,7 @@ fn a_duplicate_name_is_refused_at_its_second_place() {
     for count in [23, 24, 25, 26, 60] {
         let mut text: String = "{".to_owned();
         for i in 0..count {
-            text.push_str(&format!("\"n{i}\": 0, "));
+            write!(text, "\"n{i}\": 0, ").unwrap();
         }
         let plain = format!("{text}\"last\": 0}}");
         assert!(parse(plain.as_bytes(), 2).is_ok());

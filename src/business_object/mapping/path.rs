@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str, prefixes: &Prefixes) -> Result<Path, String> {
         None => (Some(text), None),
     };
     let predicate = match property {
-        Some(property) => Some(iri(property, prefixes).map_err(|why| mend(text, why))?),
+        Some(property) => Some(iri(property, prefixes).map_err(|why| format!("{why}; {FORMS}"))?),
         None => None,
     };
     Ok(Path { predicate, namespace })
@@ -52,9 +52,6 @@ pub(super) fn iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> 
         return match rest.split_once('>') {
             Some((iri, "")) => {
                 NamedNode::new(iri).map_err(|error| format!("`{iri}` is no absolute IRI: {error}"))
-            }
-            Some((iri, _)) if iri.is_empty() => {
-                Err("there is no IRI between `<` and `>`".to_owned())
             }
             Some((_, more)) => Err(format!("`{more}` stands after the IRI")),
             None => Err("the `>` that closes the IRI is missing".to_owned()),
@@ -97,19 +94,6 @@ fn split_namespace(text: &str) -> Option<(Option<&str>, &str)> {
         }
         None if head.is_empty() => Some((None, tail)),
         None => None,
-    }
-}
-
-/// Adds the forms of a path to a fault of what looks like none of them.
-fn mend(text: &str, why: String) -> String {
-    if text.starts_with('<') || why.contains("did you mean") || why.contains("angle brackets") {
-        if text.contains(">/") && !text.ends_with(":.") {
-            format!("{why}; behind the `/` stands a namespace as `Namespace:.`")
-        } else {
-            why
-        }
-    } else {
-        format!("{why}; {FORMS}")
     }
 }
 
@@ -170,7 +154,7 @@ mod tests {
         bad("<http://e/a b>", "no absolute IRI");
         bad("<http://e/p", "the `>` that closes the IRI is missing");
         bad("<http://e/p>x", "`x` stands after the IRI");
-        bad("<http://e/p>/Plant", "behind the `/` stands a namespace as `Namespace:.`");
+        bad("<http://e/p>/Plant", "a path is `<IRI>`, `<IRI>/Namespace:.`");
         bad("<http://e/p>Plant:.", "`Plant:.` stands after the IRI");
         bad("http://e/p", "an IRI stands in angle brackets: <http://e/p>");
         bad("urn:e:p", "in angle brackets: <urn:e:p>");

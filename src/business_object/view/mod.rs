@@ -8,6 +8,8 @@ mod belonging;
 mod number;
 mod object;
 mod shown;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use belonging::belongs;
 

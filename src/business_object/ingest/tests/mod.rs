@@ -2,6 +2,7 @@
 mod add;
 mod conditions;
 mod delete;
+mod depth;
 mod faults;
 mod idempotency;
 mod lines;

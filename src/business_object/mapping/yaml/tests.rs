@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use std::fmt::Write as _;
 
 fn good(text: &str) -> Node {
     let mut findings = Vec::new();
@@ -85,13 +86,13 @@ fn aliases_are_expanded_within_a_budget() {
 
     let mut bomb = "a0: &a0 [x, x]\n".to_owned();
     for i in 1..40 {
-        bomb += &format!("a{i}: &a{i} [*a{0}, *a{0}]\n", i - 1);
+        writeln!(bomb, "a{i}: &a{i} [*a{0}, *a{0}]", i - 1).unwrap();
     }
     assert!(bad(&bomb).contains("more than 200000 values"), "{}", bad(&bomb));
 
     let mut deep = "a0: &a0 [x]\n".to_owned();
     for i in 1..1200 {
-        deep += &format!("a{i}: &a{i} [*a{}]\n", i - 1);
+        writeln!(deep, "a{i}: &a{i} [*a{}]", i - 1).unwrap();
     }
     let message = bad(&deep);
     assert!(message.contains("nests deeper") || message.contains("more than"), "{message}");

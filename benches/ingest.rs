@@ -1,0 +1,162 @@
+//! Ingesting and rendering nested objects, in objects and in bytes of JSON a second.
+#![expect(clippy::unwrap_used, reason = "a bench stops at what it did not expect")]
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use oxrdf::NamedNode;
+use penstock::business_object::ingest::{Body, Limits, Mode, Request, ingest};
+use penstock::business_object::mapping::{self, Mapping};
+use penstock::business_object::namespace::{self, Generator, Namespace};
+use penstock::business_object::resource::{BusinessObject, Compiled, Definition};
+use penstock::business_object::{members, view};
+use penstock::fault::Fault;
+use penstock_store::{Options, Store};
+use std::fmt::Write;
+use std::hint::black_box;
+
+const CONFIG: &str = "
+type: object
+path: Machine:.
+fields:
+  name: {type: string, path: <http://example.com/name>}
+  weight: {type: number, path: <http://example.com/weight>}
+  commissioned: {type: date, path: <http://example.com/commissioned>}
+  site: {type: resource, path: <http://example.com/site>}
+  tags: {type: array, path: <http://example.com/tag>}
+  parts:
+    type: array
+    path: <http://example.com/part>
+    elements:
+      type: object
+      path: Part:.
+      fields:
+        name: {type: string, path: <http://example.com/name>}
+        maker:
+          type: object
+          path: <http://example.com/maker>/Maker:.
+          fields:
+            name: {type: string, path: <http://example.com/name>}
+";
+
+struct Gateway {
+    store: Store,
+    business_object: Compiled,
+    _dir: tempfile::TempDir,
+}
+
+impl Gateway {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let mapping: Mapping = mapping::compile(CONFIG).unwrap();
+        store
+            .transact(|transaction| -> Result<(), Fault> {
+                for name in mapping.namespaces() {
+                    let namespace = Namespace {
+                        name: name.to_owned(),
+                        uri_base: format!("http://example.com/id/{name}/"),
+                        generator: Generator::Uuid,
+                        created_at: String::new(),
+                    };
+                    namespace::put(transaction, namespace)?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        let object = BusinessObject {
+            id: "bench".to_owned(),
+            definition: Definition { enabled: true, ..Definition::default() },
+            version: 1,
+            created_at: String::new(),
+            updated_at: String::new(),
+            created_namespaces: Vec::new(),
+        };
+        let business_object = Compiled { object, mapping, conditions: Vec::new() };
+        Self { store, business_object, _dir: dir }
+    }
+
+    fn ingest(&self, body: &str) {
+        let limits =
+            Limits { nesting: 128, objects: 10_000, idempotency_keys: 1000, history: 1000 };
+        let request = Request {
+            business_object: &self.business_object,
+            mode: Mode::Add,
+            caller: "local",
+            idempotency_key: None,
+            body: Body::Json(body.as_bytes()),
+        };
+        ingest(&self.store, &limits, &request).unwrap();
+    }
+
+    fn members(&self) -> Vec<NamedNode> {
+        members::page(&self.store.read(), &self.business_object, None, usize::MAX).unwrap()
+    }
+
+    /// Bytes of JSON.
+    fn render(&self, uris: &[NamedNode], out: &mut Vec<u8>) -> u64 {
+        let mut bytes = 0;
+        for uri in uris {
+            out.clear();
+            let root = &self.business_object.mapping.root;
+            view::render(&self.store.read(), root, uri, out, &mut Vec::new()).unwrap();
+            bytes += black_box(&*out).len() as u64;
+        }
+        bytes
+    }
+}
+
+/// Objects with two nested objects, each of which has one.
+fn body(from: usize, count: usize) -> String {
+    let mut data = String::new();
+    for i in from..from + count {
+        let comma = if data.is_empty() { "" } else { "," };
+        write!(
+            data,
+            r#"{comma}{{"name":"Machine {i}","weight":{i}.50,"commissioned":"2026-03-01","site":"http://example.com/site/{}","tags":["press","line {}"],"parts":[{{"name":"Spindle {i}","maker":{{"name":"Maker {}"}}}},{{"name":"Table {i}","maker":{{"name":"Maker {}"}}}}]}}"#,
+            i % 7,
+            i % 50,
+            i % 11,
+            i % 13,
+        )
+        .unwrap();
+    }
+    format!("{{\"data\":[{data}]}}")
+}
+
+fn ingesting(criterion: &mut Criterion) {
+    let gateway = Gateway::new();
+    let body = body(0, 100);
+    for (unit, throughput) in
+        [("objects", Throughput::Elements(100)), ("bytes", Throughput::Bytes(body.len() as u64))]
+    {
+        let mut group = criterion.benchmark_group(format!("ingest, {unit}"));
+        group.throughput(throughput);
+        group.bench_function("100 nested", |bencher| bencher.iter(|| gateway.ingest(&body)));
+        group.finish();
+    }
+}
+
+fn rendering(criterion: &mut Criterion) {
+    let gateway = Gateway::new();
+    for from in (0..10_000).step_by(1000) {
+        gateway.ingest(&body(from, 1000));
+    }
+    let uris = gateway.members();
+    let mut out = Vec::new();
+    for count in [1, 10_000] {
+        let uris = uris.get(..count).unwrap();
+        let bytes = gateway.render(uris, &mut out);
+        for (unit, throughput) in
+            [("objects", Throughput::Elements(count as u64)), ("bytes", Throughput::Bytes(bytes))]
+        {
+            let mut group = criterion.benchmark_group(format!("render, {unit}"));
+            group.sample_size(10).throughput(throughput);
+            group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
+                bencher.iter(|| gateway.render(uris, &mut out));
+            });
+            group.finish();
+        }
+    }
+}
+
+criterion_group!(benches, ingesting, rendering);
+criterion_main!(benches);

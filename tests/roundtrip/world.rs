@@ -1,0 +1,94 @@
+//! A store with the namespaces of a mapping.
+use oxrdf::NamedNode;
+use penstock::business_object::ingest::{Answer, Body, Limits, Mode, Request, ingest};
+use penstock::business_object::json::Json;
+use penstock::business_object::mapping::{Mapping, Shape};
+use penstock::business_object::namespace::{self, Generator, Namespace};
+use penstock::business_object::resource::{BusinessObject, Compiled, Definition};
+use penstock::business_object::{members, view};
+use penstock::fault::Fault;
+use penstock_store::{Options, Pattern, Read, Store};
+use std::ops::ControlFlow;
+
+pub(crate) struct World {
+    store: Store,
+    business_object: Compiled,
+    _dir: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new(root: &Shape) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let mapping = Mapping { root: root.clone() };
+        store
+            .transact(|transaction| -> Result<(), Fault> {
+                for name in mapping.namespaces() {
+                    let namespace = Namespace {
+                        name: name.to_owned(),
+                        uri_base: format!("http://x/{name}/"),
+                        generator: Generator::Uuid,
+                        created_at: String::new(),
+                    };
+                    namespace::put(transaction, namespace)?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        let object = BusinessObject {
+            id: "bo".to_owned(),
+            definition: Definition { enabled: true, ..Definition::default() },
+            version: 1,
+            created_at: String::new(),
+            updated_at: String::new(),
+            created_namespaces: Vec::new(),
+        };
+        let business_object = Compiled { object, mapping, conditions: Vec::new() };
+        Self { store, business_object, _dir: dir }
+    }
+
+    pub(crate) fn send(&self, mode: Mode, objects: &[Json]) -> Result<Answer, Fault> {
+        let data = crate::text::write(&Json::Array(objects.to_vec()));
+        self.send_text(mode, &format!("{{\"data\":{data}}}"))
+    }
+
+    pub(crate) fn send_text(&self, mode: Mode, body: &str) -> Result<Answer, Fault> {
+        let limits = Limits { nesting: 128, objects: 10_000, idempotency_keys: 0, history: 10 };
+        let request = Request {
+            business_object: &self.business_object,
+            mode,
+            caller: "local",
+            idempotency_key: None,
+            body: Body::Json(body.as_bytes()),
+        };
+        ingest(&self.store, &limits, &request)
+    }
+
+    pub(crate) fn view(&self, uri: &str) -> String {
+        let (mut out, mut warnings) = (Vec::new(), Vec::new());
+        let uri = NamedNode::new(uri).unwrap();
+        let root = &self.business_object.mapping.root;
+        view::render(&self.store.read(), root, &uri, &mut out, &mut warnings).unwrap();
+        assert_eq!(warnings, []);
+        String::from_utf8(out).unwrap()
+    }
+
+    pub(crate) fn export(&self) -> Vec<String> {
+        let uris =
+            members::page(&self.store.read(), &self.business_object, None, usize::MAX).unwrap();
+        uris.iter().map(|uri| self.view(uri.as_str())).collect()
+    }
+
+    pub(crate) fn quads(&self) -> Vec<String> {
+        let mut quads = Vec::new();
+        self.store
+            .read()
+            .for_each(&Pattern::default(), &mut |quad| {
+                quads.push(quad.to_string());
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        quads.sort();
+        quads
+    }
+}

@@ -504,6 +504,15 @@ fn the_list_of_faults_is_bounded() {
 }
 
 #[test]
+fn long_names_of_fields_are_refused_and_cut_in_faults() {
+    let name = "ä".repeat(257);
+    let shown =
+        format!("field `{}...`: the name of a field has up to 256 characters", "ä".repeat(64));
+    bad(&with(&format!("{name}: {{type: string, path: <http://e/p>}}")), &[(4, 3, &shown)]);
+    good(&with(&format!("{}: {{type: string, path: <http://e/p>}}", "ä".repeat(256))));
+}
+
+#[test]
 fn the_number_of_namespaces_is_bounded() {
     let mut fields = String::new();
     for i in 0..1001 {

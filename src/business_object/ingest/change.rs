@@ -1,5 +1,5 @@
 //! One request inside its transaction: object by object from the body to the answer.
-use super::answer::{Outcome, Warnings};
+use super::answer::{Outcome, Status, Warnings};
 use super::convert::{Converter, show};
 use super::delete::delete;
 use super::findings::Findings;
@@ -112,6 +112,10 @@ fn warn_of_strangers(
     warnings: &mut Warnings,
 ) -> Result<(), Fault> {
     for outcome in &answer.objects {
+        // What was just created has a value in the root graph, which is all that is asked without conditions.
+        if business_object.conditions.is_empty() && outcome.status == Status::Created {
+            continue;
+        }
         let uri = NamedNode::new_unchecked(&outcome.uri);
         if !members::contains(transaction, business_object, &uri)? {
             let conditions: Vec<String> = business_object

@@ -100,39 +100,32 @@ impl Converter<'_> {
 
     /// The elements of an array, each once.
     fn elements<'m>(&mut self, property: &'m Property, elements: Vec<Json>) -> Vec<Value<'m>> {
-        let mut seen: HashSet<Term> = HashSet::new();
         let mut values = Vec::with_capacity(elements.len());
         for (index, element) in elements.into_iter().enumerate() {
-            if element == Json::Null {
-                continue;
+            if element != Json::Null {
+                let value = self.within(&index.to_string(), |here| here.value(property, element));
+                values.extend(value.map(|value| (index, value)));
             }
-            let value = self.within(&index.to_string(), |here| {
-                let value = here.value(property, element)?;
-                let term = match &value {
-                    Value::Term(term) => Some(term.clone()),
-                    Value::Object(node) => node.uri.clone().map(Term::NamedNode),
-                };
-                match term {
-                    Some(term) if seen.contains(&term) => {
-                        here.warnings.push(
-                            &here.pointer,
-                            format!(
-                                "{} stands in the array more than once, and arrays are sets: it is kept once",
-                                show(&term)
-                            ),
-                        );
-                        // A second mention of a nested object may still say more about it.
-                        matches!(value, Value::Object(_)).then_some(value)
-                    }
-                    term => {
-                        seen.extend(term);
-                        Some(value)
-                    }
-                }
-            });
-            values.extend(value);
         }
-        values
+        let repeated = repeated(&values);
+        for (index, value) in values.iter().filter(|(index, _)| repeated.contains(index)) {
+            let shown = match value {
+                Value::Term(term) => show(term),
+                Value::Object(node) => excerpt(node.uri.as_ref().map_or("", |uri| uri.as_str())),
+            };
+            self.within(&index.to_string(), |here| {
+                let message = format!(
+                    "{shown} stands in the array more than once, and arrays are sets: it is kept once"
+                );
+                here.warnings.push(&here.pointer, message);
+            });
+        }
+        // A second mention of a nested object may still say more about it.
+        let kept = |(index, value)| match value {
+            Value::Term(_) if repeated.contains(&index) => None,
+            value => Some(value),
+        };
+        values.into_iter().filter_map(kept).collect()
     }
 
     fn value<'m>(&mut self, property: &'m Property, json: Json) -> Option<Value<'m>> {
@@ -161,6 +154,22 @@ impl Converter<'_> {
     fn invalid(&mut self, message: impl Into<String>) {
         self.findings.invalid(&self.pointer, message);
     }
+}
+
+/// The places of values that stand at an earlier place too.
+fn repeated(values: &[(usize, Value<'_>)]) -> HashSet<usize> {
+    let (mut terms, mut uris) = (HashSet::new(), HashSet::new());
+    let mut places = HashSet::new();
+    for (index, value) in values {
+        let new = match value {
+            Value::Term(term) => terms.insert(term),
+            Value::Object(node) => node.uri.as_ref().is_none_or(|uri| uris.insert(uri)),
+        };
+        if !new {
+            places.insert(*index);
+        }
+    }
+    places
 }
 
 /// A value as a message shows it.

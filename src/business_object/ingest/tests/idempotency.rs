@@ -96,3 +96,14 @@ fn concurrent_doubles_are_done_once() {
     assert!(answers.iter().all(|answer| *answer == answers[0]));
     assert_eq!(world.quads().len(), 1);
 }
+
+#[test]
+fn a_long_answer_is_kept_whole() {
+    let world = World::new(machine());
+    let objects: Vec<String> =
+        (0..2000).map(|i| format!(r#"{{"parts": [{{"name": "{i}"}}]}}"#)).collect();
+    let body = format!("{{\"data\": [{}]}}", objects.join(","));
+    let first = send(&world, "k", body.as_bytes()).unwrap();
+    assert_eq!(first.created, 2000);
+    assert_eq!(send(&world, "k", body.as_bytes()).unwrap(), first);
+}

@@ -136,7 +136,9 @@ pub(crate) fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
 }
 
 fn open_store(data_dir: &Path) -> Store {
-    Store::open(data_dir, penstock_store::Options::default(), &mut |_| ())
+    let dir = data_dir.join("store");
+    assert!(dir.is_dir(), "{} holds no store", data_dir.display());
+    Store::open(&dir, penstock_store::Options::default(), &mut |_| ())
         .expect("the store of an ended server opens")
 }
 

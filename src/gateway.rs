@@ -10,6 +10,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The folder in the data directory that is the store's.
+const STORE: &str = "store";
 /// The file in the data directory that keeps the gateway's identifier.
 const GATEWAY_ID: &str = "gateway-id";
 
@@ -41,7 +43,7 @@ impl Gateway {
         let dir = &settings.data_dir;
         make_private(dir).map_err(|error| disk(&error, "making the data directory", dir))?;
         // The store's lock comes first: nothing in the directory may change before it is ours.
-        let store = Store::open(dir, Options::default(), progress).map_err(opening)?;
+        let store = Store::open(&dir.join(STORE), Options::default(), progress).map_err(opening)?;
         let gateway_id = match &settings.gateway_id {
             Some(id) => id.clone(),
             None => kept_id(dir)?,

@@ -11,3 +11,21 @@ pub fn rfc3339() -> String {
 pub fn compact() -> String {
     Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text with every digit as `0`.
+    fn form(text: &str) -> String {
+        text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect()
+    }
+
+    #[test]
+    fn both_forms_are_utc_and_of_fixed_length() {
+        assert_eq!(form(&rfc3339()), "0000-00-00T00:00:00.000Z");
+        assert_eq!(form(&compact()), "00000000T000000Z");
+        let parsed: Timestamp = rfc3339().parse().unwrap();
+        assert!(parsed.duration_until(Timestamp::now()).as_secs().abs() < 60);
+    }
+}

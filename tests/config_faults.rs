@@ -76,12 +76,14 @@ fn a_secret_is_never_shown() {
 fn an_s3_target_needs_its_endpoint_and_keys() {
     let found = of_arguments(&[
         "--service.export.targets.plant.type=s3",
+        "--service.export.targets.plant.ca-file=/no/such/ca.pem",
         "--service.export.default.prefix=x/",
     ]);
     for missing in [
         "service.export.targets.plant.endpoint: it is missing",
         "service.export.targets.plant.access-key-id: it is missing",
         "service.export.targets.plant.secret-access-key: it is missing",
+        "service.export.targets.plant.ca-file = \"/no/such/ca.pem\" (from --service.export.targets.plant.ca-file): it cannot be read",
         "service.export.default.type: it is missing: s3 or directory",
     ] {
         assert!(found.iter().any(|f| f.starts_with(missing)), "{missing}: {found:#?}");

@@ -4,8 +4,6 @@
 
 mod read;
 
-pub use read::check_bucket_name;
-
 use super::mapping::Mapping;
 use oxrdf::{NamedNode, Term};
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@ use super::output::{self, FAILED};
 use crate::business_object::mapping::{self, Mapping};
 use crate::business_object::resource::Definition;
 use crate::config;
-use crate::fault::{Finding, Place};
+use crate::fault::{Fault, Finding, Kind, Place};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use serde_json::json;
 use serde_yaml::Value;
@@ -98,13 +98,17 @@ impl Checked {
 const MAPPING: &str = "mapping";
 const BUSINESS_OBJECT: &str = "business object";
 const CONFIGURATION: &str = "configuration";
+const MALFORMED: &str = "malformed JSON";
 const UNKNOWN: &str = "unknown";
 
 /// As compilers write it: `file:line:column: message`.
 fn line(path: &impl std::fmt::Display, kind: &str, fault: &Finding) -> String {
     match &fault.place {
         // The line is one of the text in `config`, which is a JSON string on one line.
-        Place::Line { .. } if kind == BUSINESS_OBJECT => format!("{path}: config: {fault}"),
+        Place::Line { line, column } if kind == BUSINESS_OBJECT => {
+            let message = fault.message.strip_prefix("config: ").unwrap_or(&fault.message);
+            format!("{path}: config, line {line}, column {column}: {message}")
+        }
         Place::Line { line, column } => format!("{path}:{line}:{column}: {}", fault.message),
         Place::Pointer(_) | Place::Whole => format!("{path}: {fault}"),
     }
@@ -126,6 +130,10 @@ fn file(path: &Path) -> Checked {
     };
     match kind(path, text) {
         Some(CONFIGURATION) => configuration(path, text),
+        Some(BUSINESS_OBJECT) if !text.trim_start().starts_with('{') => Checked::faulty(
+            BUSINESS_OBJECT,
+            whole("a Business Object is sent as JSON, and this is YAML".to_owned()),
+        ),
         Some(BUSINESS_OBJECT) => business_object(&bytes),
         Some(_) => mapping(text),
         None => Checked::faulty(
@@ -178,19 +186,19 @@ fn business_object(bytes: &[u8]) -> Checked {
             BUSINESS_OBJECT,
             format!("the Business Object {}, a mapping {}", definition.name, of(&mapping)),
         ),
-        Err(fault) if fault.errors.is_empty() => {
-            Checked::faulty(BUSINESS_OBJECT, whole(fault.detail))
+        Err(Fault { kind, detail, errors }) => {
+            let what = if kind == Kind::Malformed { MALFORMED } else { BUSINESS_OBJECT };
+            Checked::faulty(what, if errors.is_empty() { whole(detail) } else { errors })
         }
-        Err(fault) => Checked::faulty(BUSINESS_OBJECT, fault.errors),
     }
 }
 
 fn of(mapping: &Mapping) -> String {
-    format!(
-        "of {} fields, namespaces {}",
-        mapping.root.fields.len(),
-        mapping.namespaces().join(", ")
-    )
+    let namespaces = mapping.namespaces().join(", ");
+    match mapping.root.fields.len() {
+        1 => format!("of 1 field, namespaces {namespaces}"),
+        count => format!("of {count} fields, namespaces {namespaces}"),
+    }
 }
 
 fn configuration(path: &Path, text: &str) -> Checked {

@@ -1,6 +1,6 @@
 //! `penstock serve`: the service.
 use super::output::{self, CONFIGURATION, DISK, FAILED, PERMISSION};
-use crate::config::{self, Loaded, Settings, Sources};
+use crate::config::{self, Loaded, LogFormat, Settings, Sources};
 use crate::fault::{Fault, Kind};
 use crate::{app, telemetry};
 use clap::Command;
@@ -25,7 +25,14 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
         match config::load(&Sources::of_process(arguments)) {
             Ok(loaded) => loaded,
             Err(faults) => {
-                output::configuration_faults(&faults);
+                if telemetry::log::is_journal() {
+                    telemetry::log::start("error", LogFormat::Text);
+                    for fault in &faults {
+                        tracing::error!("{fault}");
+                    }
+                } else {
+                    output::configuration_faults(&faults);
+                }
                 return CONFIGURATION.into();
             }
         };

@@ -184,6 +184,14 @@ fn target(
     for property in foreign.iter().filter(|property| given.contains(property)) {
         warnings.push(format!("{prefix}{property} does nothing: the target's type is {kind}"));
     }
+    let ca_file = text("ca-file").filter(|_| kind == "s3");
+    if let Some(path) = &ca_file
+        && let Err(error) = std::fs::File::open(path)
+        && let Some(Typed { entry, .. }) = values.0.get(&format!("{prefix}ca-file"))
+    {
+        faults
+            .push(entry.fault(&format!("{prefix}ca-file"), format!("it cannot be read: {error}")));
+    }
     let kind = match kind.as_str() {
         "s3" => TargetKind::S3 {
             endpoint: text("endpoint")?,
@@ -192,7 +200,7 @@ fn target(
             access_key_id: text("access-key-id")?,
             secret_access_key: text("secret-access-key")?,
             path_style: values.get(&format!("{prefix}path-style")) != Some(Value::Flag(false)),
-            ca_file: text("ca-file").map(Into::into),
+            ca_file: ca_file.map(Into::into),
         },
         _ => TargetKind::Directory { path: text("path").map(Into::into) },
     };

@@ -277,6 +277,19 @@ mod tests {
         assert!(id_of_variable("A_B", ["a-b", "a.b"].into_iter()).is_err());
     }
 
+    proptest::proptest! {
+        #[test]
+        fn a_name_that_is_known_leads_to_itself(id in "[a-z0-9.-]{1,12}", text in "[a-z.\\[\\]_<>-]{0,40}") {
+            for setting in TABLE {
+                let Some((before, after)) = placeholder(setting.name) else { continue };
+                let known = resolve(&concrete(before, &id, after)).unwrap();
+                proptest::prop_assert_eq!((known.setting.name, known.id), (setting.name, Some(id.clone())));
+            }
+            let (_, _) = (resolve(&text), nearest(&text));
+            let (_, _) = (resolve_variable(&text), nearest_variable(&text));
+        }
+    }
+
     #[test]
     fn the_nearest_name_is_found() {
         assert_eq!(nearest("service.data-dri").as_deref(), Some("service.data-dir"));

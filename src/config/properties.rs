@@ -136,6 +136,22 @@ mod tests {
         assert_eq!(pairs("\\:\\= = a=b:c "), [(":=".to_owned(), "a=b:c ".to_owned())]);
     }
 
+    proptest::proptest! {
+        #[test]
+        fn what_is_escaped_comes_back(name in "\\PC+", value in "(\\PC|[\n\r\t])*") {
+            let escape = |text: &str| {
+                text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>().concat()
+            };
+            let text = format!("{} = {}\n", escape(&name), escape(&value));
+            proptest::prop_assert_eq!(pairs(&text), [(name, value)]);
+        }
+
+        #[test]
+        fn no_text_is_too_much(text in "([a\\\\u0-9d=: #!\n]|\\PC)*") {
+            let _ = parse(&text);
+        }
+    }
+
     #[test]
     fn comments_escapes_and_characters() {
         assert_eq!(

@@ -14,7 +14,7 @@ use tokio::task::{self, JoinSet};
 /// The longest wait before the second attempt; it doubles with each failure.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait of all.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// How long a delivery under way may go on when the gateway stops.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -23,7 +23,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut workers = JoinSet::new();
     let mut targets: HashMap<task::Id, String> = HashMap::new();
     while !*stop.borrow_and_update() {
-        for target in inner.queue.targets_waiting() {
+        let waiting = blocking(&inner, |inner| Ok(inner.queue.targets_waiting())).await;
+        for target in waiting.unwrap_or_default() {
             if !targets.values().any(|running| *running == target) {
                 let worker = worker(Arc::clone(&inner), target.clone(), stop.clone());
                 targets.insert(workers.spawn(worker).id(), target);
@@ -49,7 +50,11 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 
 /// Delivers what waits for one target; ends when nothing does.
 async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<bool>) {
-    let wake = inner.queue.wake(&target);
+    let wake = {
+        let target = target.clone();
+        blocking(&inner, move |inner| Ok(inner.queue.wake(&target))).await
+    };
+    let Ok(wake) = wake else { return };
     let mut opened: Option<Target> = None;
     while !*stop.borrow() {
         let begun = {
@@ -61,14 +66,22 @@ async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<boo
             Ok(None) => return,
             Err(fault) => {
                 tracing::error!(target_name = target, %fault, "the export queue could not be read");
-                if wait(LONGEST_WAIT, &wake, &mut stop).await { continue } else { return }
+                if wait(LONGEST_WAIT, &wake, &mut stop).await {
+                    continue;
+                }
+                return;
             }
         };
         let started = Instant::now();
         let result = tokio::select! {
             result = deliver(&inner, &mut opened, &job) => result,
             () = grace(&mut stop) => {
-                inner.queue.left_off(&target);
+                let target_name = target.clone();
+                let _ = blocking(&inner, move |inner| {
+                    inner.queue.left_off(&target_name);
+                    Ok(())
+                })
+                .await;
                 tracing::info!(
                     export_id = job.entry.id,
                     target_name = target,
@@ -107,7 +120,12 @@ async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<boo
             ),
             Err(Failure { reached, cause }) => {
                 opened = None;
-                let failures = inner.queue.failed(&target, job.order, cause.clone(), reached);
+                let (target_name, error) = (target.clone(), cause.clone());
+                let failures = blocking(&inner, move |inner| {
+                    Ok(inner.queue.failed(&target_name, job.order, error, reached))
+                })
+                .await
+                .unwrap_or(1);
                 if failures.is_power_of_two() {
                     tracing::warn!(
                         export_id = job.entry.id,

@@ -77,7 +77,9 @@ mod tests {
 
     fn state(entries: &[(u64, u64)]) -> State {
         let mut state = State::default();
-        entries.iter().for_each(|&(order, bytes)| state.keep(order, bytes));
+        for &(order, bytes) in entries {
+            state.keep(order, bytes);
+        }
         state
     }
 

@@ -14,6 +14,8 @@ mod directory;
 pub mod entry;
 mod file;
 mod history;
+#[cfg(test)]
+mod model;
 mod operate;
 mod queue;
 mod record;
@@ -29,7 +31,7 @@ pub use entry::{Entry, Kind, Status};
 
 use crate::business_object::catalogue;
 use crate::business_object::resource::Compiled;
-use crate::config::{TargetKind, Targets};
+use crate::config::Targets;
 use crate::fault::{self, Fault};
 use crate::telemetry::metrics;
 use crate::time;
@@ -117,11 +119,7 @@ pub struct Content {
 
 impl Exporter {
     /// Opens the spool and the queue as they were left: files that no entry names are removed.
-    ///
-    /// # Errors
-    /// `Kind::Invalid` for a target's setting that this version does not serve.
     pub fn open(store: Store, options: Options) -> Result<Self, Fault> {
-        refuse_ca_files(&options.targets)?;
         let spool = Spool::open(options.data_dir.join("spool"))?;
         let limits =
             queue::Limits { records: options.history, bytes: options.targets.history_bytes };
@@ -148,6 +146,7 @@ impl Exporter {
         if !definition.enabled {
             return Err(conflict("is disabled; enable it to export it"));
         }
+        queue::check_name(name).map_err(|cause| Fault::new(fault::Kind::Invalid, cause))?;
         let mut targets: Vec<(String, String, String)> = Vec::new();
         for push_target in &definition.push_targets {
             let bucket_name = &push_target.bucket_name;
@@ -361,20 +360,4 @@ fn named_by_business_objects(store: &Store) -> Result<BTreeSet<String>, Fault> {
             None => return Ok(names),
         }
     }
-}
-
-/// rust-s3 makes its own HTTP client and takes no certificates.
-fn refuse_ca_files(targets: &Targets) -> Result<(), Fault> {
-    let named = targets.named.iter().map(|(name, target)| (format!("targets.{name}"), target));
-    for (name, target) in named.chain(targets.default.iter().map(|t| ("default".to_owned(), t))) {
-        if let TargetKind::S3 { ca_file: Some(_), .. } = &target.kind {
-            return Err(Fault::new(
-                fault::Kind::Invalid,
-                format!(
-                    "`service.export.{name}.ca-file` cannot be served by this version of Penstock"
-                ),
-            ));
-        }
-    }
-    Ok(())
 }

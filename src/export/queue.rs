@@ -100,6 +100,10 @@ impl Queue {
             })?;
         }
         spool.retain(&files)?;
+        for (target, line) in state.lines.iter().filter(|(_, line)| !line.waiting.is_empty()) {
+            let (exports, bytes) = (line.waiting.len(), line.bytes);
+            tracing::info!(target_name = target, exports, bytes, "exports wait for their target");
+        }
         let queue = Self { store, spool, limits, added: Notify::new(), state: Mutex::new(state) };
         queue.added.notify_one();
         Ok(queue)
@@ -283,6 +287,20 @@ impl Queue {
     }
 }
 
+/// Checks that the file name of a key fits into a directory (255 bytes), however its parts turn out.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let file_name = key("", name, "20260301T120000Z", u64::MAX).len() - encode(name).len() - 1;
+    if file_name <= 255 {
+        return Ok(());
+    }
+    Err(format!(
+        "the name of the Business Object is too long for the key of an export: percent-encoded it has {} \
+         bytes, {} too many",
+        encode(name).len(),
+        file_name - 255
+    ))
+}
+
 /// The key of an export: `<prefix><name>/<name>-<export_date>-<sequence>.json`.
 fn key(prefix: &str, name: &str, export_date: &str, sequence: u64) -> String {
     let name = encode(name);
@@ -318,5 +336,7 @@ mod tests {
         assert_eq!(encode("a b/ü..c"), "a%20b%2F%C3%BC..c");
         assert_eq!(encode("."), "%2E");
         assert_eq!(encode(".."), "%2E%2E");
+        assert_eq!(check_name(&"n".repeat(200)), Ok(()));
+        assert!(check_name(&"ü".repeat(100)).is_err());
     }
 }

@@ -12,6 +12,8 @@ use std::path::Path;
 const PAGE: usize = 500;
 /// Warnings kept with an export.
 const WARNINGS: usize = 20;
+/// Characters of one of them.
+const WARNING: usize = 400;
 
 /// Writes the export file of all objects that belong, ordered by URI, and returns what it says of
 /// itself and what the view warned of.
@@ -57,7 +59,8 @@ pub(super) fn full(
             file.object(&object).map_err(|e| written(&e))?;
             for finding in findings {
                 if warnings.len() < WARNINGS {
-                    warnings.push(format!("{}: {finding}", uri.as_str()));
+                    let warning = format!("{}: {finding}", uri.as_str());
+                    warnings.push(warning.chars().take(WARNING).collect());
                 } else {
                     more_warnings += 1;
                 }

@@ -1,35 +1,60 @@
 //! An S3-compatible bucket as a target. This file alone knows rust-s3.
 //!
 //! rust-s3 sends a file below 8 MiB as one PUT, and a longer one as a multipart upload, one part of
-//! 8 MiB at a time, so that memory stays constant. HEAD afterwards makes sure that the bucket has it.
+//! 8 MiB at a time, so that memory stays constant. It makes its own HTTP client, which takes no
+//! certificates: with `ca-file` it signs the requests, and [`PrivateClient`] sends them. In either case
+//! the bucket is asked afterwards whether it has the file.
+
+mod private;
+mod words;
+
 use super::entry::{Entry, Kind};
 use super::file;
 use super::target::Failure;
 use crate::config::TargetKind;
+use private::{PrivateClient, Sent};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use s3::creds::Credentials;
 use s3::error::S3Error;
 use s3::region::Region;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::time::Duration;
+use words::{answer, bounded, chain};
 
 /// A request may take this long, and longer by what its bytes take at [`SLOWEST`].
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes a second below which an uplink counts as broken.
 const SLOWEST: u64 = 32 << 10;
+/// Seconds within which a signed request must begin.
+const SIGNED_FOR: u32 = 300;
 /// Bytes of one request.
 const PART: u64 = s3::bucket::CHUNK_SIZE as u64;
 
 /// A bucket.
 pub(super) struct Bucket {
-    bucket: Box<s3::Bucket>,
+    client: Box<s3::Bucket>,
+    private: Option<PrivateClient>,
     endpoint: String,
     gateway_id: String,
 }
 
+/// What the bucket holds under a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// Nothing, or another file.
+    Not,
+    /// A file of the same length; the server tells no checksum.
+    SameLength,
+    /// The very file.
+    Same,
+    /// These credentials may not ask.
+    Untold,
+}
+
 impl std::fmt::Debug for Bucket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Bucket({} at {})", self.bucket.name, self.endpoint)
+        write!(f, "Bucket({} at {})", self.client.name, self.endpoint)
     }
 }
 
@@ -47,7 +72,7 @@ impl Bucket {
             access_key_id,
             secret_access_key,
             path_style,
-            ca_file: _,
+            ca_file,
         } = target
         else {
             return Err(Failure { reached: None, cause: "the target is no S3 bucket".to_owned() });
@@ -60,11 +85,15 @@ impl Bucket {
             region: region.clone(),
             endpoint: endpoint.trim_end_matches('/').to_owned(),
         };
+        let private = match ca_file {
+            Some(ca_file) => Some(PrivateClient::open(ca_file).map_err(wrong)?),
+            None => None,
+        };
         let name = bucket.as_deref().unwrap_or(bucket_name);
         let opened = s3::Bucket::new(name, place, credentials)
             .map_err(|error| wrong(format!("the target cannot be used: {}", chain(&error))))?;
-        let bucket = if *path_style { opened.with_path_style() } else { opened };
-        Ok(Self { bucket, endpoint: endpoint.clone(), gateway_id: gateway_id.to_owned() })
+        let client = if *path_style { opened.with_path_style() } else { opened };
+        Ok(Self { client, private, endpoint: endpoint.clone(), gateway_id: gateway_id.to_owned() })
     }
 
     /// Puts the file into the bucket unless it is there, and returns once the bucket says that it has it.
@@ -77,12 +106,59 @@ impl Bucket {
         let source = intact(source, entry).await?;
         // An attempt whose answer got lost may have stored it; and a long upload had better find out
         // first whether the bucket can be reached.
-        if (again || entry.bytes >= PART) && self.has(entry).await? == Some(true) {
+        if (again || entry.bytes >= PART) && self.held(entry).await? == Held::Same {
             return Ok(());
         }
-        let mut bucket = self.bucket.clone();
-        let largest = entry.bytes.min(PART);
-        bucket.set_request_timeout(Some(REQUEST_TIMEOUT + Duration::from_secs(largest / SLOWEST)));
+        let headers = self.headers(entry)?;
+        match &self.private {
+            Some(client) => self.put_signed(client, source, entry, headers).await,
+            None => self.put(source, entry, headers).await,
+        }
+        .map_err(|error| self.failure(&error))?;
+        if self.held(entry).await? == Held::Not {
+            let cause = format!(
+                "the bucket `{}` took the file, and does not hold it as it was sent",
+                self.client.name
+            );
+            return Err(Failure { reached: Some(true), cause });
+        }
+        Ok(())
+    }
+
+    /// Sends the file, in parts when it is long.
+    async fn put(&self, source: File, entry: &Entry, headers: HeaderMap) -> Result<(), S3Error> {
+        if entry.bytes >= PART {
+            self.clear(&entry.key).await;
+        }
+        let mut bucket = self.client.clone();
+        bucket.set_request_timeout(Some(timeout(entry.bytes.min(PART))));
+        let request = bucket
+            .put_object_stream_builder(&entry.key)
+            .with_content_type("application/json")
+            .with_max_concurrent_chunks(1)
+            .with_headers(headers);
+        let mut reader = tokio::fs::File::from_std(source);
+        request.execute_stream(&mut reader).await?;
+        Ok(())
+    }
+
+    /// Sends the file in one signed request.
+    async fn put_signed(
+        &self,
+        client: &PrivateClient,
+        source: File,
+        entry: &Entry,
+        mut headers: HeaderMap,
+    ) -> Result<(), S3Error> {
+        let signed = Some(headers.clone());
+        let url = self.client.presign_put(&entry.key, SIGNED_FOR, signed, None).await?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        answered(client.put(&url, headers, source, entry.bytes, timeout(entry.bytes)).await?)?;
+        Ok(())
+    }
+
+    /// The object metadata of an entry.
+    fn headers(&self, entry: &Entry) -> Result<HeaderMap, Failure> {
         let kind = match entry.kind {
             Kind::Full => "full",
             Kind::Incremental => "incremental",
@@ -90,55 +166,71 @@ impl Bucket {
         };
         let sequence = entry.sequence.to_string();
         let metadata = [
-            ("export-id", entry.id.as_str()),
-            ("sequence", &sequence),
-            ("kind", kind),
-            ("gateway-id", &self.gateway_id),
-            ("sha256", &entry.sha256),
+            ("x-amz-meta-export-id", entry.id.as_str()),
+            ("x-amz-meta-sequence", &sequence),
+            ("x-amz-meta-kind", kind),
+            ("x-amz-meta-gateway-id", &self.gateway_id),
+            ("x-amz-meta-sha256", &entry.sha256),
         ];
-        let mut request = bucket
-            .put_object_stream_builder(&entry.key)
-            .with_content_type("application/json")
-            .with_max_concurrent_chunks(1);
-        for (name, value) in metadata {
-            request = request.with_metadata(name, value).map_err(|error| self.failure(&error))?;
-        }
-        let mut reader = tokio::fs::File::from_std(source);
-        request.execute_stream(&mut reader).await.map_err(|error| self.failure(&error))?;
-        match self.has(entry).await? {
-            Some(true) | None => Ok(()),
-            Some(false) => Err(Failure {
-                reached: Some(true),
-                cause: format!(
-                    "the bucket `{}` took the file, and does not hold it as it was sent",
-                    self.bucket.name
-                ),
-            }),
+        let header = |(name, value): (&'static str, &str)| {
+            HeaderValue::from_str(value)
+                .map(|value| (HeaderName::from_static(name), value))
+                .map_err(|_| {
+                    let cause =
+                        format!("`{value}` cannot stand in the metadata of an object ({name})");
+                    Failure { reached: None, cause }
+                })
+        };
+        metadata.into_iter().map(header).collect()
+    }
+
+    /// Ends multipart uploads of this key that a crash or a broken connection left behind: their parts
+    /// take room in the bucket. Not every account may ask for them, so that a failure is none.
+    async fn clear(&self, key: &str) {
+        let mut bucket = self.client.clone();
+        bucket.set_request_timeout(Some(REQUEST_TIMEOUT));
+        let pages = bucket.list_multiparts_uploads(Some(key), None).await.unwrap_or_default();
+        for upload in pages.iter().flat_map(|page| &page.uploads).filter(|upload| upload.key == key)
+        {
+            if let Err(error) = bucket.abort_upload(key, &upload.id).await {
+                tracing::debug!(key, %error, "an upload that was left behind could not be ended");
+            }
         }
     }
 
-    /// Whether the bucket holds the file as it is; `None` when these credentials may not ask.
-    async fn has(&self, entry: &Entry) -> Result<Option<bool>, Failure> {
-        let mut bucket = self.bucket.clone();
-        bucket.set_request_timeout(Some(REQUEST_TIMEOUT));
-        match bucket.head_object(&entry.key).await {
-            Ok((head, _)) => {
-                let sha256 = head.metadata.as_ref().and_then(|metadata| metadata.get("sha256"));
-                let length = head.content_length.and_then(|length| u64::try_from(length).ok());
-                Ok(Some(
-                    length.is_none_or(|length| length == entry.bytes)
-                        && sha256.is_some_and(|sha256| *sha256 == entry.sha256),
-                ))
-            }
-            Err(S3Error::HttpFailWithBody(404, _)) => Ok(Some(false)),
-            Err(S3Error::HttpFailWithBody(401 | 403, _)) => Ok(None),
-            Err(error) => Err(self.failure(&error)),
+    /// What the bucket says it holds under the entry's key.
+    async fn held(&self, entry: &Entry) -> Result<Held, Failure> {
+        let (length, sha256) = match self.ask(&entry.key).await {
+            Ok(told) => told,
+            Err(S3Error::HttpFailWithBody(404, _)) => return Ok(Held::Not),
+            Err(S3Error::HttpFailWithBody(401 | 403, _)) => return Ok(Held::Untold),
+            Err(error) => return Err(self.failure(&error)),
+        };
+        Ok(match sha256 {
+            _ if length.is_some_and(|length| length != entry.bytes) => Held::Not,
+            None => Held::SameLength,
+            Some(sha256) if sha256 == entry.sha256 => Held::Same,
+            Some(_) => Held::Not,
+        })
+    }
+
+    /// The length of an object, and the SHA-256 in its metadata.
+    async fn ask(&self, key: &str) -> Result<(Option<u64>, Option<String>), S3Error> {
+        if let Some(client) = &self.private {
+            let url = self.client.presign_get(key, SIGNED_FOR, None).await?;
+            let sent = answered(client.ask(&url, REQUEST_TIMEOUT).await?)?;
+            return Ok((sent.length, sent.sha256));
         }
+        let mut bucket = self.client.clone();
+        bucket.set_request_timeout(Some(REQUEST_TIMEOUT));
+        let (head, _) = bucket.head_object(key).await?;
+        let length = head.content_length.and_then(|length| u64::try_from(length).ok());
+        Ok((length, head.metadata.and_then(|mut metadata| metadata.remove("sha256"))))
     }
 
     /// What went wrong, in words.
     fn failure(&self, error: &S3Error) -> Failure {
-        let bucket = &self.bucket.name;
+        let bucket = &self.client.name;
         let endpoint = &self.endpoint;
         match error {
             S3Error::HttpFailWithBody(status, body) => {
@@ -172,69 +264,17 @@ impl Bucket {
     }
 }
 
-/// What an answer of S3 means.
-fn answer(status: u16, body: &str, bucket: &str, endpoint: &str) -> String {
-    let code = element(body, "Code").unwrap_or_default();
-    match (status, code) {
-        (_, "InvalidAccessKeyId") => {
-            format!("{endpoint} does not know the `access-key-id` of the target")
-        }
-        (_, "SignatureDoesNotMatch") => {
-            format!(
-                "{endpoint} refuses the credentials: the `secret-access-key` of the target is wrong"
-            )
-        }
-        (_, "RequestTimeTooSkewed") => {
-            format!("the clock of the gateway and that of {endpoint} differ too much; set the time")
-        }
-        (_, "NoSuchBucket") => {
-            format!("the bucket `{bucket}` does not exist at {endpoint}; create it")
-        }
-        (_, "QuotaExceeded") => format!("the quota of the bucket `{bucket}` is used up"),
-        (401 | 403, _) => format!(
-            "the credentials of the target may not write to the bucket `{bucket}` at {endpoint} ({}); mend its policy",
-            if code.is_empty() { "403" } else { code }
-        ),
-        (404, "") => format!("there is no bucket `{bucket}` at {endpoint}"),
-        (300..=399, _) => {
-            format!("the bucket `{bucket}` is elsewhere; mend the target's `endpoint` and `region`")
-        }
-        _ => {
-            let message = element(body, "Message").unwrap_or_default();
-            format!("{endpoint} answered {status} {} {}", bounded(code), bounded(message))
-                .trim_end()
-                .to_owned()
-        }
+/// How long a request of so many bytes may take.
+fn timeout(bytes: u64) -> Duration {
+    REQUEST_TIMEOUT + Duration::from_secs(bytes / SLOWEST)
+}
+
+/// An answer that is none of success is an error, as it is with rust-s3.
+fn answered(sent: Sent) -> Result<Sent, S3Error> {
+    match sent.status {
+        200..=299 => Ok(sent),
+        status => Err(S3Error::HttpFailWithBody(status, sent.body)),
     }
-}
-
-/// The text of the first XML element of this name.
-fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
-    Some(rest.split_once("</")?.0)
-}
-
-/// The causes of an error, one after the other, without the URL, which says no more than the endpoint.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = String::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        next = error.source();
-        let this = error.to_string();
-        let this = this.split(" for url (").next().unwrap_or_default();
-        if !text.contains(this) {
-            if !text.is_empty() {
-                text.push_str(": ");
-            }
-            text.push_str(this);
-        }
-    }
-    bounded(&text).to_owned()
-}
-
-fn bounded(text: &str) -> &str {
-    let end = (0..=300).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    text.get(..end).unwrap_or(text)
 }
 
 /// The file, read through once: what is sent must be what was written.
@@ -254,29 +294,5 @@ async fn intact(mut source: File, entry: &Entry) -> Result<File, Failure> {
         )),
         Ok(Err(error)) => Err(failure(format!("the file in the spool cannot be read: {error}"))),
         Err(error) => Err(failure(error.to_string())),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn answers_are_told_in_words() {
-        let body = |code: &str| {
-            format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>m</Message></Error>")
-        };
-        let told = |status, code| answer(status, &body(code), "plant", "https://s3.example");
-        assert!(told(403, "SignatureDoesNotMatch").contains("`secret-access-key`"));
-        assert!(told(403, "AccessDenied").contains("may not write"));
-        assert!(told(404, "NoSuchBucket").contains("`plant` does not exist"));
-        assert_eq!(told(500, "InternalError"), "https://s3.example answered 500 InternalError m");
-        assert!(answer(403, "", "plant", "e").contains("403"));
-    }
-
-    #[test]
-    fn long_answers_are_cut_between_characters() {
-        assert_eq!(bounded(&"ü".repeat(400)).len(), 300);
-        assert_eq!(bounded("x"), "x");
     }
 }

@@ -123,13 +123,11 @@ fn objects<R: std::io::Read>(tokens: &mut Tokens<R>) -> Result<u64, Broken> {
         }
         tokens.skip_value()?;
         count += 1;
-        match tokens.peek()? {
-            Some(b',') => tokens.token(b',')?,
-            _ => {
-                tokens.token(b']')?;
-                return Ok(count);
-            }
+        if tokens.peek()? != Some(b',') {
+            tokens.token(b']')?;
+            return Ok(count);
         }
+        tokens.token(b',')?;
     }
 }
 

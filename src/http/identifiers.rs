@@ -2,6 +2,7 @@
 use super::problem::Problem;
 use super::reply::{Outcome, Reply};
 use super::service::origin;
+use super::shapes;
 use super::state::{blocking, gateway};
 use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
 use crate::business_object::{members, namespace, view};
@@ -11,7 +12,8 @@ use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer};
 use penstock_store::Read;
 use salvo::http::StatusCode;
 use salvo::http::header::{ACCEPT, VARY};
-use salvo::{Depot, Request, Response, handler};
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
 
 /// A form in which an object is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,15 +38,24 @@ impl Form {
     }
 }
 
-/// Answers with the object that the request's address names.
-#[handler]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot, res: &mut Response) {
-    let outcome = find(req, depot).await;
-    let path = req.uri().path();
-    match outcome {
-        Ok(reply) => res.render(reply.header(VARY, "Accept")),
-        Err(problem) => problem.answer(path, res),
-    }
+/// The object whose URI is the address of the request.
+///
+/// Every minted URI that leads here is answered, whatever its path; this is the path of those with the
+/// default base.
+#[endpoint(
+    operation_id = "resolve",
+    tags("Objects"),
+    parameters(
+        ("namespace" = String, Path, description = "The namespace's name."),
+        ("local" = String, Path, description = "The local identifier."),
+    ),
+    responses((status_code = 200, description = "In the form that Accept asks for.",
+        headers(("Vary" = String, description = "`Accept`")),
+        content(("application/json" = shapes::ViewedObject), ("text/turtle" = String),
+            ("application/n-triples" = String), ("application/ld+json" = serde_json::Value)))),
+)]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Ok(find(req, depot).await?.header(VARY, "Accept"))
 }
 
 async fn find(req: &Request, depot: &Depot) -> Outcome {

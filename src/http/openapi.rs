@@ -2,7 +2,7 @@
 use super::router::{Route, table};
 use super::shapes;
 use salvo::http::{Method, StatusCode};
-use salvo::oapi::{BasicType, Ref};
+use salvo::oapi::{BasicType, Operation, Ref, RefOr};
 use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
 
 /// Problems that every route can answer: a foreign `Host`, a fault of the gateway, and not yet open.
@@ -38,6 +38,22 @@ fn describe(document: &mut OpenApi, route: &Route) {
     for status in EVERYWHERE.iter().chain(route.problems) {
         let Ok(status) = StatusCode::from_u16(*status) else { continue };
         operation.responses.insert(status.as_str(), problem(status));
+    }
+    if operation.operation_id.as_deref() == Some("ingest") {
+        stream(operation);
+    }
+}
+
+/// Adds the other form of an ingestion: a line is described in words, since OpenAPI 3.1 has no schema
+/// for the items of a stream.
+fn stream(operation: &mut Operation) {
+    let lines = || Content::new(Object::new().schema_type(BasicType::String));
+    let media_type = "application/x-ndjson";
+    if let Some(body) = &mut operation.request_body {
+        body.contents.insert(media_type.to_owned(), lines());
+    }
+    if let Some(RefOr::Type(done)) = operation.responses.get_mut("200") {
+        done.contents.insert(media_type.to_owned(), lines());
     }
 }
 

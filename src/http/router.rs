@@ -54,6 +54,8 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
+        // And every other address that is a minted URI: see `fallback`.
+        route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406]),
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
         route(&get,    "/health/ready",                               Anyone,      health::ready,             &[]),
         route(&get,    "/metrics",                                    Admin,       metrics::get,              &[]),

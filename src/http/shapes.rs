@@ -5,7 +5,7 @@
 #![expect(dead_code, reason = "most fields are there to be described, not to be read")]
 
 use salvo::oapi::ToSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -55,8 +55,16 @@ pub(super) struct Finding {
 }
 
 /// A Business Object as it is defined.
-#[derive(ToSchema)]
-#[salvo(schema(name = "BusinessObjectDefinition", rename_all = "camelCase"))]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[salvo(schema(name = "BusinessObjectDefinition", example = json!({
+    "name": "Pump",
+    "description": "Pumps of the plant",
+    "enabled": true,
+    "config": "type: object\npath: Pump:.\nfields:\n  name:\n    type: string\n    path: <https://plant.example/name>\n",
+    "conditions": [],
+    "pushTargets": [{"bucketName": "plant-exports"}],
+})))]
 pub(super) struct Definition {
     /// Its name, unique on this gateway.
     #[salvo(schema(min_length = 1))]
@@ -135,7 +143,8 @@ pub(super) struct BusinessObject {
 }
 
 /// One condition: some graph holds (object, predicate, value).
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[salvo(schema(name = "Condition"))]
 pub(super) struct Condition {
     /// An IRI without angle brackets.
@@ -145,7 +154,8 @@ pub(super) struct Condition {
 }
 
 /// One export target.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "PushTarget", rename_all = "camelCase"))]
 pub(super) struct PushTarget {
     /// A valid S3 bucket name.
@@ -165,8 +175,9 @@ pub(super) struct BusinessObjects {
 }
 
 /// What an ingestion carries.
-#[derive(ToSchema)]
-#[salvo(schema(name = "IngestionRequest"))]
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[salvo(schema(name = "IngestionRequest", example = json!({"data": [{"name": "P-101"}]})))]
 pub(super) struct IngestionRequest {
     /// Objects with the field names of the mapping; `uri` is optional.
     pub(super) data: Vec<BTreeMap<String, Value>>,
@@ -294,8 +305,9 @@ pub(super) struct Ingestions {
 }
 
 /// A namespace as it is put.
-#[derive(ToSchema)]
-#[salvo(schema(name = "NamespaceDefinition", rename_all = "camelCase"))]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[salvo(schema(name = "NamespaceDefinition", example = json!({"generator": "counter"})))]
 pub(super) struct NamespaceDefinition {
     /// Its name, which must be that of the path.
     #[salvo(schema(required = false))]
@@ -323,7 +335,8 @@ pub(super) struct Namespace {
 }
 
 /// How the local part of an identifier is made.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 #[salvo(schema(name = "Generator", rename_all = "lowercase"))]
 pub(super) enum Generator {
     Uuid,
@@ -445,7 +458,7 @@ pub(super) struct PushedExport {
 }
 
 /// A page of objects through the view.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Objects"))]
 pub(super) struct Objects {
     /// Ordered by URI.
@@ -456,7 +469,8 @@ pub(super) struct Objects {
 }
 
 /// A page of objects, or one of them.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
 #[salvo(schema(name = "ObjectsOrObject"))]
 pub(super) enum ObjectsOrObject {
     Page(Objects),
@@ -464,7 +478,7 @@ pub(super) enum ObjectsOrObject {
 }
 
 /// One object in the configured structure, its `uri` included.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Object"))]
 pub(super) struct ViewedObject {
     /// Its URI.

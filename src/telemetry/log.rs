@@ -18,7 +18,7 @@ pub fn start(filter: &str, format: LogFormat) {
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match format {
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
-        LogFormat::Text if stderr_is_journal() => builder
+        LogFormat::Text if is_journal() => builder
             .event_format(Lines {
                 priority: true,
                 format: Format::default().with_ansi(false).without_time().with_level(false),
@@ -39,7 +39,7 @@ pub fn start(filter: &str, format: LogFormat) {
 /// Whether standard error leads to systemd's journal: `$JOURNAL_STREAM` names the device and inode of
 /// the stream, and a program that redirects standard error inherits the variable all the same
 /// (systemd.exec(5)).
-fn stderr_is_journal() -> bool {
+pub fn is_journal() -> bool {
     use std::os::unix::fs::MetadataExt;
     let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
     std::fs::metadata("/proc/self/fd/2")

@@ -1,4 +1,5 @@
 //! A gateway's exporter over a small plant, without HTTP.
+#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
 #![allow(dead_code, clippy::allow_attributes, reason = "each test takes what it needs")]
 
 use oxrdf::{Literal, NamedNode, Quad};
@@ -14,22 +15,22 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-pub const BASE: &str = "https://plant.example/id/Pump/";
+pub(crate) const BASE: &str = "https://plant.example/id/Pump/";
 
 /// A data directory with a store in it.
-pub struct Plant {
-    pub dir: tempfile::TempDir,
-    pub store: Store,
+pub(crate) struct Plant {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) store: Store,
 }
 
 /// An exporter that delivers.
-pub struct Running {
+pub(crate) struct Running {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl Plant {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store =
             Store::open(&dir.path().join("store"), penstock_store::Options::default(), &mut |_| ())
@@ -51,7 +52,7 @@ impl Plant {
     }
 
     /// Stores the pumps of these numbers, each with a name of `length` characters.
-    pub fn pumps(&self, numbers: std::ops::Range<u32>, length: usize) {
+    pub(crate) fn pumps(&self, numbers: std::ops::Range<u32>, length: usize) {
         let graph = NamedNode::new(BASE).unwrap();
         self.store
             .transact::<_, Fault>(|t| {
@@ -69,7 +70,7 @@ impl Plant {
     }
 
     /// Removes every pump.
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         use penstock_store::{Pattern, Read as _};
         self.store
             .transact::<_, Fault>(|t| {
@@ -86,7 +87,7 @@ impl Plant {
             .unwrap();
     }
 
-    pub fn options(&self, targets: Targets) -> Options {
+    pub(crate) fn options(&self, targets: Targets) -> Options {
         Options {
             targets,
             gateway_id: "gateway-1".to_owned(),
@@ -95,22 +96,22 @@ impl Plant {
         }
     }
 
-    pub fn open(&self, targets: Targets) -> Exporter {
+    pub(crate) fn open(&self, targets: Targets) -> Exporter {
         Exporter::open(self.store.clone(), self.options(targets)).unwrap()
     }
 
-    pub fn bucket(&self, name: &str) -> PathBuf {
+    pub(crate) fn bucket(&self, name: &str) -> PathBuf {
         self.dir.path().join("buckets").join(name)
     }
 
     /// The spool's files, in order.
-    pub fn spooled(&self) -> Vec<String> {
+    pub(crate) fn spooled(&self) -> Vec<String> {
         files(&self.dir.path().join("spool"))
     }
 }
 
 /// The keys of all files under a directory, in order.
-pub fn files(root: &Path) -> Vec<String> {
+pub(crate) fn files(root: &Path) -> Vec<String> {
     fn walk(root: &Path, folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten() {
             let path = entry.unwrap().path();
@@ -132,7 +133,7 @@ fn name_property() -> NamedNode {
 }
 
 /// A Business Object of all pumps.
-pub fn pump(name: &str, targets: &[&str]) -> Compiled {
+pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
     let push_targets =
         targets.iter().map(|target| PushTarget { bucket_name: (*target).to_owned() }).collect();
     Compiled {
@@ -171,47 +172,47 @@ pub fn pump(name: &str, targets: &[&str]) -> Compiled {
 }
 
 /// Targets with 64 MiB of history and no entry: every bucketName is a directory in the data directory.
-pub fn embedded() -> Targets {
+pub(crate) fn embedded() -> Targets {
     Targets { history_bytes: 64 << 20, ..Targets::default() }
 }
 
-pub fn directory(path: &Path) -> Target {
+pub(crate) fn directory(path: &Path) -> Target {
     Target { kind: TargetKind::Directory { path: Some(path.to_owned()) }, prefix: String::new() }
 }
 
 /// Starts delivering.
-pub fn run(exporter: &Exporter) -> Running {
+pub(crate) fn run(exporter: &Exporter) -> Running {
     let (stop, stopped) = watch::channel(false);
     let exporter = exporter.clone();
     Running { stop, task: tokio::spawn(async move { exporter.run(stopped).await }) }
 }
 
 impl Running {
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.send(true).unwrap();
         self.task.await.unwrap();
     }
 }
 
 /// Waits until an entry is as asked, however long that takes within reason.
-pub async fn until(exporter: &Exporter, id: &str, asked: impl Fn(&Entry) -> bool) -> Entry {
+pub(crate) async fn until(exporter: &Exporter, id: &str, asked: impl Fn(&Entry) -> bool) -> Entry {
     let begun = Instant::now();
     loop {
         let entry = exporter.get(id).unwrap().unwrap();
         if asked(&entry) {
             return entry;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "still {entry:?}");
+        assert!(begun.elapsed() < Duration::from_mins(1), "still {entry:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-pub async fn until_status(exporter: &Exporter, id: &str, status: Status) -> Entry {
+pub(crate) async fn until_status(exporter: &Exporter, id: &str, status: Status) -> Entry {
     until(exporter, id, |entry| entry.status == status).await
 }
 
 /// Pushes, expecting one export.
-pub fn push_one(exporter: &Exporter, business_object: &Compiled) -> Entry {
+pub(crate) fn push_one(exporter: &Exporter, business_object: &Compiled) -> Entry {
     let push = exporter.push(business_object).unwrap();
     assert_eq!(push.reason, None);
     assert_eq!(push.exports.len(), 1);

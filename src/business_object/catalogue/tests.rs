@@ -269,3 +269,26 @@ fn more_than_a_page_is_read() {
     assert_eq!(f.reopened().len(), 129);
     assert_eq!(f.reopened(), f.catalogue.list());
 }
+
+#[test]
+fn all_is_there_after_a_restart() {
+    let Fixture { _dir: dir, store, catalogue } = fixture(true);
+    let plants =
+        catalogue.put(&body("Plants", "Plant", &json!({})), IfMatch::Any, &|_| Ok(())).unwrap().0;
+    let counter = Namespace {
+        name: "C".to_owned(),
+        uri_base: "urn:c:".to_owned(),
+        generator: Generator::Counter,
+        created_at: String::new(),
+    };
+    let counter = store.transact(|t| namespace::put(t, counter)).unwrap().0.0;
+    store.transact(|t| namespace::mint(t, &counter)).unwrap();
+    drop((store, catalogue));
+
+    let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+    let catalogue = Catalogue::open(store.clone(), defaults(true)).unwrap();
+    assert_eq!(catalogue.list(), [plants]);
+    assert_eq!(namespace::get(&store.read(), "C").unwrap(), Some(counter.clone()));
+    let (second, _) = store.transact(|t| namespace::mint(t, &counter)).unwrap();
+    assert_eq!(second.as_str(), "urn:c:2");
+}

@@ -3,6 +3,9 @@ use super::{Json, push_pointer};
 use crate::business_object::nearest::nearest;
 use crate::fault::Finding;
 
+/// The most findings of one body; the answer to a request must not outgrow it.
+const MAX_FINDINGS: usize = 1000;
+
 /// The members of one object, taken by name. What is taken by nobody is a finding in the end, so no
 /// member is dropped silently. A member that is `null` counts as absent.
 #[derive(Debug)]
@@ -26,10 +29,8 @@ impl<'a> Members<'a> {
                 findings,
             }),
             other => {
-                findings.push(Finding::at(
-                    pointer,
-                    format!("an object is expected, not {}", other.kind()),
-                ));
+                let message = format!("an object is expected, not {}", other.kind());
+                push(findings, pointer.to_owned(), message);
                 None
             }
         }
@@ -50,7 +51,7 @@ impl<'a> Members<'a> {
     /// A finding at a member.
     pub fn find(&mut self, name: &str, message: impl Into<String>) {
         let pointer = self.pointer(name);
-        self.findings.push(Finding::at(pointer, message));
+        push(self.findings, pointer, message);
     }
 
     /// Any value.
@@ -94,14 +95,13 @@ impl<'a> Members<'a> {
 
     /// A finding for each member that nobody took.
     pub fn end(self) {
-        for (name, _) in &self.entries {
-            let mut pointer = self.pointer.clone();
-            push_pointer(&mut pointer, name);
+        for (name, _) in self.entries.iter().take(MAX_FINDINGS) {
+            let pointer = self.pointer(name);
             let mend = match nearest(name, self.known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known are {}", self.known.join(", ")),
             };
-            self.findings.push(Finding::at(pointer, format!("`{name}` is not known here; {mend}")));
+            push(self.findings, pointer, format!("`{name}` is not known here; {mend}"));
         }
     }
 
@@ -109,5 +109,11 @@ impl<'a> Members<'a> {
         self.wrong.push(name);
         self.find(name, format!("`{name}` must be {expected}, not {}", found.kind()));
         None
+    }
+}
+
+fn push(findings: &mut Vec<Finding>, pointer: String, message: impl Into<String>) {
+    if findings.len() < MAX_FINDINGS {
+        findings.push(Finding::at(pointer, message));
     }
 }

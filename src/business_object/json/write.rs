@@ -2,6 +2,9 @@
 use super::Json;
 use std::fmt::{self, Write};
 
+/// The deepest indentation, in columns: a deeply nested value must not become many times longer.
+const MAX_INDENT: usize = 32;
+
 /// Without white space, or with `{:#}` a member or element a line.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -11,7 +14,7 @@ impl fmt::Display for Json {
 }
 
 fn write(value: &Json, f: &mut fmt::Formatter<'_>, indent: Option<usize>) -> fmt::Result {
-    let inner = indent.map(|indent| indent + 2);
+    let inner = indent.map(|indent| (indent + 2).min(MAX_INDENT));
     match value {
         Json::Null => f.write_str("null"),
         Json::Bool(value) => write!(f, "{value}"),

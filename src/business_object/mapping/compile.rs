@@ -21,6 +21,9 @@ const MAX_FINDINGS: usize = 1000;
 /// The most levels of objects in objects, the root included: what the stack of a thread bears.
 const MAX_LEVELS: usize = 256;
 
+/// The longest name of a field, in characters.
+const MAX_NAME: usize = 256;
+
 /// The most namespaces of one mapping.
 const MAX_NAMESPACES: usize = 1000;
 
@@ -240,6 +243,9 @@ impl Compiler {
             Err(self.report(key.at, place, "the name of a field is empty"))
         } else if key.name.chars().any(char::is_control) {
             Err(self.report(key.at, place, "the name of a field holds a control character"))
+        } else if key.name.chars().count() > MAX_NAME {
+            let message = format!("the name of a field has up to {MAX_NAME} characters");
+            Err(self.report(key.at, place, message))
         } else {
             Ok(())
         }

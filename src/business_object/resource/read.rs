@@ -2,6 +2,7 @@
 use super::{Condition, Conditions, Definition, PushTarget};
 use crate::business_object::json::{self, Json, MAX_NESTING, Members, push_pointer};
 use crate::business_object::mapping::{self, Mapping};
+use crate::config::check_bucket_name;
 use crate::fault::{Fault, Finding, Kind};
 use oxrdf::{NamedNode, Term};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -70,26 +71,6 @@ impl Condition {
     pub fn terms(&self) -> Result<(NamedNode, Term), String> {
         Ok((iri(&self.predicate)?, iri(&self.value)?.into()))
     }
-}
-
-/// Why a bucketName is no valid S3 bucket name.
-pub fn check_bucket_name(name: &str) -> Result<(), String> {
-    let why = if !(3..=63).contains(&name.len()) {
-        "it has 3 to 63 characters"
-    } else if !name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-')) {
-        "its characters are a-z, 0-9, `.` and `-`"
-    } else if name.starts_with(['.', '-']) || name.ends_with(['.', '-']) {
-        "it begins and ends with a letter or digit"
-    } else if name.contains("..") {
-        "no two dots stand side by side"
-    } else if name.parse::<std::net::Ipv4Addr>().is_ok()
-        || (name.split('.').count() == 4 && name.bytes().all(|b| b == b'.' || b.is_ascii_digit()))
-    {
-        "it does not look like an IP address"
-    } else {
-        return Ok(());
-    };
-    Err(format!("{name:?} is no valid bucket name: {why}"))
 }
 
 fn invalid(name: &str, findings: Vec<Finding>) -> Fault {

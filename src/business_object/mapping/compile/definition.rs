@@ -4,6 +4,9 @@ use crate::business_object::mapping::yaml::{At, Content, Key, Node};
 use crate::business_object::nearest::nearest;
 use std::fmt;
 
+/// Characters of a field's name that a fault shows.
+const MAX_STEP: usize = 64;
+
 /// Where in the mapping a definition stands.
 #[derive(Debug)]
 pub(super) enum Where<'a> {
@@ -37,7 +40,11 @@ impl fmt::Display for Where<'_> {
             if i > 0 && *step != "[]" {
                 f.write_str(".")?;
             }
-            f.write_str(step)?;
+            // Names of any length, said again with each fault below them, would outgrow the text.
+            match step.char_indices().nth(MAX_STEP) {
+                Some((end, _)) => write!(f, "{}...", step.get(..end).unwrap_or_default())?,
+                None => f.write_str(step)?,
+            }
         }
         f.write_str("`")
     }

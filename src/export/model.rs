@@ -1,0 +1,227 @@
+//! The queue against a small model: any order of pushes, deliveries, failures, operator's acts and
+//! restarts keeps the order of each target, the sequences, and just the files that are needed.
+use super::entry::{Kind, Status};
+use super::file::Finished;
+use super::queue::{Limits, New, Queue};
+use super::record::file_name;
+use super::spool::Spool;
+use penstock_store::Store;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const LIMITS: Limits = Limits { records: 4, bytes: 25 };
+const BYTES: u64 = 10;
+
+#[derive(Debug, Clone)]
+enum Act {
+    Push { name: usize, targets: Vec<usize> },
+    Deliver { target: usize },
+    Fail { target: usize },
+    Park { nth: usize },
+    Retry { nth: usize },
+    Replay { nth: usize },
+    Restart { orphan: bool },
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    target: String,
+    sequence: u64,
+    status: Status,
+    kept: bool,
+}
+
+/// What should be: entries by the order they were made in, waiting ones in the order of their places.
+#[derive(Debug, Default)]
+struct Model {
+    entries: BTreeMap<u64, (String, Known)>,
+    places: BTreeMap<u64, u64>,
+    next: u64,
+    sequences: BTreeMap<(String, String), u64>,
+}
+
+impl Model {
+    fn head(&self, target: &str) -> Option<u64> {
+        let of = |order: &&u64| self.entries[order].1.target == target;
+        self.places.values().find(of).copied()
+    }
+
+    fn deliver(&mut self, order: u64) {
+        self.places.retain(|_, waiting| *waiting != order);
+        self.entries.get_mut(&order).unwrap().1.status = Status::Delivered;
+        let delivered = |model: &Self| -> Vec<u64> {
+            let done =
+                model.entries.iter().filter(|(_, (_, known))| known.status == Status::Delivered);
+            done.map(|(order, _)| *order).collect()
+        };
+        while delivered(self).len() > LIMITS.records {
+            self.entries.remove(&delivered(self)[0]);
+        }
+        loop {
+            let kept: Vec<u64> =
+                delivered(self).into_iter().filter(|order| self.entries[order].1.kept).collect();
+            if kept.len() as u64 * BYTES <= LIMITS.bytes {
+                break;
+            }
+            self.entries.get_mut(&kept[0]).unwrap().1.kept = false;
+        }
+    }
+
+    fn nth(&self, nth: usize) -> Option<(u64, String, Status)> {
+        let (order, (id, known)) = self.entries.iter().nth(nth % self.entries.len().max(1))?;
+        Some((*order, id.clone(), known.status))
+    }
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        4 => (0..2usize, prop::collection::btree_set(0..3usize, 1..3))
+            .prop_map(|(name, targets)| Act::Push { name, targets: targets.into_iter().collect() }),
+        4 => (0..3usize).prop_map(|target| Act::Deliver { target }),
+        1 => (0..3usize).prop_map(|target| Act::Fail { target }),
+        1 => (0..100usize).prop_map(|nth| Act::Park { nth }),
+        1 => (0..100usize).prop_map(|nth| Act::Retry { nth }),
+        1 => (0..100usize).prop_map(|nth| Act::Replay { nth }),
+        1 => any::<bool>().prop_map(|orphan| Act::Restart { orphan }),
+    ];
+    prop::collection::vec(act, 1..40)
+}
+
+fn open(store: &Store, dir: &std::path::Path) -> Queue {
+    Queue::open(store.clone(), Spool::open(dir.join("spool")).unwrap(), LIMITS).unwrap()
+}
+
+fn check(queue: &Queue, model: &Model) {
+    let listed = queue.list(None, 1000).unwrap();
+    let entries: Vec<_> = model.entries.values().rev().collect();
+    assert_eq!(listed.len(), entries.len());
+    for (entry, (id, known)) in listed.iter().zip(entries) {
+        assert_eq!(&entry.id, id);
+        assert_eq!((&entry.target, entry.sequence), (&known.target, known.sequence));
+        let waiting = |status| if status == Status::Blocked { Status::Queued } else { status };
+        assert_eq!(waiting(entry.status), known.status, "{id}");
+        assert_eq!(queue.content(id).is_ok(), known.kept);
+    }
+    let files: BTreeSet<String> = model
+        .entries
+        .values()
+        .filter(|(_, known)| known.kept)
+        .map(|(id, _)| file_name(id))
+        .collect();
+    let found = std::fs::read_dir(queue.spool.folder()).unwrap();
+    let found: BTreeSet<String> =
+        found.map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(found, files);
+    for target in 0..3 {
+        let target = format!("target-{target}");
+        let waiting: Vec<u64> = model
+            .places
+            .values()
+            .filter(|o| model.entries[o].1.target == target)
+            .copied()
+            .collect();
+        let state = queue.state();
+        let line = state.lines.get(&target);
+        let found: Vec<u64> =
+            line.iter().flat_map(|line| line.waiting.values()).map(|(order, _)| *order).collect();
+        assert_eq!(found, waiting);
+        assert_eq!(line.map_or(0, |line| line.bytes), waiting.len() as u64 * BYTES);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_queue_does_what_the_model_does(acts in acts()) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap();
+        let mut queue = open(&store, dir.path());
+        let mut model = Model::default();
+        let finished = Finished { objects: 1, bytes: BYTES, data_checksum: String::new(), sha256: String::new() };
+        for act in acts {
+            match act {
+                Act::Push { name, targets } => {
+                    let name = format!("name-{name}");
+                    let first = model.next;
+                    let targets: Vec<_> = (first..)
+                        .zip(targets)
+                        .map(|(order, target)| (format!("id-{order}"), format!("target-{target}"), String::new()))
+                        .collect();
+                    for (id, ..) in &targets {
+                        std::fs::write(queue.spool.path(&file_name(id)), vec![b' '; 10]).unwrap();
+                    }
+                    let added = queue.add(&New {
+                        business_object: "id",
+                        name: &name,
+                        kind: Kind::Full,
+                        export_date: "20260301T120000Z",
+                        finished: &finished,
+                        warnings: Vec::new(),
+                        targets: &targets,
+                    }).unwrap();
+                    for ((order, entry), (id, target, _)) in (first..).zip(added).zip(targets) {
+                        let sequence = model.sequences.entry((target.clone(), name.clone())).or_default();
+                        *sequence += 1;
+                        prop_assert_eq!(entry.sequence, *sequence);
+                        let known = Known { target, sequence: *sequence, status: Status::Queued, kept: true };
+                        model.entries.insert(order, (id, known));
+                        model.places.insert(order, order);
+                        model.next = order + 1;
+                    }
+                }
+                Act::Deliver { target } | Act::Fail { target } => {
+                    let target = format!("target-{target}");
+                    let job = queue.begin(&target).unwrap();
+                    prop_assert_eq!(job.as_ref().map(|job| job.order), model.head(&target));
+                    let Some(job) = job else { continue };
+                    prop_assert!(queue.park(&job.entry.id).is_err());
+                    if matches!(act, Act::Deliver { .. }) {
+                        queue.delivered(job.order).unwrap();
+                        model.deliver(job.order);
+                    } else {
+                        queue.failed(&target, job.order, "it is away".to_owned(), Some(false));
+                        prop_assert_eq!(queue.list(None, 1000).unwrap().iter().find(|e| e.id == job.entry.id).unwrap().status, Status::Blocked);
+                    }
+                }
+                Act::Park { nth } => {
+                    let Some((order, id, status)) = model.nth(nth) else { continue };
+                    prop_assert_eq!(queue.park(&id).is_ok(), status == Status::Queued);
+                    if status == Status::Queued {
+                        model.entries.get_mut(&order).unwrap().1.status = Status::Parked;
+                        model.places.retain(|_, waiting| *waiting != order);
+                    }
+                }
+                Act::Retry { nth } => {
+                    let Some((order, id, status)) = model.nth(nth) else { continue };
+                    prop_assert_eq!(queue.retry(&id).is_ok(), status != Status::Delivered);
+                    if status == Status::Parked {
+                        model.entries.get_mut(&order).unwrap().1.status = Status::Queued;
+                        let place = queue.find(&queue.state(), &id).unwrap().unwrap().1.place;
+                        model.places.insert(place, order);
+                    }
+                }
+                Act::Replay { nth } => {
+                    let Some((order, id, status)) = model.nth(nth) else { continue };
+                    let may = status == Status::Delivered && model.entries[&order].1.kept;
+                    prop_assert_eq!(queue.replay(&id).is_ok(), may);
+                    if may {
+                        model.entries.get_mut(&order).unwrap().1.status = Status::Queued;
+                        model.places.insert(model.next, order);
+                        model.next += 1;
+                    }
+                }
+                Act::Restart { orphan } => {
+                    if orphan {
+                        std::fs::write(queue.spool.path("orphan.json"), "{").unwrap();
+                    }
+                    drop(queue);
+                    queue = open(&store, dir.path());
+                    // Numbers that nothing has any more may be given again.
+                    model.next = queue.state().next;
+                }
+            }
+            check(&queue, &model);
+        }
+    }
+}

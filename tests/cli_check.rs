@@ -1,0 +1,105 @@
+//! `penstock check` and `penstock verify-export` on files that are right and files that are not.
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+
+const MAPPING: &str = "type: object\npath: \"Pumps:.\"\nfields:\n  name: {type: string, path: <https://plant.example/name>}\n";
+
+/// The status and the standard output.
+fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_penstock"))
+        .args(arguments)
+        .current_dir(dir)
+        .env_clear()
+        .output()
+        .expect("the binary runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn check(name: &str, text: &str) -> (Option<i32>, String) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(dir.path().join(name), text).expect("a file");
+    run(dir.path(), &["check", name])
+}
+
+#[test]
+fn what_is_right_is_named() {
+    let definition = json!({ "name": "Pumps", "config": MAPPING, "pushTargets": [] }).to_string();
+    for (name, text, expected) in [
+        ("pumps.yaml", MAPPING, "a mapping of 1 field, namespaces Pumps"),
+        ("pumps.json", definition.as_str(), "the Business Object Pumps"),
+        ("application.properties", "server.port=9000", "a configuration"),
+        ("plant.yaml", "service: {data-dir: x}", "a configuration"),
+    ] {
+        let (status, answer) = check(name, text);
+        assert_eq!(status, Some(0), "{answer}");
+        assert!(answer.starts_with(&format!("{name}: right: {expected}")), "{answer}");
+    }
+}
+
+#[test]
+fn each_fault_has_its_place() {
+    let wrong = MAPPING.replace("type: string", "type: strng");
+    let definition =
+        json!({ "name": "Pumps", "config": wrong, "pushTargets": [{"bucketName": "../x"}] });
+    for (name, text, expected) in [
+        ("pumps.yaml", wrong.as_str(), "pumps.yaml:4:16: "),
+        ("pumps.json", &definition.to_string(), "pumps.json: config, line 4, column 16: field"),
+        ("pumps.json", &definition.to_string(), "pumps.json: /pushTargets/0/bucketName: "),
+        ("pumps.json", "{\"name\": ", "pumps.json:1:10: "),
+        ("pumps.yaml", "name: x\nconfig: y\n", "sent as JSON"),
+        ("application.yaml", "server:\n  port: many\n", "expected a whole number from 0 to 65535"),
+        ("application.yaml", "a: [", "line 2"),
+        ("service.properties", "service.x=\\u1", "line 1"),
+        ("other.yaml", "a: 1", "neither a mapping"),
+        ("other.yaml", "- 1", "neither a mapping"),
+    ] {
+        let (status, answer) = check(name, text);
+        assert_eq!(status, Some(1), "{answer}");
+        assert!(answer.contains(expected), "{expected}\nis not in\n{answer}");
+    }
+}
+
+#[test]
+fn a_script_reads_a_line_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("right.yaml"), MAPPING).unwrap();
+    std::fs::write(dir.path().join("wrong.yaml"), "type: object\n").unwrap();
+    let (status, answer) =
+        run(dir.path(), &["check", "--json", "wrong.yaml", "right.yaml", "absent.yaml"]);
+    assert_eq!(status, Some(1));
+    let lines: Vec<Value> =
+        answer.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let right: Vec<_> = lines.iter().map(|line| line["right"].as_bool().unwrap()).collect();
+    assert_eq!(right, [false, true, false]);
+    assert!(lines[0]["faults"][0]["line"].is_u64(), "{answer}");
+}
+
+#[test]
+fn an_export_file_is_whole_or_it_is_said_why_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = "[{\"uri\":\"https://plant.example/1\"}]";
+    // sha256sum of the bytes above.
+    let sum = "c0859b12300183751701dea521c21b2fed22f51537ab90b450e4816e12550179";
+    let file = format!(
+        "{{\"metadata\":{{\"export_date\":\"20260301T120000Z\",\"object_type\":\"Pumps\",\"object_count\":1,\"data_checksum\":\"{sum}\",\"checksum_algorithm\":\"SHA-256\"}},\"data\":{data}}}"
+    );
+    std::fs::write(dir.path().join("whole.json"), &file).unwrap();
+    std::fs::write(dir.path().join("cut.json"), &file[..file.len() - 3]).unwrap();
+    std::fs::write(dir.path().join("changed.json"), file.replace("example/1", "example/2"))
+        .unwrap();
+    let (status, answer) = run(dir.path(), &["verify-export", "whole.json"]);
+    assert_eq!(status, Some(0), "{answer}");
+    assert_eq!(
+        answer,
+        format!("whole.json: whole: 1 object of Pumps, exported 20260301T120000Z, SHA-256 {sum}\n")
+    );
+    for broken in ["cut.json", "changed.json", "absent.json"] {
+        let (status, answer) = run(dir.path(), &["verify-export", "whole.json", broken]);
+        assert_eq!(status, Some(1), "{answer}");
+        assert!(answer.lines().nth(1).unwrap().starts_with(broken), "{answer}");
+    }
+    let (_, answer) = run(dir.path(), &["verify-export", "--json", "whole.json"]);
+    let line: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!((&line["whole"], &line["objectCount"]), (&json!(true), &json!(1)));
+}

@@ -1,0 +1,234 @@
+//! Delivery to a real S3 server: what is in the bucket is what is in the spool, in order, whatever went
+//! wrong on the way.
+#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+
+mod export_support;
+
+use export_support::{Plant, pump, push_one, run, until_status};
+use penstock::business_object::resource::Compiled;
+use penstock::config::{Target, TargetKind, Targets};
+use penstock::export::{Entry, Exporter, Status};
+use s3::creds::Credentials;
+use s3::{Bucket, BucketConfiguration, Region};
+
+/// The parts of what `tests/servers/ceph-up` prints under this name.
+fn said<const N: usize>(name: &str) -> [String; N] {
+    let given = std::env::var(name).unwrap_or_else(|_| {
+        panic!(
+            "this test needs an S3 server: run `tests/run`, which starts one, or `tests/servers/ceph-up DIR 5630 5632` \
+             and set {name} as it says"
+        )
+    });
+    let parts: Vec<String> = given.split(',').map(str::to_owned).collect();
+    parts.try_into().unwrap_or_else(|parts| panic!("{name} has {N} parts, not {parts:?}"))
+}
+
+/// The server: endpoint, access key, secret.
+fn server() -> [String; 3] {
+    said("PENSTOCK_TEST_S3")
+}
+
+fn region() -> Region {
+    Region::Custom { region: "default".to_owned(), endpoint: server()[0].clone() }
+}
+
+fn credentials() -> Credentials {
+    let [_, key, secret] = server();
+    Credentials::new(Some(&key), Some(&secret), None, None, None).unwrap()
+}
+
+fn new_name() -> String {
+    format!("plant-{}", uuid::Uuid::new_v4().simple())
+}
+
+async fn create(name: &str) -> Box<Bucket> {
+    let config = BucketConfiguration::default();
+    Bucket::create_with_path_style(name, region(), credentials(), config).await.unwrap().bucket
+}
+
+fn target(bucket: &str, endpoint: &str, secret: &str) -> Targets {
+    let kind = TargetKind::S3 {
+        endpoint: endpoint.to_owned(),
+        region: "default".to_owned(),
+        bucket: Some(bucket.to_owned()),
+        access_key_id: server()[1].clone(),
+        secret_access_key: secret.to_owned(),
+        path_style: true,
+        ca_file: None,
+    };
+    let named = [("plant-a".to_owned(), Target { kind, prefix: "from/edge 1/".to_owned() })].into();
+    Targets { named, default: None, history_bytes: 64 << 20 }
+}
+
+fn good(bucket: &str) -> Targets {
+    let [endpoint, _, secret] = server();
+    target(bucket, &endpoint, &secret)
+}
+
+fn pumps() -> Compiled {
+    pump("Pump ü", &["plant-a"])
+}
+
+/// Checks that the bucket holds the file of this entry, byte for byte, with its metadata.
+async fn check(bucket: &Bucket, exporter: &Exporter, entry: &Entry) {
+    let spooled = std::fs::read(exporter.spool().join(format!("{}.json", entry.id))).unwrap();
+    let object = bucket.get_object(&entry.key).await.unwrap();
+    assert!(object.as_slice() == spooled, "the bytes differ");
+    let (head, _) = bucket.head_object(&entry.key).await.unwrap();
+    assert_eq!(head.content_type.as_deref(), Some("application/json"));
+    let metadata = head.metadata.unwrap();
+    let said = |name: &str| metadata.get(name).map(String::as_str);
+    assert_eq!(said("export-id"), Some(entry.id.as_str()));
+    assert_eq!(said("sequence"), Some(entry.sequence.to_string().as_str()));
+    assert_eq!(said("kind"), Some("full"));
+    assert_eq!(said("gateway-id"), Some("gateway-1"));
+    assert_eq!(said("sha256"), Some(entry.sha256.as_str()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_stand_in_the_bucket_in_the_order_of_their_sequence() {
+    let name = new_name();
+    let bucket = create(&name).await;
+    let plant = Plant::new();
+    let exporter = plant.open(good(&name));
+    let mut entries = Vec::new();
+    for number in 0..4 {
+        plant.pumps(number..number + 1, 10);
+        entries.push(push_one(&exporter, &pumps()));
+    }
+    let running = run(&exporter);
+    until_status(&exporter, &entries[3].id, Status::Delivered).await;
+    running.stop().await;
+    for entry in &entries {
+        assert!(entry.key.starts_with("from/edge 1/Pump%20%C3%BC/Pump%20%C3%BC-"), "{}", entry.key);
+        check(&bucket, &exporter, entry).await;
+    }
+    let listed = bucket.list(String::new(), None).await.unwrap();
+    let mut objects: Vec<_> = listed.into_iter().flat_map(|page| page.contents).collect();
+    objects.sort_by_key(|object| object.last_modified.clone());
+    let keys: Vec<_> = objects.into_iter().map(|object| object.key).collect();
+    assert_eq!(keys, entries.iter().map(|entry| entry.key.clone()).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_file_arrives_in_parts() {
+    let name = new_name();
+    let bucket = create(&name).await;
+    let plant = Plant::new();
+    plant.pumps(0..400, 50_000);
+    let exporter = plant.open(good(&name));
+    let entry = push_one(&exporter, &pumps());
+    // As a crash in the middle of an upload leaves it.
+    bucket.initiate_multipart_upload(&entry.key, "application/json").await.unwrap();
+    assert!(entry.bytes > 2 * (8 << 20), "{} bytes are no more than two parts", entry.bytes);
+    let running = run(&exporter);
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    check(&bucket, &exporter, &entry).await;
+    // What is there already is found there and not sent again, and what was lost is.
+    exporter.replay(&entry.id).unwrap();
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    bucket.delete_object(&entry.key).await.unwrap();
+    exporter.replay(&entry.id).unwrap();
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+    check(&bucket, &exporter, &entry).await;
+    let uploads = bucket.list_multiparts_uploads(None, None).await.unwrap();
+    assert!(uploads.iter().all(|page| page.uploads.is_empty()));
+}
+
+/// Blocks with a cause that holds `cause` and no secret, and goes on once mended.
+async fn blocked_then_mended(wrong: Targets, bucket: &str, cause: &str, secret: &str) {
+    let plant = Plant::new();
+    plant.pumps(0..2, 10);
+    let exporter = plant.open(wrong);
+    let entries = [push_one(&exporter, &pumps()), push_one(&exporter, &pumps())];
+    let running = run(&exporter);
+    let blocked = until_status(&exporter, &entries[0].id, Status::Blocked).await;
+    let told = blocked.last_error.unwrap();
+    assert!(told.contains(cause) && !told.contains(secret), "{told}");
+    assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
+    running.stop().await;
+    drop(exporter);
+
+    let made = if Bucket::new(bucket, region(), credentials())
+        .unwrap()
+        .with_path_style()
+        .exists()
+        .await
+        .unwrap()
+    {
+        Bucket::new(bucket, region(), credentials()).unwrap().with_path_style()
+    } else {
+        create(bucket).await
+    };
+    let exporter = plant.open(good(bucket));
+    let running = run(&exporter);
+    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    running.stop().await;
+    for entry in &entries {
+        check(&made, &exporter, entry).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_secret_blocks_until_it_is_mended() {
+    let name = new_name();
+    create(&name).await;
+    let wrong = target(&name, &server()[0], "WRONGSECRET");
+    blocked_then_mended(wrong, &name, "`secret-access-key`", "WRONGSECRET").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_bucket_blocks_until_it_is_there() {
+    let name = new_name();
+    let [_, _, secret] = server();
+    blocked_then_mended(good(&name), &name, "does not exist", &secret).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_away_blocks_until_it_is_there() {
+    let name = new_name();
+    create(&name).await;
+    let [_, _, secret] = server();
+    // Bound and let go again: nobody listens there.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let away = target(&name, &format!("http://{free}"), &secret);
+    blocked_then_mended(away, &name, "cannot be reached", &secret).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_private_certificate_is_trusted_by_the_targets_ca_file_alone() {
+    let name = new_name();
+    let bucket = create(&name).await;
+    let plant = Plant::new();
+    plant.pumps(0..200, 50_000);
+    let [_, _, secret] = server();
+    let [endpoint, authority] = said("PENSTOCK_TEST_S3_TLS");
+    let untrusted = target(&name, &endpoint, &secret);
+    let exporter = plant.open(untrusted.clone());
+    let large = push_one(&exporter, &pumps());
+    let running = run(&exporter);
+    let blocked = until_status(&exporter, &large.id, Status::Blocked).await;
+    assert!(blocked.last_error.as_ref().unwrap().contains("not trusted"), "{blocked:?}");
+    running.stop().await;
+    drop(exporter);
+
+    let mut trusted = untrusted;
+    for target in trusted.named.values_mut() {
+        if let TargetKind::S3 { ca_file, .. } = &mut target.kind {
+            *ca_file = Some(authority.clone().into());
+        }
+    }
+    let exporter = plant.open(trusted);
+    plant.clear();
+    plant.pumps(0..1, 10);
+    let small = push_one(&exporter, &pumps());
+    let running = run(&exporter);
+    until_status(&exporter, &small.id, Status::Delivered).await;
+    check(&bucket, &exporter, &large).await;
+    check(&bucket, &exporter, &small).await;
+    exporter.replay(&large.id).unwrap();
+    until_status(&exporter, &large.id, Status::Delivered).await;
+    running.stop().await;
+    check(&bucket, &exporter, &large).await;
+}

@@ -1,0 +1,137 @@
+//! Business Objects over HTTP: created, listed, replaced, deleted, under their versions.
+mod http_support;
+
+use http_support::{Server, definition, escaped};
+use serde_json::json;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const ALL: &str = "/api/v1/business-objects";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_goes_its_whole_way() {
+    let server = Server::start(&[]).await;
+    let created = server.json("PUT", ALL, &definition()).await.expect(201);
+    let object = created.json();
+    let id = object["id"].as_str().unwrap().to_owned();
+    assert_eq!(created.header("location"), format!("{ALL}/{id}"));
+    assert_eq!(created.header("etag"), "\"1\"");
+    assert_eq!(created.header("cache-control"), "no-store");
+    assert_eq!(object["version"], 1);
+    assert_eq!(object["createdNamespaces"], json!(["Pump", "Part"]));
+
+    for name in [&id, "Pump"] {
+        assert_eq!(server.get(&format!("{ALL}/{name}")).await.expect(200).json()["id"], *id);
+    }
+    let mut changed = definition();
+    changed["description"] = json!("other");
+    let replaced = server.json("PUT", ALL, &changed).await.expect(200);
+    assert_eq!(replaced.json()["id"], *id);
+    assert_eq!(replaced.header("etag"), "\"2\"");
+
+    changed["name"] = json!("Pümpe 1");
+    let renamed = server.json("PUT", &format!("{ALL}/{id}"), &changed).await.expect(200);
+    assert_eq!(renamed.json()["version"], 3);
+    server.get(&format!("{ALL}/Pump")).await.problem(404);
+    server.get(&format!("{ALL}/{}", escaped("Pümpe 1"))).await.expect(200);
+    let schema = server.get(&format!("{ALL}/{id}/schema")).await.expect(200);
+    assert_eq!(schema.header("content-type"), "application/schema+json");
+    assert_eq!(schema.json()["$schema"], "https://json-schema.org/draft/2020-12/schema");
+
+    let deleted = server.send("DELETE", &format!("{ALL}/{id}"), &[], "").await.expect(204);
+    assert!(deleted.body.is_empty());
+    server.send("DELETE", &format!("{ALL}/{id}"), &[], "").await.problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_are_honoured() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    // What is put as it is already keeps its version, so each time it is another.
+    let count = AtomicU64::new(0);
+    let send = async |method: &str, path: &str, name: &str, value: &str| {
+        let mut body = definition();
+        body["description"] = json!(count.fetch_add(1, Ordering::Relaxed).to_string());
+        let headers = [("Content-Type", "application/json"), (name, value)];
+        server.send(method, path, &headers, body.to_string()).await
+    };
+    let one = format!("{ALL}/Pump");
+    for (method, path) in [("PUT", ALL), ("PUT", &one), ("DELETE", &one)] {
+        for stale in ["\"7\"", "W/\"1\"", "\"7\", \"8\""] {
+            send(method, path, "If-Match", stale).await.problem(412);
+        }
+        send(method, path, "If-Match", "1").await.problem(400);
+    }
+    send("PUT", ALL, "If-None-Match", "*").await.problem(412);
+    send("PUT", ALL, "If-Match", "\"1\"").await.expect(200);
+    send("PUT", &one, "If-Match", "\"9\", \"2\"").await.expect(200);
+    send("PUT", &one, "If-Match", "*").await.expect(200);
+    send("DELETE", &one, "If-Match", "\"4\"").await.expect(204);
+    send("PUT", ALL, "If-Match", "*").await.problem(412);
+    send("PUT", ALL, "If-None-Match", "*").await.expect(201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_fault_of_a_definition_is_told() {
+    let server = Server::start(&[]).await;
+    let mut bad = definition();
+    bad["config"] = json!(
+        "type: object\npath: Pump:.\nfields:\n  a:\n    type: strin\n    path: <https://e.example/a>\n"
+    );
+    bad["pushTargets"] = json!([{"bucketName": "../x"}]);
+    let problem = server.json("PUT", ALL, &bad).await.problem(422);
+    let errors = problem["errors"].as_array().unwrap();
+    assert!(errors.iter().any(|error| error["line"] == 5), "{problem}");
+    assert!(
+        errors.iter().any(|error| error["pointer"]
+            .as_str()
+            .is_some_and(|p| p.starts_with("/pushTargets/0"))),
+        "{problem}"
+    );
+    let json = [("Content-Type", "application/json")];
+    server.send("PUT", ALL, &json, "{\"name\": ").await.problem(400);
+    server.send("PUT", ALL, &json, "[]").await.problem(422);
+    assert_eq!(server.get(ALL).await.json(), json!({"items": [], "next": null}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_paged() {
+    let server = Server::start(&[]).await;
+    for name in ["c", "a", "b"] {
+        let mut one = definition();
+        one["name"] = json!(name);
+        server.json("PUT", ALL, &one).await.expect(201);
+    }
+    let (mut names, mut next) = (Vec::new(), String::new());
+    loop {
+        let page = server.get(&format!("{ALL}?limit=2{next}")).await.expect(200).json();
+        names.extend(page["items"].as_array().unwrap().iter().map(|item| item["name"].clone()));
+        match page["next"].as_str() {
+            Some(cursor) => next = format!("&cursor={cursor}"),
+            None => break,
+        }
+    }
+    assert_eq!(names, ["a", "b", "c"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prefix_works_everywhere() {
+    let server = Server::start(&[
+        "--service.base-url=http://localhost/gate/way",
+        "--server.forward-headers-strategy=native",
+        "--service.trusted-proxies=127.0.0.1",
+    ])
+    .await;
+    let created = server.json("PUT", &format!("/gate/way{ALL}"), &definition()).await.expect(201);
+    assert!(created.header("location").starts_with("/gate/way/api/v1/business-objects/"));
+    server.get(created.header("location")).await.expect(200);
+    let mut other = definition();
+    other["name"] = json!("Other");
+    let headers = [("Content-Type", "application/json"), ("X-Forwarded-Prefix", "/elsewhere")];
+    let created = server.send("PUT", ALL, &headers, other.to_string()).await.expect(201);
+    assert!(created.header("location").starts_with("/elsewhere/api/v1/business-objects/"));
+    let document =
+        server.send("GET", "/api-doc/openapi.json", &headers, "").await.expect(200).json();
+    assert_eq!(document["servers"][0]["url"], "/elsewhere");
+    let page = server.get("/gate/way/swagger-ui").await.expect(302);
+    assert_eq!(page.header("location"), "/gate/way/swagger-ui/");
+}

@@ -1,0 +1,115 @@
+//! Every answer that is no success is a problem document (RFC 9457).
+mod http_support;
+
+use http_support::{Server, definition};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_framework_s_own_answers_are_problems_too() {
+    let server = Server::start(&[]).await;
+    let nothing = server.get("/api/v1/nothing").await;
+    assert_eq!(nothing.problem(404)["instance"], "/api/v1/nothing");
+    assert_eq!(server.get("/nothing").await.problem(404)["type"], "about:blank");
+    let wrong = server.send("PATCH", "/api/v1/business-objects", &[], "").await;
+    wrong.problem(405);
+    assert_eq!(wrong.header("allow"), "GET, HEAD, PUT");
+    let head = server.send("HEAD", "/api/v1/business-objects/none", &[], "").await;
+    assert_eq!((head.status, head.body.len()), (404, 0));
+    server.get("/api/v1/business-objects/%zz").await.problem(400);
+    server.get("/api/v1/business-objects/%FF").await.problem(400);
+    server.get("/api/v1/business-objects?x=%").await.problem(400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_are_read_strictly() {
+    let server = Server::start(&[]).await;
+    for bad in [
+        "limit=0",
+        "limit=1001",
+        "limit=x",
+        "limit=%2B1",
+        "limit=",
+        "cursor=zz",
+        "cursor=",
+        "other=1",
+        "limit=1&limit=2",
+    ] {
+        server.get(&format!("/api/v1/business-objects?{bad}")).await.problem(400);
+    }
+    server.get("/api/v1/ingestions?cursor=6162").await.problem(400);
+    server.get("/api/v1/status?x").await.problem(400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_must_be_json_in_utf8_without_coding() {
+    let server = Server::start(&[]).await;
+    let body = definition().to_string();
+    for headers in [
+        &[][..],
+        &[("Content-Type", "text/plain")],
+        &[("Content-Type", "application/x-www-form-urlencoded")],
+        &[("Content-Type", "application/x-ndjson")],
+        &[("Content-Type", "application/json; charset=latin1")],
+        &[("Content-Type", "application/json"), ("Content-Encoding", "gzip")],
+    ] {
+        let answer = server.send("PUT", "/api/v1/business-objects", headers, body.clone()).await;
+        answer.problem(415);
+    }
+    let headers = [("Content-Type", "application/json; charset=\"UTF-8\"")];
+    server.send("PUT", "/api/v1/business-objects", &headers, body).await.expect(201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_over_the_limit_is_refused_however_it_comes() {
+    let server = Server::start(&["--service.limits.body=2000"]).await;
+    let long = json!({"data": [{"name": "x".repeat(3000)}]}).to_string();
+    let answer = server
+        .send("PUT", "/api/v1/business-objects", &[("Content-Type", "application/json")], long)
+        .await;
+    assert!(answer.problem(413)["detail"].as_str().unwrap().contains("2000"));
+
+    // Chunked, so that its length is not known before.
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let head = "PUT /api/v1/business-objects HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+                Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunk = format!("bb8\r\n{}\r\n0\r\n\r\n", "x".repeat(3000));
+    stream.write_all(format!("{head}{chunk}").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_names_and_foreign_pages_stay_out() {
+    let server = Server::start(&["--server.cors.allowed-origins=https://own.example"]).await;
+    let host = [("Host", "evil.example")];
+    server.send("GET", "/api/v1/status", &host, "").await.problem(403);
+    for host in ["localhost", "LOCALHOST:8080", "127.0.0.2:1", "[::1]:8080"] {
+        server.send("GET", "/api/v1/status", &[("Host", host)], "").await.expect(200);
+    }
+    server.define().await;
+    let push = "/api/v1/business-objects/Pump/push";
+    for page in [
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Sec-Fetch-Site", "same-site"),
+        ("Origin", "https://evil.example"),
+    ] {
+        server.send("POST", push, &[page], "").await.problem(403);
+        server.send("GET", push, &[page], "").await.problem(403);
+        server.send("GET", "/api/v1/status", &[page], "").await.expect(200);
+    }
+    for page in [
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Sec-Fetch-Site", "none"),
+        ("Origin", "https://own.example"),
+    ] {
+        server.send("GET", push, &[page], "").await.expect(202);
+    }
+    let own = [("Origin", "https://own.example"), ("Access-Control-Request-Method", "PUT")];
+    let asked = server.send("OPTIONS", "/api/v1/business-objects", &own, "").await;
+    assert_eq!(asked.header("access-control-allow-origin"), "https://own.example");
+    let evil = [("Origin", "https://evil.example"), ("Access-Control-Request-Method", "PUT")];
+    let asked = server.send("OPTIONS", "/api/v1/business-objects", &evil, "").await;
+    assert_eq!(asked.header("access-control-allow-origin"), "");
+}

@@ -1,0 +1,115 @@
+//! NDJSON over HTTP: chunks, each an ingestion of its own; a fault ends the stream where it stands.
+mod http_support;
+
+use http_support::{Answer, Server};
+use serde_json::json;
+use std::fmt::Write;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const PUMP: &str = "/api/v1/business-objects/Pump";
+
+async fn send(server: &Server, query: &str, headers: &[(&str, &str)], text: String) -> Answer {
+    let headers = [headers, &[("Content-Type", "application/x-ndjson")]].concat();
+    server.send("POST", &format!("{PUMP}{query}"), &headers, text).await
+}
+
+fn lines(range: std::ops::Range<usize>) -> String {
+    range.fold(String::new(), |mut text, index| {
+        let _ = writeln!(text, "{{\"uri\":\"https://plant.example/p/{index}\",\"name\":\"p\"}}");
+        text
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_chunk_has_its_line() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let answer = send(&server, "", &[], lines(0..2500)).await.expect(200);
+    assert_eq!(answer.header("content-type"), "application/x-ndjson");
+    let answer = answer.lines();
+    let ranges: Vec<_> =
+        answer.iter().map(|line| (line["firstIndex"].clone(), line["lastIndex"].clone())).collect();
+    assert_eq!(
+        ranges,
+        [(json!(0), json!(999)), (json!(1000), json!(1999)), (json!(2000), json!(2499))]
+    );
+    assert!(answer.iter().all(|line| line.get("objects").is_none()));
+    assert_eq!(answer[2]["created"], 500);
+    let records = server.get("/api/v1/ingestions").await.json();
+    assert_eq!(records["items"].as_array().unwrap().len(), 3);
+
+    let answer = send(
+        &server,
+        "?objects=true&mode=DELETE",
+        &[],
+        "{\"uri\":\"https://plant.example/p/7\"}".to_owned(),
+    )
+    .await;
+    assert_eq!(answer.expect(200).lines()[0]["objects"][0]["status"], "deleted");
+    assert!(send(&server, "", &[], "\n \n".to_owned()).await.expect(200).body.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_chunk_s_fault_is_the_status() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let problem =
+        send(&server, "", &[], format!("{{\"nam\":1}}\n{}", lines(0..10))).await.problem(422);
+    assert!(problem["detail"].as_str().unwrap().starts_with("Ingestion failed: "));
+    assert_eq!(server.get("/api/v1/status").await.json()["store"]["quads"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_later_fault_ends_the_stream_and_says_where_to_go_on() {
+    let server = Server::start(&["--service.limits.body=100000"]).await;
+    server.define().await;
+    let text = format!("{}{{\"nam\":1}}\n{}", lines(0..1500), lines(1500..3500));
+    let key = [("Idempotency-Key", "k")];
+    let answer = send(&server, "", &key, text).await.expect(200).lines();
+    assert_eq!(answer.len(), 2);
+    let fault = &answer[1];
+    assert_eq!(
+        (&fault["status"], &fault["firstIndex"], &fault["lastIndex"]),
+        (&json!(422), &json!(1000), &json!(1999))
+    );
+    assert!(fault["errors"][0]["pointer"].as_str().unwrap().contains("1500"), "{fault}");
+    let stored = server.get("/api/v1/ingestions").await.json();
+    assert_eq!(stored["items"].as_array().unwrap().len(), 1);
+
+    // Mended and sent again under its key: what is done is answered again, the rest is done.
+    let again = send(&server, "", &key, lines(0..3500)).await.expect(200).lines();
+    assert_eq!(again[0], answer[0]);
+    assert_eq!(again.len(), 4);
+    assert_eq!(again.iter().map(|line| line["created"].as_u64().unwrap()).sum::<u64>(), 3500);
+
+    let long = format!("{}{{\"name\":\"{}\"}}\n", lines(0..1000), "x".repeat(100_000));
+    let answer = send(&server, "", &[], long).await.expect(200).lines();
+    assert_eq!((&answer[1]["status"], &answer[1]["firstIndex"]), (&json!(413), &json!(1000)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chunks_are_answered_while_the_stream_goes_on() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let head = format!(
+        "POST {PUMP} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\
+         Content-Type: application/x-ndjson\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let chunk = |text: String| format!("{:x}\r\n{text}\r\n", text.len());
+    stream.write_all(chunk(lines(0..1000)).as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let mut piece = [0; 4096];
+    while !answer.contains("\"lastIndex\":999") {
+        let read = stream.read(&mut piece).await.unwrap();
+        assert!(read > 0, "{answer}");
+        answer.push_str(std::str::from_utf8(&piece[..read]).unwrap());
+    }
+    stream.write_all(chunk(lines(1000..1001)).as_bytes()).await.unwrap();
+    stream.write_all(b"0\r\n\r\n").await.unwrap();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert!(answer.contains("\"firstIndex\":1000,\"lastIndex\":1000"), "{answer}");
+}

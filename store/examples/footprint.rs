@@ -4,7 +4,7 @@
 //! `cargo run --release -p penstock-store --example footprint -- 100000`
 #![expect(clippy::print_stdout, reason = "the report is what it is for")]
 #![expect(clippy::cast_precision_loss, reason = "rates need no more")]
-use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad};
+use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_store::{Error, Options, Pattern, Read, Store, SubjectFilter};
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn object(n: u64, predicates: &[NamedNode], graph: &GraphName) -> Vec<Quad> {
         .zip(0_u64..)
         .map(|(predicate, field)| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(field);
-            let object = if field < 5 {
+            let object: Term = if field < 5 {
                 NamedNode::new_unchecked(format!("https://example.org/shared/{}", random >> 54))
                     .into()
             } else {

@@ -1,4 +1,5 @@
 //! Commits: many at once, large ones, refused ones, and who may open the store.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
 use model::{Model, add, copy, open, quad, text};

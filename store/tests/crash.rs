@@ -1,5 +1,6 @@
 //! A process that is killed at any moment loses nothing it acknowledged, and leaves no commit in
 //! part: neither in the journal nor, when a checkpoint was cut, in the index.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod model;
 
 use model::{Model, iri, matching, quad, text};
@@ -11,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const ROUNDS: u64 = 30;
-const THREADS: u64 = 3;
+const THREADS: usize = 3;
 const DIR: &str = "PENSTOCK_STORE_CRASH_DIR";
 
 fn open(dir: &Path) -> Store {
@@ -46,7 +47,7 @@ fn child() {
     let Some(dir) = std::env::var_os(DIR) else { return };
     let store = open(Path::new(&dir));
     std::thread::scope(|scope| {
-        for thread in 0..THREADS {
+        for thread in 0..THREADS as u64 {
             let store = &store;
             scope.spawn(move || {
                 loop {
@@ -73,7 +74,7 @@ fn child() {
 }
 
 /// Runs the child and kills it; gives the commits that each thread acknowledged.
-fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS as usize] {
+fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture", "--test-threads=1"])
         .env(DIR, dir)
@@ -82,7 +83,7 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS as usize] {
         .unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
     let lines = std::thread::spawn(move || {
-        let mut acknowledged = [0; THREADS as usize];
+        let mut acknowledged = [0; THREADS];
         for line in stdout.lines().map_while(Result::ok) {
             // The harness may have begun the line.
             let Some((_, said)) = line.split_once("done ") else { continue };
@@ -102,7 +103,7 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS as usize] {
 #[test]
 fn what_was_acknowledged_is_there_and_nothing_is_in_part() {
     let dir = tempfile::tempdir().unwrap();
-    let mut acknowledged = [0; THREADS as usize];
+    let mut acknowledged = [0; THREADS];
     for round in 0..ROUNDS {
         for (n, now) in acknowledged.iter_mut().zip(run_and_kill(dir.path(), round)) {
             *n = now.max(*n);
@@ -110,7 +111,7 @@ fn what_was_acknowledged_is_there_and_nothing_is_in_part() {
         let store = open(dir.path());
         let read = store.read();
         let mut expected = Model::default();
-        for thread in 0..THREADS {
+        for thread in 0..THREADS as u64 {
             let commits = count(read.document("counts", &thread.to_be_bytes()).unwrap());
             assert!(
                 commits >= acknowledged[usize::try_from(thread).unwrap()],
@@ -124,7 +125,7 @@ fn what_was_acknowledged_is_there_and_nothing_is_in_part() {
             }
         }
         assert_eq!(Model::of(&read, &[]).quads, expected.quads);
-        for thread in 0..THREADS {
+        for thread in 0..THREADS as u64 {
             for pattern in [
                 Pattern { predicate: Some(iri("of")), ..Pattern::default() },
                 Pattern { predicate: Some(iri("p1")), ..Pattern::default() },

@@ -3,6 +3,7 @@
 //! The bytes in memory are the bytes on disk, so that a block costs what it holds. Searching and
 //! changing need no key in full: how much of the sought key the entry before it matches, against
 //! how much an entry shares with the entry before it, tells which of the two is greater.
+use crate::Error;
 use crate::varint::{self, Input};
 use std::ops::ControlFlow;
 
@@ -39,6 +40,9 @@ struct Place {
     matched: usize,
     exact: bool,
 }
+
+/// What a scan calls for each entry, with its key and value.
+pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'v;
 
 /// What an insertion did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,34 +236,32 @@ impl Block {
         self.entries.splice(place.at..replaced_to, new);
         if was_last {
             let mut last = Vec::new();
-            let _ = self.walk(&mut |key, _| {
+            self.walk(&mut |key, _| {
                 last.clear();
                 last.extend_from_slice(key);
-                ControlFlow::Continue(())
             });
             self.last = last;
         }
         true
     }
 
-    fn walk(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn walk(&self, visit: &mut impl FnMut(&[u8], &[u8])) {
         let mut key = Vec::new();
         let mut at = 0;
         while let Some(entry) = self.entry(at) {
             key.truncate(entry.shared);
             key.extend_from_slice(entry.suffix);
-            visit(&key, entry.value)?;
+            visit(&key, entry.value);
             at = entry.next;
         }
-        ControlFlow::Continue(())
     }
 
     /// Hands the entries from `from` on to `visit`, until it breaks or fails.
-    pub(crate) fn scan<E>(
+    pub(crate) fn scan(
         &self,
         from: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, E>,
-    ) -> Result<ControlFlow<()>, E> {
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Error> {
         let mut key = Vec::new();
         let mut at = 0;
         let mut reached = false;
@@ -278,10 +280,7 @@ impl Block {
     /// All entries, for those who read them backwards.
     pub(crate) fn to_vec(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut all = Vec::new();
-        let _ = self.walk(&mut |key, value| {
-            all.push((key.to_vec(), value.to_vec()));
-            ControlFlow::Continue(())
-        });
+        self.walk(&mut |key, value| all.push((key.to_vec(), value.to_vec())));
         all
     }
 

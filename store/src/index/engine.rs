@@ -20,6 +20,7 @@ pub(crate) struct Engine {
     folder: PathBuf,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "map_err gives it away")]
 fn fault(error: sled::Error) -> Error {
     Error::Index(error.to_string())
 }

@@ -113,18 +113,17 @@ fn write_again(file: &fs::File, from: u64, to: u64) -> std::io::Result<()> {
     Ok(())
 }
 
+/// What a replay calls for each frame, with its sequence and payload. The inner result says what
+/// is wrong with the payload.
+pub(crate) type Apply<'a> = dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error> + 'a;
+
 impl Settled {
     pub(crate) fn id(&self) -> StoreId {
         self.recovery.id
     }
 
-    /// Hands every frame after `noted` to `apply`, in order. What is wrong with one, `apply` says
-    /// in the inner result.
-    pub(crate) fn replay(
-        &self,
-        noted: u64,
-        apply: &mut dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error>,
-    ) -> Result<(), Error> {
+    /// Hands every frame after `noted` to `apply`, in order.
+    pub(crate) fn replay(&self, noted: u64, apply: &mut Apply<'_>) -> Result<(), Error> {
         let segments = &self.recovery.segments;
         let begin = segments.partition_point(|(first, _)| *first <= noted + 1).saturating_sub(1);
         let mut expected = None;

@@ -34,9 +34,9 @@ const CONTROL_SOCKET: &str = "control.sock";
 /// Serves until SIGTERM or SIGINT. `ready` is told the address once it is bound.
 ///
 /// # Errors
-/// `Kind::Forbidden` when an address or the data directory may not be used, `Kind::NoRoom` or
-/// `Kind::Internal` when the disk or the network fails, `Kind::Conflict` when the address or the data
-/// directory is in use.
+/// `Kind::Invalid` for an address that others could reach; `Kind::Forbidden` when the address or the
+/// data directory may not be used; `Kind::NoRoom` or `Kind::Internal` when the disk or the network
+/// fails; `Kind::Conflict` when the address or the data directory is in use.
 pub async fn serve(
     settings: Arc<Settings>,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
@@ -144,7 +144,7 @@ fn refuse_exposure(settings: &Settings) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::new(
-        Kind::Forbidden,
+        Kind::Invalid,
         format!(
             "server.address is {address}, and anyone who reaches it could read and change \
              everything; use a loopback address, or allow it with service.security.insecure=true"

@@ -29,12 +29,12 @@ pub(super) fn parse(
 
 /// A fault of one line, told of the whole stream.
 fn placed(mut fault: Fault, index: usize, lines_before: usize) -> Fault {
-    let number = lines_before as u64 + 1;
-    fault.detail = format!("line {number} (object {index}): {}", fault.detail);
     for Finding { place, .. } in &mut fault.errors {
         if let Place::Line { line, .. } = place {
             *line += lines_before as u64;
         }
     }
+    let cause = fault.errors.first().map_or_else(|| fault.detail.clone(), Finding::to_string);
+    fault.detail = format!("the object {index} of the stream cannot be read: {cause}");
     fault
 }

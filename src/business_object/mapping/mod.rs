@@ -1,7 +1,37 @@
 //! The mapping: the compiled form of a Business Object's YAML `config` (specification, 2.2).
 //!
-//! A mapping is a finite tree of shapes. `parse` reads YAML or JSON with the place of every node,
-//! `compile` turns the nodes into the tree and reports every fault, `schema` writes the JSON Schema.
+//! A mapping is a finite tree of shapes. `yaml` reads YAML or JSON with the place of every node,
+//! `compile` turns the nodes into the tree and reports every fault, `path` reads the forms of a path,
+//! `schema` writes the JSON Schema.
+//!
+//! # The text
+//! The root is a definition with `type: object`, a `path` that names the namespace of its objects
+//! (`Plant:.`), `fields`, and, if IRIs are to be written short, `prefixes` (`ex: http://example.com/`).
+//! Every field is a definition:
+//!
+//! | `type` | in JSON | in the graph | takes besides `type` |
+//! |---|---|---|---|
+//! | `id` | the object's own URI | the subject | nothing |
+//! | `string` | a string | `xsd:string`, or as `datatype` or `language` say | `path`, `required`, `datatype`, `language` |
+//! | `number` | a number | `xsd:decimal`; `xsd:double` when it has an exponent | `path`, `required` |
+//! | `integer`, `boolean` | a number, a boolean | `xsd:integer`, `xsd:boolean` | `path`, `required` |
+//! | `date`, `dateTime` | a string | `xsd:date`, `xsd:dateTime` | `path`, `required` |
+//! | `resource` | an IRI as a string | the IRI | `path`, `required` |
+//! | `object` | an object | a link to an object of the path's namespace | `path`, `required`, `fields` |
+//! | `array` | an array of one of these, but `id` | a value or link for each element | `path`, `required`, `elements` |
+//!
+//! Without `elements` an array is one of strings, and takes `datatype` or `language` itself. The property of
+//! an array stands on the array, on its elements, or on both when they agree. Arrays of arrays are
+//! refused, since RDF has nothing for the inner ones. The field name `uri` is kept for the object's own
+//! URI. Two fields of one object may share a property when the datatype or language of a value says
+//! whose it is.
+//!
+//! Keys that no definition has, keys that stand twice, tags, and second documents are faults, never
+//! passed over. Aliases (`*name`) stand for a copy of what their anchor names.
+//!
+//! # Limits
+//! 1 MiB of text, 200,000 values with aliases expanded, 256 levels of objects (in JSON: brackets up to
+//! 255 deep), 1,000 namespaces, names of fields up to 256 characters.
 
 mod compile;
 mod path;

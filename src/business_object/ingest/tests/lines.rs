@@ -21,7 +21,12 @@ fn faults_name_object_and_line() {
     assert_eq!(pointers(&wrong), ["/data/8/name", "/data/9"]);
     let broken = run(b"{\"name\": \"a\"}\n{\"name\": \n").unwrap_err();
     assert_eq!(broken.kind, Kind::Malformed);
-    assert!(broken.detail.starts_with("Ingestion failed: line 9 (object 8): "), "{broken}");
+    assert!(
+        broken.detail.starts_with(
+            "Ingestion failed: the object 8 of the stream cannot be read: line 9, column "
+        ),
+        "{broken}"
+    );
     assert!(
         broken.errors.iter().all(|e| !matches!(e.place, Place::Line { line, .. } if line != 9)),
         "{broken}"

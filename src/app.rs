@@ -94,8 +94,12 @@ pub async fn serve_until(
     // Nobody may be waiting any more; then there is nothing to stop.
     let _ = stop_exports.send(true);
     servers.stop(deadline).await;
-    if timeout_at(deadline, exports).await.is_err() {
-        tracing::warn!("A delivery was cut off; it is tried again after the next start.");
+    match timeout_at(deadline, exports).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "The exporter had ended before its time."),
+        Err(_) => {
+            tracing::warn!("A delivery was cut off; it is tried again after the next start.");
+        }
     }
     if let Some(path) = control
         && let Err(error) = std::fs::remove_file(&path)
@@ -194,7 +198,7 @@ impl Servers {
             .with_http1_header_timeout(Duration::from_secs(30))
             .with_request_body_timeout(Duration::from_secs(30))
             // A client may send a long stream before it reads the answer.
-            .with_write_stall_timeout(Duration::from_secs(300));
+            .with_write_stall_timeout(Duration::from_mins(5));
         let mut server = Server::new(acceptor).fuse_config(timeouts).max_connections(CONNECTIONS);
         server.http1_mut().max_buf_size(CONNECTION_BUFFER);
         let handle = server.handle();

@@ -43,7 +43,8 @@ impl Gateway {
         let dir = &settings.data_dir;
         make_private(dir).map_err(|error| disk(&error, "making the data directory", dir))?;
         // The store's lock comes first: nothing in the directory may change before it is ours.
-        let store = Store::open(&dir.join(STORE), Options::default(), progress).map_err(opening)?;
+        let store = Store::open(&dir.join(STORE), Options::default(), progress)
+            .map_err(|error| opening(&error))?;
         let gateway_id = match &settings.gateway_id {
             Some(id) => id.clone(),
             None => kept_id(dir)?,
@@ -115,9 +116,9 @@ fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
     Fault::new(kind, format!("{action} {}: {error}", path.display()))
 }
 
-fn opening(error: penstock_store::Error) -> Fault {
+fn opening(error: &penstock_store::Error) -> Fault {
     use penstock_store::Error;
-    match &error {
+    match error {
         Error::Io { action, path, source } => disk(source, action, path),
         Error::InUse { .. } => Fault::new(Kind::Conflict, error.to_string()),
         _ => Fault::new(Kind::Internal, error.to_string()),

@@ -47,7 +47,7 @@ struct Enter {
 
 #[handler]
 impl Enter {
-    async fn handle(&self, req: &mut Request, depot: &mut Depot) {
+    fn handle(&self, req: &mut Request, depot: &mut Depot) {
         depot.insert_typed(Origin::of(req, &self.state.settings));
         depot.insert_typed(self.state.clone());
     }

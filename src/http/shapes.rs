@@ -2,7 +2,11 @@
 //!
 //! The layers below write most of them themselves; the contract tests (`tests/schemathesis`) hold what
 //! is sent against what stands here.
-#![expect(dead_code, reason = "most fields are there to be described, not to be read")]
+#![expect(
+    dead_code,
+    clippy::struct_field_names,
+    reason = "most fields are there to be described, under the names of the wire"
+)]
 
 use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,8 @@
 //! A gateway that serves on a free port of the loopback address, and a client of its own.
 #![allow(
     dead_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
     unreachable_pub,
     clippy::allow_attributes,
     reason = "each test takes what it needs"

@@ -322,6 +322,9 @@ pub(super) struct NamespaceDefinition {
     /// How the local part is made; `uuid` when absent.
     #[salvo(schema(required = false))]
     pub(super) generator: Option<Generator>,
+    /// Taken and not looked at, so that an answer can be put back.
+    #[salvo(schema(required = false))]
+    pub(super) created_at: Option<String>,
 }
 
 /// A namespace.

@@ -44,15 +44,34 @@ fn of_process(file: &str, name: &str) -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
-fn report(what: &str, quads: u64, since: Instant) {
-    let seconds = since.elapsed().as_secs_f64();
-    println!(
-        "{what}: {:.0} quads/s, RSS {} MB (peak {}), written {} B a quad",
-        quads as f64 / seconds,
-        of_process("status", "VmRSS") / 1024,
-        of_process("status", "VmHWM") / 1024,
-        of_process("io", "write_bytes") / quads.max(1),
-    );
+/// Seconds that the process has computed; other than the clock's, they do not depend on what else
+/// the machine does.
+fn computed() -> f64 {
+    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = text.rsplit(") ").next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+struct Phase {
+    clock: Instant,
+    computed: f64,
+}
+
+impl Phase {
+    fn begin() -> Self {
+        Self { clock: Instant::now(), computed: computed() }
+    }
+
+    fn report(&self, what: &str, count: u64) {
+        println!(
+            "{what}: {:.0}/s, {:.0}/s of computing; RSS {} MB (peak {}), written {} MB",
+            count as f64 / self.clock.elapsed().as_secs_f64(),
+            count as f64 / (computed() - self.computed),
+            of_process("status", "VmRSS") / 1024,
+            of_process("status", "VmHWM") / 1024,
+            of_process("io", "write_bytes") >> 20,
+        );
+    }
 }
 
 fn bytes(folder: &Path) -> u64 {
@@ -70,7 +89,7 @@ fn main() -> Result<(), Error> {
         .map(|n| NamedNode::new_unchecked(format!("https://example.org/vocabulary#field{n}")))
         .collect();
     let graph = GraphName::from(NamedNode::new_unchecked("https://example.org/"));
-    let began = Instant::now();
+    let phase = Phase::begin();
     for first in (0..objects).step_by(usize::try_from(IN_COMMIT).unwrap_or(1)) {
         store.transact::<_, Error>(|change| {
             for quad in (first..first + IN_COMMIT).flat_map(|n| object(n, &predicates, &graph)) {
@@ -78,13 +97,12 @@ fn main() -> Result<(), Error> {
             }
             Ok(())
         })?;
-        if (first + IN_COMMIT).is_multiple_of(objects / 10) {
-            report("committed", (first + IN_COMMIT) * 10, began);
+        if (first + IN_COMMIT).is_multiple_of(objects / 5) {
+            phase.report("quads committed", (first + IN_COMMIT) * 10);
         }
     }
     let quads = objects * 10;
-    let stats = store.stats();
-    println!("{stats:?}");
+    println!("{:?}", store.stats());
     let at = Instant::now();
     drop(store);
     println!("closed in {:?}", at.elapsed());
@@ -93,44 +111,39 @@ fn main() -> Result<(), Error> {
     }
     let at = Instant::now();
     let store = open()?;
-    println!("opened in {:?}, RSS {} MB", at.elapsed(), of_process("status", "VmRSS") / 1024);
-    let at = Instant::now();
+    println!("opened in {:?}", at.elapsed());
     let sample = objects.min(50_000);
+    let phase = Phase::begin();
     for n in 0..sample {
         let found = store.read().quads_about(&NamedOrBlankNode::from(iri(n * 7 % objects)))?;
         assert_eq!(found.len(), 10);
     }
-    println!("quads_about: {:.0} subjects/s", sample as f64 / at.elapsed().as_secs_f64());
-    let at = Instant::now();
+    phase.report("subjects read", sample);
+    let phase = Phase::begin();
     let filter = SubjectFilter { graph: Some(graph), having: Vec::new() };
     let (mut after, mut count) = (None::<String>, 0);
     while let Some(last) = {
         let page = store.read().subjects(&filter, after.as_deref(), 1_000)?;
-        count += page.len();
+        count += page.len() as u64;
         page.last().map(|iri| iri.as_str().to_owned())
     } {
         after = Some(last);
     }
-    println!("subjects in pages of 1,000: {:.0}/s", count as f64 / at.elapsed().as_secs_f64());
-    let at = Instant::now();
+    phase.report("subjects listed in pages of 1,000", count);
+    let phase = Phase::begin();
     for n in 0..sample {
         let object = Some(iri(n * 7 % objects).into());
         assert!(!store.read().any(&Pattern { object, ..Pattern::default() })?);
     }
-    println!("referred to: {:.0} lookups/s", sample as f64 / at.elapsed().as_secs_f64());
-    println!(
-        "RSS {} MB (peak {})",
-        of_process("status", "VmRSS") / 1024,
-        of_process("status", "VmHWM") / 1024
-    );
+    phase.report("lookups by object", sample);
     drop(store);
     fs::remove_dir_all(dir.join("index")).map_err(|source| Error::Io {
         action: "removing",
         path: dir.to_owned(),
         source,
     })?;
-    let at = Instant::now();
+    let phase = Phase::begin();
     let store = open()?;
-    println!("index made again in {:?}: {} quads", at.elapsed(), store.stats().quads);
+    phase.report("quads replayed", store.stats().quads);
     Ok(())
 }

@@ -130,8 +130,14 @@ impl Block {
             return None;
         }
         let mut input = Input::new(rest);
-        let shared = input.length()?;
-        let length = input.length()?;
+        let (shared, length) = match rest {
+            // Nearly always both numbers are one byte.
+            [shared @ 0..0x80, length @ 0..0x80, rest @ ..] => {
+                input = Input::new(rest);
+                (usize::from(*shared), usize::from(*length))
+            }
+            _ => (input.length()?, input.length()?),
+        };
         let suffix_at = at + rest.len() - input.len();
         let suffix = input.take(length)?;
         let value = if self.valued { input.bytes()? } else { &[] };

@@ -88,6 +88,15 @@ fn floor<'a>(
     (name.first() == key.first() && reaches(block, upper, key)).then_some((name, block))
 }
 
+/// Edits a block and keeps the count of bytes true.
+fn weighed<T>(block: &mut Arc<Block>, bytes: &mut usize, edit: impl FnOnce(&mut Block) -> T) -> T {
+    let block = Arc::make_mut(block);
+    let was = block.weight();
+    let value = edit(block);
+    *bytes = (*bytes + block.weight()).saturating_sub(was);
+    value
+}
+
 fn damaged(name: &[u8]) -> Error {
     Error::Index(format!("the block named {name:02x?} is missing or damaged"))
 }
@@ -225,55 +234,47 @@ impl Blocks {
         Ok(found)
     }
 
-    /// The dirty block that a key belongs to.
-    fn change(&mut self, key: &[u8]) -> Result<(&[u8], &mut Arc<Block>), Error> {
+    /// Changes the block that a key belongs to, which is dirty from then on.
+    fn change<T>(&mut self, key: &[u8], edit: impl FnOnce(&mut Block) -> T) -> Result<T, Error> {
         let upper = Bound::Included(key);
-        if floor(&self.dirty, upper, key).is_none() {
-            let (name, block) = self.find(upper, key)?;
-            self.clean().remove(&name);
-            self.put(name, block);
-        }
         let range = (Bound::Unbounded, upper);
-        let (name, block) =
-            self.dirty.range_mut::<[u8], _>(range).next_back().ok_or_else(|| damaged(key))?;
-        Ok((name, block))
-    }
-
-    fn put(&mut self, name: Name, block: Arc<Block>) {
-        self.gone.remove(&name);
+        if let Some((name, block)) = self.dirty.range_mut::<[u8], _>(range).next_back()
+            && name.first() == key.first()
+            && reaches(block, upper, key)
+        {
+            return Ok(weighed(block, &mut self.dirty_bytes, edit));
+        }
+        let (name, mut block) = self.find(upper, key)?;
+        self.clean().remove(&name);
         self.dirty_bytes += name.len() + block.weight();
+        let value = weighed(&mut block, &mut self.dirty_bytes, edit);
+        self.gone.remove(&name);
         self.dirty.insert(name, block);
-    }
-
-    fn changed_weight(&mut self, was: usize, now: usize) {
-        self.dirty_bytes = (self.dirty_bytes + now).saturating_sub(was);
+        Ok(value)
     }
 
     /// Puts an entry in place of the one of the same key; `false` when there was one.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let (_, block) = self.change(key)?;
-        let block = Arc::make_mut(block);
-        let was = block.weight();
-        let inserted = block.insert(key, value);
-        let split = block.split(inserted == Inserted::New { last: true });
-        let now = block.weight();
-        self.changed_weight(was, now);
+        let (inserted, split) = self.change(key, |block| {
+            let inserted = block.insert(key, value);
+            (inserted, block.split(inserted == Inserted::New { last: true }))
+        })?;
         if let Some((name, right)) = split {
-            self.put(name, Arc::new(right));
+            self.dirty_bytes += name.len() + right.weight();
+            self.gone.remove(&name);
+            self.dirty.insert(name, Arc::new(right));
         }
         Ok(inserted != Inserted::Replaced)
     }
 
     /// Removes an entry; `false` when there is none of that key.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        let (_, block) = self.change(key)?;
-        let block = Arc::make_mut(block);
-        let was = block.weight();
-        let removed = block.remove(key);
-        let now = block.weight();
-        let follower = if block.size() < FULL / 4 { block.end().map(Name::from) } else { None };
-        self.changed_weight(was, now);
-        if removed && let Some(name) = follower {
+        let (removed, follower) = self.change(key, |block| {
+            let removed = block.remove(key);
+            let small = removed && block.size() < FULL / 4;
+            (removed, block.end().filter(|_| small).map(Name::from))
+        })?;
+        if let Some(name) = follower {
             self.join(key, &name)?;
         }
         Ok(removed)
@@ -282,20 +283,20 @@ impl Blocks {
     /// Lets the block of `key` take over the one that follows, when both fit into one.
     fn join(&mut self, key: &[u8], name: &Name) -> Result<(), Error> {
         let right = self.load(name)?;
-        let (_, block) = self.change(key)?;
-        if !block.is_empty() && block.size() + right.size() > FULL * 3 / 4 {
-            return Ok(());
+        let joined = self.change(key, |block| {
+            let fits = block.is_empty() || block.size() + right.size() <= FULL * 3 / 4;
+            if fits {
+                block.absorb(&right);
+            }
+            fits
+        })?;
+        if joined {
+            if let Some(block) = self.dirty.remove(name) {
+                self.dirty_bytes = self.dirty_bytes.saturating_sub(name.len() + block.weight());
+            }
+            self.clean().remove(name);
+            self.gone.insert(name.clone());
         }
-        let block = Arc::make_mut(block);
-        let was = block.weight();
-        block.absorb(&right);
-        let now = block.weight();
-        self.changed_weight(was, now);
-        if let Some(block) = self.dirty.remove(name) {
-            self.changed_weight(name.len() + block.weight(), 0);
-        }
-        self.clean().remove(name);
-        self.gone.insert(name.clone());
         Ok(())
     }
 

@@ -35,6 +35,7 @@ pub(super) fn change(
         repeats: Repeats::default(),
         minted: HashSet::new(),
         claimed: HashSet::new(),
+        made: HashSet::new(),
         nested: Vec::new(),
     };
     let mut answer = Answer::new(request.mode);

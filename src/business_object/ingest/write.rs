@@ -33,6 +33,9 @@ pub(super) struct Writer<'w, 's, 'm> {
     pub(super) minted: HashSet<NamedNode>,
     /// URIs given in this request, perhaps not written yet, which counters must pass over.
     pub(super) claimed: HashSet<NamedNode>,
+    /// Objects with given URIs that this request made as nested ones: when they come as objects of its own,
+    /// they were not there before either.
+    pub(super) made: HashSet<NamedNode>,
     pub(super) nested: Vec<Nested>,
 }
 
@@ -141,7 +144,12 @@ impl<'m> Writer<'_, '_, 'm> {
         }
         let existing =
             if name.minted { Vec::new() } else { self.transaction.quads_about(&subject)? };
-        let new = existing.is_empty();
+        let mut new = existing.is_empty();
+        if root {
+            new |= self.made.remove(&name.uri);
+        } else if new && !name.minted {
+            self.made.insert(name.uri.clone());
+        }
         if root && !self.takes_root(&node, new) {
             return Ok(Change { new, changed: false });
         }

@@ -115,7 +115,7 @@ fn one_object_may_stand_under_two_shapes() {
     ));
     let data = r#"{"uri": "urn:a", "name": "a", "parts": [{"uri": "urn:b", "name": "b"}]},
                   {"uri": "urn:b", "name": "b", "parts": [{"uri": "urn:a", "name": "a"}]}"#;
-    world.send(Mode::Replace, data).unwrap();
+    assert_eq!(world.send(Mode::Replace, data).unwrap().created, 2);
     let quads = world.quads();
     assert_eq!(quads.len(), 4);
     // What the view writes is what REPLACE takes, the cycle included.

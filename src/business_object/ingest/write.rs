@@ -29,8 +29,10 @@ pub(super) struct Writer<'w, 's, 'm> {
     pub(super) warnings: Warnings,
     pub(super) orphans: Orphans<'m>,
     pub(super) repeats: Repeats,
-    /// What counters minted for this request: a URI given later must not fall together with one of them.
+    /// What counters minted for this request, which a URI given later must not fall together with.
     pub(super) minted: HashSet<NamedNode>,
+    /// URIs given in this request, perhaps not written yet, which counters must pass over.
+    pub(super) claimed: HashSet<NamedNode>,
     pub(super) nested: Vec<Nested>,
 }
 
@@ -99,6 +101,9 @@ impl<'m> Writer<'_, '_, 'm> {
                 );
                 return Ok(None);
             }
+            if self.spaces.may_count_to(uri) {
+                self.claimed.insert(uri.clone());
+            }
             return Ok(Some(Name { uri: uri.clone(), minted: false }));
         }
         if let Some(uri) = found {
@@ -115,7 +120,10 @@ impl<'m> Writer<'_, '_, 'm> {
             );
             return Ok(None);
         }
-        let uri = namespace::mint(self.transaction, namespace)?;
+        let mut uri = namespace::mint(self.transaction, namespace)?;
+        while self.claimed.contains(&uri) {
+            uri = namespace::mint(self.transaction, namespace)?;
+        }
         if namespace.generator == Generator::Counter {
             self.minted.insert(uri.clone());
         }

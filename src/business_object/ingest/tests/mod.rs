@@ -6,6 +6,7 @@ mod depth;
 mod faults;
 mod idempotency;
 mod lines;
+mod log;
 mod records;
 mod replace;
 mod update;

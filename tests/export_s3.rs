@@ -232,3 +232,54 @@ async fn a_private_certificate_is_trusted_by_the_targets_ca_file_alone() {
     running.stop().await;
     check(&bucket, &exporter, &large).await;
 }
+
+/// A relay to the server that swallows the first answer and breaks the connection; it says its endpoint.
+async fn forgetful_relay(endpoint: &str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let upstream = endpoint.strip_prefix("http://").unwrap().to_owned();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut first = true;
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut server = tokio::net::TcpStream::connect(&upstream).await.unwrap();
+            if std::mem::take(&mut first) {
+                let (mut from_client, _) = client.split();
+                let (mut from_server, mut to_server) = server.split();
+                let mut answer = [0; 1024];
+                tokio::select! {
+                    _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
+                    _ = from_server.read(&mut answer) => {}
+                }
+                let _ = client.shutdown().await;
+            } else {
+                tokio::spawn(async move {
+                    tokio::io::copy_bidirectional(&mut client, &mut server).await
+                });
+            }
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_leads_to_one_object_and_the_next_export_follows() {
+    let name = new_name();
+    let bucket = create(&name).await;
+    let plant = Plant::new();
+    plant.pumps(0..2, 10);
+    let [endpoint, _, secret] = server();
+    let exporter = plant.open(target(&name, &forgetful_relay(&endpoint).await, &secret));
+    let entries = [push_one(&exporter, &pumps()), push_one(&exporter, &pumps())];
+    let running = run(&exporter);
+    let last = until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    running.stop().await;
+    let first = exporter.get(&entries[0].id).unwrap().unwrap();
+    assert_eq!((first.attempts, last.attempts), (2, 1));
+    assert!(first.delivered_at <= last.delivered_at);
+    for entry in &entries {
+        check(&bucket, &exporter, entry).await;
+    }
+    let listed = bucket.list(String::new(), None).await.unwrap();
+    assert_eq!(listed.iter().map(|page| page.contents.len()).sum::<usize>(), 2);
+}

@@ -41,11 +41,10 @@ pub async fn serve(
     settings: Arc<Settings>,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
 ) -> Result<(), Fault> {
-    let stop = stop_signal()?;
-    serve_until(settings, ready, stop).await
+    serve_until(settings, ready, std::future::pending()).await
 }
 
-/// Serves until `stop` is done.
+/// Serves until `stop` is done, or SIGTERM or SIGINT comes.
 ///
 /// # Errors
 /// As [`serve`].
@@ -64,7 +63,13 @@ pub async fn serve_until(
     servers.start(acceptor, state.clone());
     tracing::info!(%address, "Listening for HTTP.");
 
-    let mut stop = std::pin::pin!(stop);
+    let signalled = stop_signal()?;
+    let mut stop = std::pin::pin!(async {
+        tokio::select! {
+            () = stop => {}
+            () = signalled => {}
+        }
+    });
     let opened = tokio::select! {
         opened = open(settings.clone(), state.clone()) => opened,
         () = &mut stop => {
@@ -136,15 +141,7 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send, Fault> {
 /// Until there is sign-in, whoever reaches the gateway may do everything: only this machine may.
 fn refuse_exposure(settings: &Settings) -> Result<(), Fault> {
     let address = settings.server.address;
-    if address.is_loopback() {
-        return Ok(());
-    }
-    if settings.insecure {
-        tracing::warn!(
-            %address,
-            "Anyone who reaches this address may read and change everything \
-             (service.security.insecure)."
-        );
+    if address.is_loopback() || settings.insecure {
         return Ok(());
     }
     Err(Fault::new(

@@ -3,7 +3,7 @@ use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::config::Settings;
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
-use crate::files::write_atomically;
+use crate::files::{create_folders, sync_folder, write_atomically};
 use penstock_store::{Options, Progress, Store};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -72,14 +72,16 @@ impl Gateway {
 
 /// Makes the directory and those above it, the last one with mode 0700; one that is there stays as it is.
 fn make_private(dir: &Path) -> io::Result<()> {
-    if let Some(parent) = dir.parent()
-        && !parent.as_os_str().is_empty()
-    {
-        std::fs::create_dir_all(parent)?;
-    }
+    let parent = match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    create_folders(parent)?;
     match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        // What is acknowledged later must not be lost with the name of its directory.
+        Ok(()) => sync_folder(parent),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
-        other => other,
+        Err(error) => Err(error),
     }
 }
 
@@ -113,7 +115,12 @@ fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::NoRoom,
         _ => Kind::Internal,
     };
-    Fault::new(kind, format!("{action} {}: {error}", path.display()))
+    let mend = match kind {
+        Kind::Forbidden => "; set service.data-dir to a directory that this user may write to",
+        Kind::NoRoom => "; make room on this disk, or set service.data-dir to one that has some",
+        _ => "",
+    };
+    Fault::new(kind, format!("{action} {}: {error}{mend}", path.display()))
 }
 
 fn opening(error: &penstock_store::Error) -> Fault {

@@ -12,6 +12,7 @@
 mod bad_input;
 mod client;
 mod countries;
+mod demo;
 mod memory;
 mod process;
 mod readme;

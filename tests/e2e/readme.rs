@@ -1,5 +1,5 @@
 //! The README's commands do what the README says: each block of `bash` is run, in order, in one shell.
-use crate::server::{Server, binary};
+use crate::server::{Server, binary, penstock};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
@@ -11,7 +11,8 @@ fn every_command_of_the_readme_works() {
     let serve = README.lines().find_map(|line| line.strip_prefix("$ penstock serve "));
     let arguments: Vec<&str> = serve.expect("the README starts the server").split(' ').collect();
     let server = Server::start(dir.path(), &arguments);
-    let script = commands(README).replace("127.0.0.1:8080", &server.client.address.to_string());
+    let script =
+        blocks(README, "bash").replace("127.0.0.1:8080", &server.client.address.to_string());
     assert!(script.lines().count() > 40, "the README has lost its commands");
 
     let bin = dir.path().join("bin");
@@ -39,20 +40,31 @@ fn every_command_of_the_readme_works() {
     server.stop();
 }
 
-/// The text of the blocks of `bash`.
-fn commands(readme: &str) -> String {
-    let mut script = String::new();
+#[test]
+fn the_configuration_of_the_readme_is_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let sample = blocks(README, "yaml");
+    assert!(sample.contains("type: s3"), "the README has lost its configuration");
+    std::fs::write(dir.path().join("application.yaml"), sample).unwrap();
+    let check = penstock(dir.path()).args(["check", "application.yaml"]).output().unwrap();
+    let said = String::from_utf8_lossy(&check.stdout);
+    assert!(check.status.success(), "{said}\n{}", String::from_utf8_lossy(&check.stderr));
+    assert!(!said.contains("no known setting"), "{said}");
+}
+
+/// The text of all blocks in this language.
+fn blocks(readme: &str, language: &str) -> String {
+    let mut text = String::new();
     let mut inside = false;
     for line in readme.lines() {
-        match line {
-            "```bash" => inside = true,
-            "```" => inside = false,
-            line if inside => {
-                script.push_str(line);
-                script.push('\n');
+        match line.strip_prefix("```") {
+            Some(fence) => inside = fence == language,
+            None if inside => {
+                text.push_str(line);
+                text.push('\n');
             }
-            _ => {}
+            None => {}
         }
     }
-    script
+    text
 }

@@ -103,7 +103,7 @@ impl<W: Write> Tour<'_, W> {
             _ => known,
         };
         let known: Value = serde_json::from_str(&known)?;
-        let base = known["uriBase"].as_str().and_then(|base| base.strip_suffix("Rounds/"));
+        let base = at(&known, "/uriBase").as_str().and_then(|base| base.strip_suffix("Rounds/"));
         let base = base.ok_or("the namespace Rounds is not the demo's own")?.to_owned();
 
         self.say("Three Business Objects were defined (PUT /api/v1/business-objects):")?;
@@ -128,7 +128,9 @@ impl<W: Write> Tour<'_, W> {
             writeln!(
                 self.out,
                 "     {:<9} {} (version {})",
-                sample.name, sample.description, defined["version"]
+                sample.name,
+                sample.description,
+                at(&defined, "/version")
             )?;
         }
         Ok(base)
@@ -138,16 +140,16 @@ impl<W: Write> Tour<'_, W> {
         let plants = PLANTS.replace(SAMPLE_BASE, base);
         let path = "/api/v1/business-objects/Plants?mode=REPLACE";
         let answer = self.client.json(Method::POST, path, Body::Json(plants.clone())).await?;
-        let objects = answer["objects"].as_array().map_or(&[][..], Vec::as_slice);
+        let objects = at(&answer, "/objects").as_array().map_or(&[][..], Vec::as_slice);
         let nested: usize =
-            objects.iter().filter_map(|o| o["nested"].as_array()).map(Vec::len).sum();
+            objects.iter().filter_map(|o| at(o, "/nested").as_array()).map(Vec::len).sum();
         self.say(&format!(
             "Plant data was ingested as JSON (POST {path}): {} plants with {nested} objects nested \
              in them. The first one begins:",
             objects.len(),
         ))?;
         let plants: Value = serde_json::from_str(&plants)?;
-        self.show_json(&plants["data"][0], 18)?;
+        self.show_json(at(&plants, "/data/0"), 18)?;
 
         let uri = format!("{base}{FIRST_PLANT}");
         let gateway = self.gateway.clone();
@@ -171,10 +173,10 @@ impl<W: Write> Tour<'_, W> {
             return Err(format!("a chunk of the rounds was refused: {fault}").into());
         }
         let count = |member: &str| -> u64 {
-            chunks.iter().filter_map(|chunk| chunk[member].as_u64()).sum()
+            chunks.iter().filter_map(|chunk| chunk.get(member)?.as_u64()).sum()
         };
         let warnings: usize =
-            chunks.iter().filter_map(|c| c["warnings"].as_array()).map(Vec::len).sum();
+            chunks.iter().filter_map(|c| at(c, "/warnings").as_array()).map(Vec::len).sum();
         self.say(&format!(
             "{} rounds were ingested as NDJSON, an object a line (POST {path}): {} created, {} \
              updated, {} unchanged. {warnings} are drafts: stored, but the condition keeps them out of \
@@ -205,14 +207,19 @@ impl<W: Write> Tour<'_, W> {
         let body = Body::Json(json!({ "data": [round] }).to_string());
         let path = "/api/v1/business-objects/Rounds?mode=ADD";
         let answer = self.client.json(Method::POST, path, body).await?;
-        let made = &answer["objects"][0];
+        let made = at(&answer, "/objects/0");
         self.say(&format!(
             "A round that came without a URI got one, and so did the reading nested in it (POST \
              {path}):"
         ))?;
-        writeln!(self.out, "     {}", text(&made["uri"]))?;
-        for nested in made["nested"].as_array().into_iter().flatten() {
-            writeln!(self.out, "     {}  (at {})", text(&nested["uri"]), text(&nested["pointer"]))?;
+        writeln!(self.out, "     {}", text(at(made, "/uri")))?;
+        for nested in at(made, "/nested").as_array().into_iter().flatten() {
+            writeln!(
+                self.out,
+                "     {}  (at {})",
+                text(at(nested, "/uri")),
+                text(at(nested, "/pointer"))
+            )?;
         }
         Ok(())
     }
@@ -231,23 +238,23 @@ impl<W: Write> Tour<'_, W> {
             self.out,
             "   and its machines are a flat list through another view (GET {path}):"
         )?;
-        self.show_json(&machines["items"][0], 12)
+        self.show_json(at(&machines, "/items/0"), 12)
     }
 
     /// Pushes, waits for the delivery, and verifies the file.
     async fn export(&mut self, name: &str, bucket: &str) -> Result<(), Failure> {
         let path = format!("/api/v1/business-objects/{name}/push");
         let push = self.client.json(Method::POST, &path, Body::Empty).await?;
-        let mut entry = push["exports"][0].clone();
-        let id = entry["id"].as_str().ok_or_else(|| format!("nothing was queued: {push}"))?;
+        let mut entry = at(&push, "/exports/0").clone();
+        let id = at(&entry, "/id").as_str().ok_or_else(|| format!("nothing was queued: {push}"))?;
         let path_of_entry = format!("/api/v1/exports/{id}");
         self.say(&format!(
             "{name} was pushed (POST {path}): {} objects, queued as number {} for the bucket {bucket}.",
-            entry["objectCount"], entry["sequence"],
+            at(&entry, "/objectCount"), at(&entry, "/sequence"),
         ))?;
         loop {
             entry = self.client.get(&path_of_entry).await?;
-            match entry["status"].as_str() {
+            match at(&entry, "/status").as_str() {
                 Some("delivered") => break,
                 Some("blocked" | "parked") => {
                     return Err(format!("the export does not get through: {entry}").into());
@@ -256,10 +263,10 @@ impl<W: Write> Tour<'_, W> {
             }
         }
         let mut file: PathBuf = self.gateway.settings.data_dir.join("buckets").join(bucket);
-        file.push(text(&entry["key"]));
+        file.push(text(at(&entry, "/key")));
         let shown = file.display().to_string();
         let verified = tokio::task::spawn_blocking(move || verify::file(&file)).await??;
-        writeln!(self.out, "   It was delivered, {} bytes:", entry["bytes"])?;
+        writeln!(self.out, "   It was delivered, {} bytes:", at(&entry, "/bytes"))?;
         writeln!(self.out, "     {shown}")?;
         writeln!(
             self.out,
@@ -322,6 +329,11 @@ Try:
         }
         Ok(())
     }
+}
+
+/// What stands at a JSON Pointer; null when nothing does.
+fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 fn text(value: &Value) -> &str {

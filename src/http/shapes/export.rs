@@ -1,0 +1,168 @@
+//! Exports, their files, and the targets that they go to.
+use salvo::oapi::ToSchema;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One file for one Business Object and one target.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Export", rename_all = "camelCase"))]
+pub(in crate::http) struct Export {
+    /// Its identifier.
+    pub(in crate::http) id: String,
+    /// The Business Object's id.
+    pub(in crate::http) business_object: String,
+    /// The Business Object's name, as in the key.
+    pub(in crate::http) business_object_name: String,
+    /// The bucketName.
+    pub(in crate::http) target: String,
+    /// From 1, without a gap, per target and Business Object name.
+    pub(in crate::http) sequence: u64,
+    /// What it holds.
+    pub(in crate::http) kind: ExportKind,
+    /// How far it has come.
+    pub(in crate::http) status: ExportStatus,
+    /// Objects in it.
+    pub(in crate::http) object_count: u64,
+    /// Bytes of the file.
+    pub(in crate::http) bytes: u64,
+    /// `metadata.data_checksum` of the file.
+    pub(in crate::http) data_checksum: String,
+    /// SHA-256 of the whole file, lowercase hex.
+    pub(in crate::http) sha256: String,
+    /// The key in the bucket, prefix included.
+    pub(in crate::http) key: String,
+    /// When it was made (RFC 3339, UTC).
+    pub(in crate::http) created_at: String,
+    /// When the target had taken it.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) delivered_at: Option<String>,
+    /// Attempts so far.
+    pub(in crate::http) attempts: u64,
+    /// Why the last attempt failed, in words.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) last_error: Option<String>,
+    /// What the view warned of while rendering.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) warnings: Vec<String>,
+}
+
+/// What an export holds.
+#[derive(ToSchema)]
+#[salvo(schema(name = "ExportKind", rename_all = "lowercase"))]
+pub(in crate::http) enum ExportKind {
+    Full,
+    Incremental,
+    Deleted,
+}
+
+/// How far an export has come.
+#[derive(ToSchema)]
+#[salvo(schema(name = "ExportStatus", rename_all = "lowercase"))]
+pub(in crate::http) enum ExportStatus {
+    Queued,
+    Delivering,
+    Delivered,
+    Blocked,
+    Parked,
+}
+
+/// A page of exports.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Exports"))]
+pub(in crate::http) struct Exports {
+    /// Newest first.
+    pub(in crate::http) items: Vec<Export>,
+    /// The `cursor` of the next page, or null.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) next: Option<String>,
+}
+
+/// What a push did.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Push"))]
+pub(in crate::http) struct Push {
+    /// The exports queued, one a target.
+    pub(in crate::http) exports: Vec<PushedExport>,
+    /// Why there are none.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(in crate::http) reason: Option<String>,
+}
+
+/// One export that a push queued.
+#[derive(ToSchema)]
+#[salvo(schema(name = "PushedExport", rename_all = "camelCase"))]
+pub(in crate::http) struct PushedExport {
+    /// Its identifier.
+    pub(in crate::http) id: String,
+    /// From 1, without a gap, per target and Business Object name.
+    pub(in crate::http) sequence: u64,
+    /// The bucketName.
+    pub(in crate::http) target: String,
+    /// Objects in it.
+    pub(in crate::http) object_count: u64,
+    /// How far it has come.
+    pub(in crate::http) status: ExportStatus,
+}
+
+/// The file of an export (specification, 2.4).
+#[derive(ToSchema)]
+#[salvo(schema(name = "ExportFile"))]
+pub(in crate::http) struct ExportFile {
+    /// What the file says of itself.
+    pub(in crate::http) metadata: ExportMetadata,
+    /// Ordered by URI.
+    pub(in crate::http) data: Vec<BTreeMap<String, Value>>,
+}
+
+/// What an export file says of itself.
+#[derive(ToSchema)]
+#[salvo(schema(name = "ExportMetadata"))]
+pub(in crate::http) struct ExportMetadata {
+    /// `20260301T120000Z`
+    pub(in crate::http) export_date: String,
+    /// The Business Object's name.
+    pub(in crate::http) object_type: String,
+    /// Objects in `data`.
+    pub(in crate::http) object_count: u64,
+    /// SHA-256 of the bytes of `data`, lowercase hex.
+    pub(in crate::http) data_checksum: String,
+    /// `SHA-256`
+    pub(in crate::http) checksum_algorithm: String,
+}
+
+/// A target and how it is.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Target", rename_all = "camelCase"))]
+pub(in crate::http) struct Target {
+    /// The bucketName.
+    pub(in crate::http) name: String,
+    /// `directory` or `s3`.
+    pub(in crate::http) r#type: String,
+    /// Whether the last attempt reached it; null before the first.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) reachable: Option<bool>,
+    /// Why its head of the queue does not get through, in words.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) blocked: Option<String>,
+    /// Exports that wait for it.
+    pub(in crate::http) depth: u64,
+    /// Bytes that wait for it.
+    pub(in crate::http) bytes: u64,
+    /// When the oldest that waits was made (RFC 3339).
+    #[salvo(schema(required = true))]
+    pub(in crate::http) oldest: Option<String>,
+    /// When the last one was delivered (RFC 3339).
+    #[salvo(schema(required = true))]
+    pub(in crate::http) last_delivery: Option<String>,
+}
+
+/// Every target.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Targets"))]
+pub(in crate::http) struct Targets {
+    /// Ordered by name.
+    pub(in crate::http) items: Vec<Target>,
+    /// Always null: all targets are on one page.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) next: Option<String>,
+}

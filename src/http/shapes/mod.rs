@@ -1,0 +1,34 @@
+//! The shapes on the wire, as the OpenAPI document describes them.
+//!
+//! The layers below write most of them themselves; the contract tests (`tests/schemathesis`) hold what
+//! is sent against what stands here.
+#![expect(
+    dead_code,
+    clippy::struct_field_names,
+    reason = "most fields are there to be described, under the names of the wire"
+)]
+
+mod business_object;
+mod export;
+mod gateway;
+mod ingestion;
+mod namespace;
+mod problem;
+
+pub(super) use business_object::{
+    BusinessObject, BusinessObjects, Definition, JsonSchema, ObjectsOrObject, ViewedObject,
+};
+pub(super) use export::{Export, ExportFile, Exports, Push, Targets};
+pub(super) use gateway::{Health, Limits, QueueStatus, Status, StoreStatus};
+pub(super) use ingestion::{Ingestion, IngestionRecord, IngestionRequest, Ingestions, Mode};
+pub(super) use namespace::{Namespace, NamespaceDefinition, Namespaces};
+pub(super) use problem::Problem;
+
+/// The roles, the least first; each may do what those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Anyone,
+    User,
+    Contributor,
+    Admin,
+}

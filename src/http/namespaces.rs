@@ -7,9 +7,7 @@ use super::reply::{Outcome, Reply};
 use super::service::origin;
 use super::shapes;
 use super::state::{blocking, gateway, state};
-use crate::business_object::json::{self, Json};
-use crate::business_object::namespace::{self, Generator, Namespace, default_base};
-use crate::fault::{Fault, Finding, Kind};
+use crate::business_object::namespace::{self, Namespace, default_base};
 use percent_encoding::utf8_percent_encode;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
@@ -73,9 +71,8 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     let name = path(req, "name").to_owned();
     let (namespace, created) = blocking(move || {
         let settings = &gateway.settings;
-        let base = || default_base(settings.base_url.as_deref(), &gateway.gateway_id, &name);
-        let json = json::parse(&body.bytes, settings.limits.nesting)?;
-        let namespace = read(json, &name, base)?;
+        let base = default_base(settings.base_url.as_deref(), &gateway.gateway_id, &name);
+        let namespace = Namespace::read(&name, &body.bytes, &base)?;
         let (done, _) = gateway.store.transact(|change| namespace::put(change, namespace))?;
         Ok(done)
     })
@@ -107,67 +104,4 @@ pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
     })
     .await?;
     Ok(Reply::nothing())
-}
-
-/// Reads the body of a `PUT`, every fault in it.
-fn read(json: Json, name: &str, base: impl Fn() -> String) -> Result<Namespace, Fault> {
-    let mut findings = Vec::new();
-    let (mut uri_base, mut generator) = (None, Generator::default());
-    let Json::Object(members) = json else {
-        let found = format!("{} stands where an object must", json.kind());
-        return Err(invalid(vec![Finding::at("", found)]));
-    };
-    for (member, value) in members {
-        match (member.as_str(), value) {
-            ("name", Json::String(given)) if given == name => {}
-            ("name", _) => findings.push(Finding::at(
-                "/name",
-                format!("it must be {name:?}, as in the path, or be left out"),
-            )),
-            ("uriBase", Json::String(given)) => uri_base = Some(given),
-            ("generator", Json::String(given)) => match generator_named(&given) {
-                Some(known) => generator = known,
-                None => findings.push(Finding::at(
-                    "/generator",
-                    format!("{given:?} is none of uuid, counter, alphanumeric, manual"),
-                )),
-            },
-            ("uriBase" | "generator", Json::Null) => {}
-            ("uriBase" | "generator", other) => findings.push(Finding::at(
-                format!("/{member}"),
-                format!("{} stands where a string must", other.kind()),
-            )),
-            _ => {
-                let mut pointer = String::new();
-                json::push_pointer(&mut pointer, &member);
-                findings.push(Finding::at(
-                    pointer,
-                    "a namespace has no such field; it has name, uriBase and generator",
-                ));
-            }
-        }
-    }
-    if !findings.is_empty() {
-        return Err(invalid(findings));
-    }
-    Ok(Namespace {
-        name: name.to_owned(),
-        uri_base: uri_base.unwrap_or_else(base),
-        generator,
-        created_at: crate::time::rfc3339(),
-    })
-}
-
-fn generator_named(name: &str) -> Option<Generator> {
-    Some(match name {
-        "uuid" => Generator::Uuid,
-        "counter" => Generator::Counter,
-        "alphanumeric" => Generator::Alphanumeric,
-        "manual" => Generator::Manual,
-        _ => return None,
-    })
-}
-
-fn invalid(findings: Vec<Finding>) -> Fault {
-    Fault::with(Kind::Invalid, "the namespace is not valid", findings)
 }

@@ -14,7 +14,7 @@ const MAX_FINDINGS: usize = 100;
 /// element is an object is for `each` to say.
 ///
 /// # Errors
-/// As [`parse`]; `Kind::Invalid` for a body that is no object, a missing `data`, a `data` that is no
+/// As [`parse`](super::parse); `Kind::Invalid` for a body that is no object, a missing `data`, a `data` that is no
 /// array, any other member (each with its JSON Pointer); `Kind::TooLarge` for more than `limit` objects.
 pub fn parse_data(
     text: &[u8],

@@ -34,18 +34,17 @@ const CONTROL_SOCKET: &str = "control.sock";
 /// Serves until SIGTERM or SIGINT. `ready` is told the address once it is bound.
 ///
 /// # Errors
-/// `Kind::Forbidden` when an address or the data directory may not be used, `Kind::NoRoom` or
-/// `Kind::Internal` when the disk or the network fails, `Kind::Conflict` when the address or the data
-/// directory is in use.
+/// `Kind::Invalid` for an address that others could reach; `Kind::Forbidden` when the address or the
+/// data directory may not be used; `Kind::NoRoom` or `Kind::Internal` when the disk or the network
+/// fails; `Kind::Conflict` when the address or the data directory is in use.
 pub async fn serve(
     settings: Arc<Settings>,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
 ) -> Result<(), Fault> {
-    let stop = stop_signal()?;
-    serve_until(settings, ready, stop).await
+    serve_until(settings, ready, std::future::pending()).await
 }
 
-/// Serves until `stop` is done.
+/// Serves until `stop` is done, or SIGTERM or SIGINT comes.
 ///
 /// # Errors
 /// As [`serve`].
@@ -64,7 +63,13 @@ pub async fn serve_until(
     servers.start(acceptor, state.clone());
     tracing::info!(%address, "Listening for HTTP.");
 
-    let mut stop = std::pin::pin!(stop);
+    let signalled = stop_signal()?;
+    let mut stop = std::pin::pin!(async {
+        tokio::select! {
+            () = stop => {}
+            () = signalled => {}
+        }
+    });
     let opened = tokio::select! {
         opened = open(settings.clone(), state.clone()) => opened,
         () = &mut stop => {
@@ -94,8 +99,12 @@ pub async fn serve_until(
     // Nobody may be waiting any more; then there is nothing to stop.
     let _ = stop_exports.send(true);
     servers.stop(deadline).await;
-    if timeout_at(deadline, exports).await.is_err() {
-        tracing::warn!("A delivery was cut off; it is tried again after the next start.");
+    match timeout_at(deadline, exports).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "The exporter had ended before its time."),
+        Err(_) => {
+            tracing::warn!("A delivery was cut off; it is tried again after the next start.");
+        }
     }
     if let Some(path) = control
         && let Err(error) = std::fs::remove_file(&path)
@@ -132,19 +141,11 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send, Fault> {
 /// Until there is sign-in, whoever reaches the gateway may do everything: only this machine may.
 fn refuse_exposure(settings: &Settings) -> Result<(), Fault> {
     let address = settings.server.address;
-    if address.is_loopback() {
-        return Ok(());
-    }
-    if settings.insecure {
-        tracing::warn!(
-            %address,
-            "Anyone who reaches this address may read and change everything \
-             (service.security.insecure)."
-        );
+    if address.is_loopback() || settings.insecure {
         return Ok(());
     }
     Err(Fault::new(
-        Kind::Forbidden,
+        Kind::Invalid,
         format!(
             "server.address is {address}, and anyone who reaches it could read and change \
              everything; use a loopback address, or allow it with service.security.insecure=true"
@@ -194,7 +195,7 @@ impl Servers {
             .with_http1_header_timeout(Duration::from_secs(30))
             .with_request_body_timeout(Duration::from_secs(30))
             // A client may send a long stream before it reads the answer.
-            .with_write_stall_timeout(Duration::from_secs(300));
+            .with_write_stall_timeout(Duration::from_mins(5));
         let mut server = Server::new(acceptor).fuse_config(timeouts).max_connections(CONNECTIONS);
         server.http1_mut().max_buf_size(CONNECTION_BUFFER);
         let handle = server.handle();

@@ -3,7 +3,7 @@ use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::config::Settings;
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
-use crate::files::write_atomically;
+use crate::files::{create_folders, sync_folder, write_atomically};
 use penstock_store::{Options, Progress, Store};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -43,7 +43,8 @@ impl Gateway {
         let dir = &settings.data_dir;
         make_private(dir).map_err(|error| disk(&error, "making the data directory", dir))?;
         // The store's lock comes first: nothing in the directory may change before it is ours.
-        let store = Store::open(&dir.join(STORE), Options::default(), progress).map_err(opening)?;
+        let store = Store::open(&dir.join(STORE), Options::default(), progress)
+            .map_err(|error| opening(&error))?;
         let gateway_id = match &settings.gateway_id {
             Some(id) => id.clone(),
             None => kept_id(dir)?,
@@ -71,14 +72,16 @@ impl Gateway {
 
 /// Makes the directory and those above it, the last one with mode 0700; one that is there stays as it is.
 fn make_private(dir: &Path) -> io::Result<()> {
-    if let Some(parent) = dir.parent()
-        && !parent.as_os_str().is_empty()
-    {
-        std::fs::create_dir_all(parent)?;
-    }
+    let parent = match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    create_folders(parent)?;
     match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        // What is acknowledged later must not be lost with the name of its directory.
+        Ok(()) => sync_folder(parent),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
-        other => other,
+        Err(error) => Err(error),
     }
 }
 
@@ -112,12 +115,17 @@ fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::NoRoom,
         _ => Kind::Internal,
     };
-    Fault::new(kind, format!("{action} {}: {error}", path.display()))
+    let mend = match kind {
+        Kind::Forbidden => "; set service.data-dir to a directory that this user may write to",
+        Kind::NoRoom => "; make room on this disk, or set service.data-dir to one that has some",
+        _ => "",
+    };
+    Fault::new(kind, format!("{action} {}: {error}{mend}", path.display()))
 }
 
-fn opening(error: penstock_store::Error) -> Fault {
+fn opening(error: &penstock_store::Error) -> Fault {
     use penstock_store::Error;
-    match &error {
+    match error {
         Error::Io { action, path, source } => disk(source, action, path),
         Error::InUse { .. } => Fault::new(Kind::Conflict, error.to_string()),
         _ => Fault::new(Kind::Internal, error.to_string()),

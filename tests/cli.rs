@@ -106,8 +106,24 @@ fn serve_says_why_a_data_directory_cannot_be_used() {
 }
 
 #[test]
+fn a_log_that_nobody_reads_stops_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let arguments = ["serve", "--service.data-dir=file/data", "--server.port=0"];
+    let status = penstock(dir.path(), &arguments).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(74));
+}
+
+#[test]
 fn export_needs_a_data_directory() {
-    let output = run(&["export", "list", "--service.data-dir=nowhere"]);
+    let output = run(&["export", "list", "--service.data-dir=nowhere", "--service.dta-dir=x"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("--service.data-dir=DIR"), "{}", text(&output.stderr));
+    let errors = text(&output.stderr);
+    assert!(
+        errors.contains("no data directory nowhere") && errors.contains("--service.data-dir=DIR"),
+        "{errors}"
+    );
+    assert!(errors.contains("the nearest is service.data-dir"), "{errors}");
 }

@@ -18,6 +18,7 @@ async fn a_parked_entry_lets_the_others_go_on_and_comes_back_at_its_place() {
     assert_eq!(exporter.park(&entries[1].id).unwrap().status, Status::Parked);
     drop(exporter);
 
+    let plant = plant.restart();
     let exporter = plant.open(embedded());
     assert_eq!(exporter.retry(&entries[1].id).unwrap().status, Status::Queued);
     let running = run(&exporter);
@@ -112,7 +113,7 @@ fn a_bucket_name_that_leads_nowhere_names_the_known_ones() {
     let exporter = plant.open(targets);
     assert_eq!(exporter.check_target("plant-a"), Ok(()));
     assert!(exporter.check_target("plant-b").unwrap_err().contains("`plant-a`"));
-    assert!(exporter.check_target("../etc").unwrap_err().contains("not a valid S3 bucket name"));
+    assert!(exporter.check_target("../etc").unwrap_err().contains("../etc"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

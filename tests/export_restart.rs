@@ -13,6 +13,7 @@ async fn what_was_queued_is_delivered_in_order_after_a_restart() {
     let queued: Vec<_> = (0..5).map(|_| push_one(&exporter, &business_object)).collect();
     drop(exporter);
 
+    let plant = plant.restart();
     let exporter = plant.open(embedded());
     let listed = exporter.list(None, 100).unwrap();
     let newest_first: Vec<_> = queued.iter().rev().cloned().collect();
@@ -42,6 +43,7 @@ fn a_file_that_no_entry_names_is_removed() {
     drop(exporter);
     // A crash between the file and the commit leaves the file alone.
     std::fs::write(plant.dir.path().join("spool/0190-orphan.json"), "{").unwrap();
+    let plant = plant.restart();
     let exporter = plant.open(embedded());
     assert_eq!(plant.spooled(), [format!("{}.json", entry.id)]);
     assert_eq!(exporter.get(&entry.id).unwrap(), Some(entry));
@@ -58,6 +60,7 @@ async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
     drop(exporter);
     std::fs::remove_file(plant.dir.path().join(format!("spool/{}.json", lost.id))).unwrap();
 
+    let plant = plant.restart();
     let exporter = plant.open(embedded());
     let entry = exporter.get(&lost.id).unwrap().unwrap();
     assert_eq!(entry.status, Status::Blocked);

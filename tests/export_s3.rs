@@ -120,7 +120,7 @@ async fn a_large_file_arrives_in_parts() {
     let entry = push_one(&exporter, &pumps());
     // As a crash in the middle of an upload leaves it.
     bucket.initiate_multipart_upload(&entry.key, "application/json").await.unwrap();
-    assert!(entry.bytes > 2 * (8 << 20), "{} bytes are no more than two parts", entry.bytes);
+    assert!(entry.bytes > 3 * (5 << 20), "{} bytes are no more than three parts", entry.bytes);
     let running = run(&exporter);
     until_status(&exporter, &entry.id, Status::Delivered).await;
     check(&bucket, &exporter, &entry).await;

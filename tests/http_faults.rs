@@ -3,6 +3,7 @@ mod http_support;
 
 use http_support::{Server, definition};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_framework_s_own_answers_are_problems_too() {
@@ -69,7 +70,6 @@ async fn a_body_over_the_limit_is_refused_however_it_comes() {
     assert!(answer.problem(413)["detail"].as_str().unwrap().contains("2000"));
 
     // Chunked, so that its length is not known before.
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let head = "PUT /api/v1/business-objects HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
                 Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -112,4 +112,33 @@ async fn foreign_names_and_foreign_pages_stay_out() {
     let evil = [("Origin", "https://evil.example"), ("Access-Control-Request-Method", "PUT")];
     let asked = server.send("OPTIONS", "/api/v1/business-objects", &evil, "").await;
     assert_eq!(asked.header("access-control-allow-origin"), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_do_not_fit_in_flight_come_back_later() {
+    let server =
+        Server::start(&["--service.limits.body=1MiB", "--service.limits.in-flight=1MiB"]).await;
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let head = "PUT /api/v1/business-objects HTTP/1.1\r\nHost: localhost\r\n\
+                Content-Type: application/json\r\nExpect: 100-continue\r\n\
+                Content-Length: 1048576\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // Asked to go on, it holds all the room that there is.
+    let mut go_on = [0; 25];
+    stream.read_exact(&mut go_on).await.unwrap();
+    let refused = server.json("PUT", "/api/v1/business-objects", &definition()).await;
+    refused.problem(503);
+    assert_eq!(refused.header("retry-after"), "1");
+    server.get("/api/v1/status").await.expect(200);
+    drop(stream);
+    let begun = std::time::Instant::now();
+    loop {
+        let answer = server.json("PUT", "/api/v1/business-objects", &definition()).await;
+        if answer.status != 503 {
+            answer.expect(201);
+            break;
+        }
+        assert!(begun.elapsed().as_secs() < 30);
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
 }

@@ -47,5 +47,13 @@ async fn a_minted_uri_is_answered_in_every_form() {
     assert!(problem["detail"].as_str().unwrap().contains("text/turtle"));
     get("/id/Pump/none", "*/*").await.problem(404);
     server.send("HEAD", stripped, &[], "").await.expect(200);
-    server.send("DELETE", stripped, &[], "").await.problem(404);
+    let deleted = server.send("DELETE", stripped, &[], "").await;
+    deleted.problem(405);
+    assert_eq!(deleted.header("allow"), "GET, HEAD");
+
+    // Whatever path its base has.
+    let odd = "http://localhost/gate/plant/pumps/7";
+    server.ingest("ADD", &json!([{"uri": odd, "name": "seven"}])).await.expect(200);
+    assert_eq!(server.get("/plant/pumps/7").await.expect(200).json()["uri"], odd);
+    server.get("/plant/pumps/8").await.problem(404);
 }

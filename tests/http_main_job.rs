@@ -66,7 +66,7 @@ async fn from_a_definition_to_a_delivered_file() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     let content = server.get(&format!("{export}/content")).await.expect(200);
-    let sum: String = Sha256::digest(&content.body).iter().map(|b| format!("{b:02x}")).collect();
+    let sum = format!("{:x}", Sha256::digest(&content.body));
     assert_eq!(delivered["sha256"], json!(sum));
     assert_eq!(content.header("etag"), format!("\"{sum}\""));
     assert_eq!(content.header("content-length"), content.body.len().to_string());

@@ -1,8 +1,115 @@
-//! `penstock demo`: the main job on sample data.
-use std::process::ExitCode;
+//! `penstock demo`: the main job, end to end, on sample plant data; then it stays up to be looked at.
+//!
+//! The server is the real one, in this process, and the demo speaks to it over HTTP. It keeps its data
+//! in a directory of its own and leaves configured targets alone.
 
-/// Runs the demonstration; `arguments` are settings and `--exit`.
+mod client;
+mod tour;
+
+use crate::app;
+use crate::config::{self, Sources, Targets};
+use crate::telemetry;
+use client::{Client, Failure};
+use std::io::{ErrorKind, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use tour::Tour;
+
+/// Where the data is kept, unless `--service.data-dir` says otherwise.
+const DATA_DIR: &str = "penstock-demo";
+
+/// Runs the demo with the arguments that follow the command: `--exit` and settings.
 pub(super) fn run(arguments: &[String]) -> ExitCode {
-    let _ = arguments;
-    super::output::fail(&"the demonstration is not in this build")
+    let (options, settings): (Vec<_>, Vec<_>) =
+        arguments.iter().cloned().partition(|argument| argument == "--exit");
+    match demo(settings, !options.is_empty()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = writeln!(std::io::stderr(), "penstock demo: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
+    let loaded = config::load(&Sources::of_process(arguments))
+        .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
+    let given =
+        |name: &str| loaded.effective.iter().any(|e| e.name == name && e.origin.starts_with("--"));
+    let mut out = std::io::stdout();
+    let mut settings = loaded.settings.clone();
+    settings.targets =
+        Targets { history_bytes: settings.targets.history_bytes, ..Targets::default() };
+    if !given("service.data-dir") {
+        settings.data_dir = PathBuf::from(DATA_DIR);
+    }
+    if !given("service.log.level") {
+        "warn".clone_into(&mut settings.log_level);
+    }
+    let server = &mut settings.server;
+    if server.port == 0 || !given("server.port") {
+        server.port = free_port(server.address, server.port)?;
+    }
+    // What is minted leads here.
+    if !given("service.base-url") {
+        let address = SocketAddr::new(server.address, server.port);
+        settings.base_url = Some(format!("http://{address}"));
+    }
+    telemetry::log::start(&settings.log_level, settings.log_format);
+
+    telemetry::metrics::start();
+    super::serve::runtime()?.block_on(async {
+        let (ready, started) = oneshot::channel();
+        let (end, ended) = oneshot::channel::<()>();
+        let server = app::serve_until(
+            Arc::new(settings),
+            move |address, gateway| drop(ready.send((address, gateway))),
+            async move { drop(ended.await) },
+        );
+        let tour = async move {
+            // When the server fails before it is ready, it says why.
+            let Ok((address, gateway)) = started.await else { return Ok(()) };
+            Tour { client: Client { address }, gateway: &gateway, out: &mut out, step: 0 }
+                .run()
+                .await?;
+            if exit {
+                return Ok(());
+            }
+            let dir = gateway.settings.data_dir.display();
+            writeln!(
+                out,
+                "\nCtrl-C ends it. The data stays in {dir}; `penstock demo` goes on with it."
+            )?;
+            drop(gateway);
+            std::future::pending().await
+        };
+        tokio::pin!(server);
+        tokio::select! {
+            served = &mut server => Ok(served?),
+            toured = tour => {
+                drop(end);
+                server.await?;
+                toured
+            }
+        }
+    })
+}
+
+/// The configured port, or another when it is taken.
+fn free_port(address: IpAddr, port: u16) -> Result<u16, Failure> {
+    match TcpListener::bind((address, port)) {
+        Ok(listener) => Ok(listener.local_addr()?.port()),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let other = TcpListener::bind((address, 0))?.local_addr()?.port();
+            writeln!(
+                std::io::stdout(),
+                "Port {port} is taken, so this runs on {other}; `--server.port=` chooses another.\n"
+            )?;
+            Ok(other)
+        }
+        Err(error) => Err(format!("{address}, port {port}: {error}").into()),
+    }
 }

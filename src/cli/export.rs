@@ -59,7 +59,12 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     let settings = match config::load(&Sources::of_process(arguments)) {
-        Ok(loaded) => loaded.settings,
+        Ok(loaded) => {
+            for warning in loaded.warnings {
+                output::say(&format!("penstock: warning: {warning}"));
+            }
+            loaded.settings
+        }
         Err(faults) => {
             output::configuration_faults(&faults);
             return output::FAILED.into();

@@ -166,6 +166,8 @@ impl Exporter {
             Arc::clone(pushing.entry(name.to_owned()).or_default())
         };
         let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // A store that takes no commits says so before a file is written for nothing.
+        self.inner.queue.store.transact::<_, penstock_store::Error>(|_| Ok(()))?;
         let started = Instant::now();
         let export_date = time::compact();
         let mut files = Unqueued { spool: &self.inner.queue.spool, names: Vec::new() };
@@ -195,11 +197,8 @@ impl Exporter {
             warnings,
             targets: &targets,
         });
-        // A commit that failed half way may still be there after the next start, and needs the files then.
-        if !matches!(
-            added,
-            Err(penstock_store::Error::Poisoned { .. } | penstock_store::Error::TooLarge { .. })
-        ) {
+        // A commit that failed may still be there after the next start, and needs the files then.
+        if !matches!(added, Err(penstock_store::Error::TooLarge { .. })) {
             files.names.clear();
         }
         let exports = added?;

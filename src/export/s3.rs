@@ -1,8 +1,8 @@
 //! An S3-compatible bucket as a target. This file alone knows rust-s3.
 //!
-//! rust-s3 sends a file below 8 MiB as one PUT, and a longer one as a multipart upload, one part of
-//! 8 MiB at a time, so that memory stays constant. It makes its own HTTP client, which takes no
-//! certificates: with `ca-file` it signs the requests, and [`PrivateClient`] sends them. In either case
+//! A file up to 5 MiB is one PUT, a longer one a multipart upload, one part at a time, so that memory
+//! stays constant. rust-s3 makes its own HTTP client, which takes no certificates: with `ca-file` it
+//! signs the requests, and [`PrivateClient`] sends them, the file as one PUT, streamed. In either case
 //! the bucket is asked afterwards whether it has the file.
 
 mod private;
@@ -20,6 +20,7 @@ use s3::region::Region;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::time::Duration;
+use tokio::io::AsyncReadExt as _;
 use words::{answer, bounded, chain};
 
 /// A request may take this long, and longer by what its bytes take at [`SLOWEST`].
@@ -28,8 +29,11 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const SLOWEST: u64 = 32 << 10;
 /// Seconds within which a signed request must begin.
 const SIGNED_FOR: u32 = 300;
-/// Bytes of one request.
-const PART: u64 = s3::bucket::CHUNK_SIZE as u64;
+/// Bytes of one request: the least that S3 takes as a part. Two of them are in memory for each target.
+const PART: u64 = 5 << 20;
+/// Parts of one upload (S3 takes 10,000).
+const MOST_PARTS: u64 = 9_000;
+const JSON: &str = "application/json";
 
 /// A bucket.
 pub(super) struct Bucket {
@@ -127,18 +131,39 @@ impl Bucket {
 
     /// Sends the file, in parts when it is long.
     async fn put(&self, source: File, entry: &Entry, headers: HeaderMap) -> Result<(), S3Error> {
-        if entry.bytes >= PART {
-            self.clear(&entry.key).await;
-        }
+        let mut source = tokio::fs::File::from_std(source);
+        let part = PART.max(entry.bytes.div_ceil(MOST_PARTS));
         let mut bucket = self.client.clone();
-        bucket.set_request_timeout(Some(timeout(entry.bytes.min(PART))));
-        let request = bucket
-            .put_object_stream_builder(&entry.key)
-            .with_content_type("application/json")
-            .with_max_concurrent_chunks(1)
-            .with_headers(headers);
-        let mut reader = tokio::fs::File::from_std(source);
-        request.execute_stream(&mut reader).await?;
+        bucket.set_request_timeout(Some(timeout(entry.bytes.min(part))));
+        if entry.bytes <= part {
+            let content = next_part(&mut source, entry.bytes).await?;
+            let request = bucket.put_object_builder(&entry.key, &content);
+            request.with_content_type(JSON).with_headers(headers).execute().await?;
+            return Ok(());
+        }
+        self.clear(&entry.key).await;
+        let begun = bucket.with_extra_headers(headers)?;
+        let upload = begun.initiate_multipart_upload(&entry.key, JSON).await?.upload_id;
+        let sent = async {
+            let mut parts = Vec::new();
+            let mut rest = entry.bytes;
+            for number in 1.. {
+                let content = next_part(&mut source, part.min(rest)).await?;
+                rest -= content.len() as u64;
+                parts.push(
+                    bucket.put_multipart_chunk(content, &entry.key, number, &upload, JSON).await?,
+                );
+                if rest == 0 {
+                    break;
+                }
+            }
+            bucket.complete_multipart_upload(&entry.key, &upload, parts).await
+        };
+        if let Err(error) = sent.await {
+            // What is left of it is cleared before the next attempt at the latest.
+            let _ = bucket.abort_upload(&entry.key, &upload).await;
+            return Err(error);
+        }
         Ok(())
     }
 
@@ -152,7 +177,7 @@ impl Bucket {
     ) -> Result<(), S3Error> {
         let signed = Some(headers.clone());
         let url = self.client.presign_put(&entry.key, SIGNED_FOR, signed, None).await?;
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         answered(client.put(&url, headers, source, entry.bytes, timeout(entry.bytes)).await?)?;
         Ok(())
     }
@@ -262,6 +287,13 @@ impl Bucket {
             },
         }
     }
+}
+
+/// The next bytes of a file, which must have so many.
+async fn next_part(source: &mut tokio::fs::File, bytes: u64) -> Result<Vec<u8>, S3Error> {
+    let mut part = vec![0; usize::try_from(bytes).map_err(std::io::Error::other)?];
+    source.read_exact(&mut part).await?;
+    Ok(part)
 }
 
 /// How long a request of so many bytes may take.

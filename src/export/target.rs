@@ -3,7 +3,7 @@ use super::Options;
 use super::directory::Directory;
 use super::entry::Entry;
 use super::s3::Bucket;
-use crate::config::TargetKind;
+use crate::config::{TargetKind, check_bucket_name};
 use std::fs::File;
 
 /// A target, ready to take files.
@@ -58,7 +58,7 @@ impl Target {
 
 /// What the configuration says of a bucketName; `None` is the embedded default, a directory.
 fn kind<'a>(options: &'a Options, bucket_name: &str) -> Result<Option<&'a TargetKind>, String> {
-    check_name(bucket_name)?;
+    check_bucket_name(bucket_name)?;
     let targets = &options.targets;
     match targets.named.get(bucket_name).or(targets.default.as_ref()) {
         Some(target) => Ok(Some(&target.kind)),
@@ -91,45 +91,5 @@ pub(super) fn type_name(options: &Options, bucket_name: &str) -> &'static str {
     match kind(options, bucket_name) {
         Ok(Some(TargetKind::S3 { .. })) => "s3",
         _ => "directory",
-    }
-}
-
-/// Checks that a bucketName is a valid S3 bucket name, which is a safe folder name too.
-fn check_name(name: &str) -> Result<(), String> {
-    let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    let cause = if !(3..=63).contains(&name.len()) {
-        "it must have 3 to 63 characters"
-    } else if !name
-        .bytes()
-        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-')
-    {
-        "it must consist of a-z, 0-9, `.` and `-`"
-    } else if !edge(name.as_bytes().first()) || !edge(name.as_bytes().last()) {
-        "it must begin and end with a letter or digit"
-    } else if ["..", ".-", "-."].iter().any(|pair| name.contains(pair)) {
-        "a `.` must stand between letters or digits"
-    } else if name.parse::<std::net::Ipv4Addr>().is_ok() {
-        "it must not look like an IP address"
-    } else {
-        return Ok(());
-    };
-    Err(format!("`{name}` is not a valid S3 bucket name: {cause}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bucket_names() {
-        for good in ["abc", "my.bucket-1", "0a0"] {
-            assert_eq!(check_name(good), Ok(()), "{good}");
-        }
-        for bad in
-            ["ab", "../etc", "a/b", "Abc", "a..b", "-abc", "abc.", "a.-b", "10.0.0.1", "ümlaut"]
-        {
-            assert!(check_name(bad).is_err(), "{bad}");
-        }
-        assert!(check_name(&"a".repeat(64)).is_err());
     }
 }

@@ -330,3 +330,33 @@ impl<R: Read> Tokens<R> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+
+        /// Texts made of what JSON is made of, so that many are whole and many are nearly so.
+        #[test]
+        fn a_value_is_taken_when_serde_json_takes_it(
+            parts in prop::collection::vec(
+                prop::sample::select(vec![
+                    "{", "}", "[", "]", ",", ":", "\"a\"", "\"", "\\", "\\n", "\\u00e9", "\\u12", "ü", "0", "1",
+                    "-", ".", "e", "E+", "true", "false", "null", "nul", " ", "\t", "\n", "\u{1}", "[]", "{}",
+                    "\"k\":", "1,", "[1,", "]}",
+                ]),
+                0..8,
+            )
+        ) {
+            let text = parts.concat();
+            let mut tokens = Tokens::new(text.as_bytes());
+            let taken = tokens.skip_value().and_then(|()| tokens.peek());
+            let whole = matches!(taken, Ok(None));
+            prop_assert_eq!(whole, serde_json::from_str::<IgnoredAny>(&text).is_ok(), "{}", text);
+        }
+    }
+}

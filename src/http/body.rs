@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// A whole body must have come within this time, however slowly its bytes drip.
-const WHOLE_BODY: Duration = Duration::from_secs(600);
+const WHOLE_BODY: Duration = Duration::from_mins(10);
 /// For so long a refused body is read and thrown away, so that its sender gets to read the answer
 /// instead of a reset connection.
 const DISCARD: Duration = Duration::from_secs(2);

@@ -35,7 +35,7 @@ struct Document(Arc<OpenApi>);
 
 #[handler]
 impl Document {
-    async fn handle(&self, depot: &mut Depot, res: &mut Response) {
+    fn handle(&self, depot: &mut Depot, res: &mut Response) {
         let mut document = OpenApi::clone(&self.0);
         let prefix = &origin(depot).prefix;
         let server = if prefix.is_empty() { "/" } else { prefix };

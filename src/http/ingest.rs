@@ -32,7 +32,7 @@ pub(super) struct Job {
 
 impl Job {
     /// Does it with this body. Blocks.
-    pub(super) fn ingest(&self, key: Option<&str>, body: Body<'_>) -> Result<Answer, Fault> {
+    pub(super) fn ingest(&self, body: Body<'_>) -> Result<Answer, Fault> {
         let limits = self.gateway.settings.limits;
         let limits = Limits {
             nesting: limits.nesting,
@@ -44,7 +44,7 @@ impl Job {
             business_object: &self.business_object,
             mode: self.mode,
             caller: CALLER,
-            idempotency_key: key,
+            idempotency_key: self.idempotency_key.as_deref(),
             body,
         };
         run(&self.gateway.store, &limits, &request)
@@ -92,11 +92,8 @@ async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
         MediaType::Lines => ndjson::ingest(req.take_body(), job).await,
         MediaType::Json => {
             let body = body::whole(req, &job.state).await?;
-            let answer = blocking(move || {
-                let key = job.idempotency_key.as_deref();
-                Ok((job.ingest(key, Body::Json(&body.bytes))?, job.objects))
-            })
-            .await?;
+            let answer =
+                blocking(move || Ok((job.ingest(Body::Json(&body.bytes))?, job.objects))).await?;
             if answer.1 {
                 return Reply::json(&answer.0);
             }

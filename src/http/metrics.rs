@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use salvo::Depot;
 use salvo::oapi::endpoint;
 
-/// The metrics in the text format of OpenMetrics, which Prometheus reads.
+/// The metrics in the text format of `OpenMetrics`, which Prometheus reads.
 #[endpoint(
     operation_id = "metrics",
     tags("Gateway"),

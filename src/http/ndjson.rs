@@ -117,10 +117,9 @@ impl Chunks {
         let (first, objects) = (self.first, chunk.objects);
         let job = self.job.clone();
         let done = blocking(move || {
-            // Chunks are cut by the bytes alone, so the same stream gives the same keys.
-            let key = job.idempotency_key.as_ref().map(|key| format!("{key}#{first}"));
+            // Chunks are cut by the bytes alone: the same stream has the same chunks under its key.
             let body = Body::Lines { text: &chunk.text, first };
-            Ok(answer(job.ingest(key.as_deref(), body)?, first, objects, job.objects))
+            Ok(answer(&job.ingest(body)?, first, objects, job.objects))
         });
         match done.await {
             Ok(line) => {
@@ -163,7 +162,7 @@ impl Chunks {
     }
 }
 
-fn answer(answer: Answer, first: usize, objects: usize, with_objects: bool) -> Bytes {
+fn answer(answer: &Answer, first: usize, objects: usize, with_objects: bool) -> Bytes {
     let mut members = serde_json::Map::new();
     members.insert("ingestionId".into(), json!(answer.ingestion_id));
     members.insert("mode".into(), json!(answer.mode));

@@ -2,6 +2,7 @@
 use crate::config::{ForwardHeaders, Settings};
 use salvo::Request;
 use salvo::http::header::{FORWARDED, HOST};
+use salvo::http::uri::Authority;
 use std::net::IpAddr;
 
 /// What a request says of its way here; forwarded headers are looked at only when the connection is a
@@ -23,7 +24,7 @@ impl Origin {
     pub(super) fn of(req: &Request, settings: &Settings) -> Self {
         // HTTP/1.0 has no Host, and HTTP/2 has it in the URI.
         let host = req.headers().get(HOST).and_then(|host| host.to_str().ok());
-        let host = host.or_else(|| req.uri().authority().map(|authority| authority.as_str()));
+        let host = host.or_else(|| req.uri().authority().map(Authority::as_str));
         let mut origin = Self {
             scheme: req.scheme().to_string(),
             host: host.map(str::to_owned),

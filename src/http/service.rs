@@ -5,6 +5,7 @@ use super::origin::{self, Origin};
 use super::problem::{self, Problem};
 use super::router;
 use super::state::{State, state};
+use crate::telemetry::metrics;
 use percent_encoding::percent_decode_str;
 use salvo::catcher::Catcher;
 use salvo::cors::Cors;
@@ -15,6 +16,7 @@ use salvo::http::header::{
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, Router, Service, handler};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The whole service over this state.
 pub fn service(state: Arc<State>) -> Service {
@@ -45,7 +47,7 @@ struct Enter {
 
 #[handler]
 impl Enter {
-    async fn handle(&self, req: &mut Request, depot: &mut Depot) {
+    fn handle(&self, req: &mut Request, depot: &mut Depot) {
         depot.insert_typed(Origin::of(req, &self.state.settings));
         depot.insert_typed(self.state.clone());
     }
@@ -56,7 +58,7 @@ pub(super) fn origin(depot: &Depot) -> &Origin {
     depot.get_typed::<Origin>().expect("the service injects it before any handler runs")
 }
 
-/// Headers of every answer, and the end of every body.
+/// What every answer has, what is counted of it, and the end of every body.
 #[handler]
 async fn every_answer(
     req: &mut Request,
@@ -64,7 +66,15 @@ async fn every_answer(
     res: &mut Response,
     ctrl: &mut FlowCtrl,
 ) {
+    let begun = Instant::now();
     ctrl.call_next(req, depot, res).await;
+    let route = match req.matched_path() {
+        "" => "none",
+        route => route,
+    };
+    let status = res.status_code.map_or(0, |status| status.as_u16());
+    let seconds = begun.elapsed().as_secs_f64();
+    metrics::http_request(route, req.method().as_str(), status, seconds);
     let headers = res.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -2,7 +2,11 @@
 //!
 //! The layers below write most of them themselves; the contract tests (`tests/schemathesis`) hold what
 //! is sent against what stands here.
-#![expect(dead_code, reason = "most fields are there to be described, not to be read")]
+#![expect(
+    dead_code,
+    clippy::struct_field_names,
+    reason = "most fields are there to be described, under the names of the wire"
+)]
 
 use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
@@ -318,6 +322,9 @@ pub(super) struct NamespaceDefinition {
     /// How the local part is made; `uuid` when absent.
     #[salvo(schema(required = false))]
     pub(super) generator: Option<Generator>,
+    /// Taken and not looked at, so that an answer can be put back.
+    #[salvo(schema(required = false))]
+    pub(super) created_at: Option<String>,
 }
 
 /// A namespace.

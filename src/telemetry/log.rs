@@ -14,8 +14,14 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Starts logging; `filter` as tracing's `EnvFilter` reads it. A second call changes nothing.
 pub fn start(filter: &str, format: LogFormat) {
+    // At this level the server beneath says again what the gateway says itself.
+    let filter = if filter.eq_ignore_ascii_case("info") { "info,salvo_core=warn" } else { filter };
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        // It would report a failed write to standard error by `eprintln!`, which panics there.
+        .log_internal_errors(false);
     let started = match format {
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
         LogFormat::Text if is_journal() => builder

@@ -16,16 +16,19 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(fault("syncing", path))
 }
 
-/// Makes a folder (mode 0700) unless it is there.
+/// Makes a folder and those above it (mode 0700) unless they are there, durably.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(fault("creating", path))?;
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
-        _ => Ok(()),
-    }
+    let parent = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => path,
+    };
+    make_folder(parent)?;
+    DirBuilder::new().mode(0o700).create(path).map_err(fault("creating", path))?;
+    sync_folder(parent)
 }
 
 /// Opens a file (mode 0600) for reading and writing, making it unless it is there.

@@ -23,7 +23,7 @@ mod varint;
 
 pub use error::{Corruption, Error};
 pub use options::{Commit, Options, Progress, Stats};
-pub use read::{DocumentRange, Pattern, Read, SubjectFilter};
+pub use read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 pub use reader::Reader;
 pub use store::Store;
 pub use transaction::Transaction;

@@ -26,13 +26,20 @@ struct Held {
     bytes: Arc<[u8]>,
     /// The number of a literal's datatype; 0 when it has none of its own.
     datatype: u32,
-    /// Its code in the index, once it was asked for; the inner `None` when the index lacks it.
-    code: Option<Option<Code>>,
+    code: Known,
+}
+
+/// What is known of a term's code in the index.
+#[derive(Debug)]
+enum Known {
+    NotAsked,
+    Absent,
+    Code(Code),
 }
 
 impl Terms {
     pub(crate) fn new() -> Self {
-        let code = Some(Some(Code::named(DEFAULT_GRAPH)));
+        let code = Known::Code(Code::named(DEFAULT_GRAPH));
         let default = Held { bytes: Arc::default(), datatype: 0, code };
         Self { numbers: HashMap::new(), held: vec![default], scratch: Vec::new() }
     }
@@ -61,7 +68,7 @@ impl Terms {
         let number = u32::try_from(self.held.len())
             .map_err(|_| Error::TooLarge { bytes: u64::MAX, limit: u64::from(u32::MAX) })?;
         self.numbers.insert(bytes.clone(), number);
-        self.held.push(Held { bytes, datatype, code: None });
+        self.held.push(Held { bytes, datatype, code: Known::NotAsked });
         Ok(number)
     }
 
@@ -81,14 +88,14 @@ impl Terms {
     /// The code that the index has for a term.
     pub(crate) fn code(&mut self, number: u32, index: &Index) -> Result<Option<&Code>, Error> {
         let Some(held) = self.held.get_mut(number as usize) else { return Ok(None) };
-        if held.code.is_none() {
+        if matches!(held.code, Known::NotAsked) {
             let code = match term::decode(&held.bytes) {
                 Some(term) => index.code(term)?,
                 None => None,
             };
-            held.code = Some(code);
+            held.code = code.map_or(Known::Absent, Known::Code);
         }
-        Ok(held.code.as_ref().and_then(Option::as_ref))
+        Ok(if let Known::Code(code) = &held.code { Some(code) } else { None })
     }
 
     /// The term of a number; `None` for the default graph.

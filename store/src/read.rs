@@ -38,6 +38,9 @@ pub struct DocumentRange<'a> {
     pub limit: usize,
 }
 
+/// A document's key and value.
+pub type Document = (Vec<u8>, Vec<u8>);
+
 /// What both a reader and a transaction can read.
 pub trait Read {
     /// All quads about a subject, in every graph, each once; ordered by predicate, then object, then graph.
@@ -63,11 +66,8 @@ pub trait Read {
     fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
 
     /// Documents of a collection in key order, as (key, value).
-    fn documents(
-        &self,
-        collection: &str,
-        range: DocumentRange<'_>,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error>;
+    fn documents(&self, collection: &str, range: DocumentRange<'_>)
+    -> Result<Vec<Document>, Error>;
 
     /// Whether some quad matches.
     fn any(&self, pattern: &Pattern) -> Result<bool, Error> {

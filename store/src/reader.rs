@@ -1,6 +1,6 @@
 //! Reading what is committed.
 use crate::index::Index;
-use crate::read::{DocumentRange, Pattern, Read, SubjectFilter};
+use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 use crate::{Error, order};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
 use std::ops::ControlFlow;
@@ -65,7 +65,7 @@ impl Read for Reader<'_> {
         &self,
         collection: &str,
         range: DocumentRange<'_>,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+    ) -> Result<Vec<Document>, Error> {
         let mut found = Vec::new();
         if range.limit == 0 {
             return Ok(found);

@@ -33,6 +33,7 @@ struct Inner {
 impl Store {
     /// Opens the store in `dir`, making it when there is none, and replays what the index lacks,
     /// telling `progress` from time to time.
+    #[expect(clippy::needless_pass_by_value, reason = "options may come to hold more than numbers")]
     pub fn open(
         dir: &Path,
         options: Options,

@@ -1,7 +1,7 @@
 //! A change in the making.
 use crate::index::{Code, Index, Row};
 use crate::overlay::{self, DEFAULT, Documents, Quads, Terms};
-use crate::read::{DocumentRange, Pattern, Read, SubjectFilter};
+use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 use crate::{Error, order, term};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, QuadRef};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -287,7 +287,7 @@ impl Read for Transaction<'_> {
         &self,
         collection: &str,
         range: DocumentRange<'_>,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Error> {
+    ) -> Result<Vec<Document>, Error> {
         let within = |key: &[u8]| {
             key.starts_with(range.prefix)
                 && range

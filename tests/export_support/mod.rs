@@ -32,9 +32,7 @@ pub(crate) struct Running {
 impl Plant {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store =
-            Store::open(&dir.path().join("store"), penstock_store::Options::default(), &mut |_| ())
-                .unwrap();
+        let store = open_store(dir.path());
         store
             .transact::<_, Fault>(|t| {
                 namespace::put(
@@ -48,6 +46,14 @@ impl Plant {
                 )
             })
             .unwrap();
+        Self { dir, store }
+    }
+
+    /// Closes the store and opens it anew. Every exporter must be gone.
+    pub(crate) fn restart(self) -> Self {
+        let Self { dir, store } = self;
+        drop(store);
+        let store = open_store(dir.path());
         Self { dir, store }
     }
 
@@ -108,6 +114,10 @@ impl Plant {
     pub(crate) fn spooled(&self) -> Vec<String> {
         files(&self.dir.path().join("spool"))
     }
+}
+
+fn open_store(data_dir: &Path) -> Store {
+    Store::open(&data_dir.join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap()
 }
 
 /// The keys of all files under a directory, in order.

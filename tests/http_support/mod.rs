@@ -1,5 +1,12 @@
 //! A gateway that serves on a free port of the loopback address, and a client of its own.
-#![allow(dead_code, unreachable_pub, clippy::allow_attributes, reason = "each test takes what it needs")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    unreachable_pub,
+    clippy::allow_attributes,
+    reason = "each test takes what it needs"
+)]
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -115,25 +122,7 @@ impl Server {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Answer {
-        let host = self.address.to_string();
-        let mut request =
-            Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-            request = request.header("Host", host);
-        }
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let stream = TcpStream::connect(self.address).await.unwrap();
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
-        let connection = tokio::spawn(connection);
-        let answer =
-            sender.send_request(request.body(Full::new(body.into())).unwrap()).await.unwrap();
-        let (parts, body) = answer.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        connection.abort();
-        Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+        connect(self.address, method, path, headers, body).await
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -160,6 +149,33 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.running.abort();
     }
+}
+
+/// Sends one request over a connection of its own.
+pub async fn connect(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Answer {
+    let method = Method::from_bytes(method.as_bytes()).unwrap();
+    let mut request = Request::builder().method(method).uri(path);
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        request = request.header("Host", address.to_string());
+    }
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = request.body(Full::new(body.into())).unwrap();
+    let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    connection.abort();
+    Answer { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
 /// A pump with parts.

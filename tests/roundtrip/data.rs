@@ -35,6 +35,43 @@ pub(crate) fn linked_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> 
     })
 }
 
+/// Two versions of the same objects; what is nested in one is not in the other.
+pub(crate) fn versions(shape: &Shape) -> impl Strategy<Value = [Vec<Json>; 2]> + use<> {
+    (named_objects(shape), named_objects(shape)).prop_map(|(mut old, mut new)| {
+        let count = old.len().min(new.len());
+        for (objects, version) in [(&mut old, "old"), (&mut new, "new")] {
+            objects.truncate(count);
+            for (index, object) in objects.iter_mut().enumerate() {
+                rename(object, version);
+                if let Json::Object(members) = object {
+                    members.retain(|(name, _)| name != "uri");
+                    members.push(("uri".to_owned(), Json::String(format!("urn:root:{index}"))));
+                }
+            }
+        }
+        [old, new]
+    })
+}
+
+fn rename(json: &mut Json, version: &str) {
+    match json {
+        Json::Array(elements) => {
+            for element in elements {
+                rename(element, version);
+            }
+        }
+        Json::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Json::String(uri) if name == "uri" => *uri = format!("{uri}:{version}"),
+                    value => rename(value, version),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Turns objects, arrays and what stands in them around.
 pub(crate) fn shuffle(json: &mut Json, seed: &mut u64) {
     match json {

@@ -83,6 +83,20 @@ proptest! {
     }
 
     #[test]
+    fn replacing_leaves_nothing_of_what_was_there(
+        (shape, [old, new]) in mappings::tree().prop_flat_map(|shape| {
+            let versions = data::versions(&shape);
+            (Just(shape), versions)
+        }),
+    ) {
+        let (world, fresh) = (World::new(&shape), World::new(&shape));
+        world.send(Mode::Add, &old).unwrap();
+        world.send(Mode::Replace, &new).unwrap();
+        fresh.send(Mode::Replace, &new).unwrap();
+        prop_assert_eq!(world.quads(), fresh.quads());
+    }
+
+    #[test]
     fn deleting_everything_leaves_nothing(
         (shape, objects) in mappings::linked().prop_flat_map(|shape| {
             let objects = data::linked_objects(&shape);

@@ -34,6 +34,7 @@ pub(super) fn change(
         orphans: Orphans::default(),
         repeats: Repeats::default(),
         minted: HashSet::new(),
+        claimed: HashSet::new(),
         nested: Vec::new(),
     };
     let mut answer = Answer::new(request.mode);

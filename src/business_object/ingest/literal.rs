@@ -70,6 +70,7 @@ pub(super) fn unexpected(expected: &str, found: &Json) -> String {
             format!("{expected} is expected, not the number {shown}")
         }
         Json::Bool(value) => format!("{expected} is expected, not {value}"),
+        Json::Null => format!("{expected} is expected, and there is none"),
         other => format!("{expected} is expected, not {}", other.kind()),
     }
 }

@@ -11,6 +11,9 @@
 //!   the link is made, the object itself is left as it is.
 //! - A single nested object without a URI is the one that its parent links to; elements of an array without
 //!   a URI are new each time. UPDATE asks for the URI of the request's own objects; nested ones may be new.
+//!   So a REPLACE that gives such elements again makes new objects of them and removes the old ones.
+//! - An object given several times in one request is one object: to ADD as if in requests of their own, to UPDATE
+//!   and REPLACE only if it is the same each time.
 //! - Equal is what has the same lexical form and datatype: `1.0` and `1` are two values.
 
 mod answer;

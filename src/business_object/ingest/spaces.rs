@@ -1,8 +1,8 @@
 //! The namespaces of a mapping, read once a request.
 use crate::business_object::mapping::{Mapping, Shape};
-use crate::business_object::namespace::{self, Namespace};
+use crate::business_object::namespace::{self, Generator, Namespace};
 use crate::fault::{Fault, Kind};
-use oxrdf::GraphName;
+use oxrdf::{GraphName, NamedNode};
 use penstock_store::Read;
 use std::collections::HashMap;
 
@@ -28,6 +28,14 @@ impl Spaces {
             spaces.insert(name.to_owned(), (namespace, graph));
         }
         Ok(Self(spaces))
+    }
+
+    /// Whether a counter may come to mint this URI: it is the only generator whose next one can be known.
+    pub(super) fn may_count_to(&self, uri: &NamedNode) -> bool {
+        self.0.values().any(|(namespace, _)| {
+            namespace.generator == Generator::Counter
+                && uri.as_str().starts_with(&namespace.uri_base)
+        })
     }
 
     /// The namespace of a shape of the mapping, and its graph.

@@ -11,9 +11,9 @@ use super::node::{Given, Node, Value};
 use super::orphans::Orphans;
 use super::repeats::{Mention, Repeats};
 use super::spaces::Spaces;
-use crate::business_object::mapping::{self, FieldKind, Property, Shape};
+use crate::business_object::mapping::{self, FieldKind, Property};
 use crate::business_object::namespace::{self, Generator};
-use crate::business_object::view::belongs;
+use crate::business_object::view::owner;
 use crate::fault::Fault;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
 use penstock_store::{Read, Transaction};
@@ -29,8 +29,10 @@ pub(super) struct Writer<'w, 's, 'm> {
     pub(super) warnings: Warnings,
     pub(super) orphans: Orphans<'m>,
     pub(super) repeats: Repeats,
-    /// What counters minted for this request: a URI given later must not fall together with one of them.
+    /// What counters minted for this request, which a URI given later must not fall together with.
     pub(super) minted: HashSet<NamedNode>,
+    /// URIs given in this request, perhaps not written yet, which counters must pass over.
+    pub(super) claimed: HashSet<NamedNode>,
     pub(super) nested: Vec<Nested>,
 }
 
@@ -43,12 +45,12 @@ struct Name {
 
 /// The object whose own quads are being written.
 struct Target<'t> {
-    shape: &'t Shape,
     pointer: &'t str,
     name: &'t Name,
     subject: NamedOrBlankNode,
     graph: &'t GraphName,
-    existing: Vec<Quad>,
+    /// Nothing was stored about it before.
+    new: bool,
 }
 
 /// What writing one object did.
@@ -99,6 +101,9 @@ impl<'m> Writer<'_, '_, 'm> {
                 );
                 return Ok(None);
             }
+            if self.spaces.may_count_to(uri) {
+                self.claimed.insert(uri.clone());
+            }
             return Ok(Some(Name { uri: uri.clone(), minted: false }));
         }
         if let Some(uri) = found {
@@ -115,7 +120,10 @@ impl<'m> Writer<'_, '_, 'm> {
             );
             return Ok(None);
         }
-        let uri = namespace::mint(self.transaction, namespace)?;
+        let mut uri = namespace::mint(self.transaction, namespace)?;
+        while self.claimed.contains(&uri) {
+            uri = namespace::mint(self.transaction, namespace)?;
+        }
         if namespace.generator == Generator::Counter {
             self.minted.insert(uri.clone());
         }
@@ -139,14 +147,19 @@ impl<'m> Writer<'_, '_, 'm> {
         }
         let shape = node.shape;
         let (_, graph) = self.spaces.of(shape);
-        let target = Target { shape, pointer: &node.pointer, name, subject, graph, existing };
+        let target = Target { pointer: &node.pointer, name, subject, graph, new };
+        let owned: Vec<(usize, Quad)> =
+            existing.into_iter().filter_map(|quad| Some((owner(shape, &quad)?, quad))).collect();
         let mut children = Vec::new();
         let mut changed = false;
         let mut given = node.given.into_iter().peekable();
         for (place, field) in shape.fields.iter().enumerate() {
             let FieldKind::Property(property) = &field.kind else { continue };
             let given = given.next_if(|given| given.place == place);
-            changed |= self.field(&target, &field.name, property, given, &mut children)?;
+            let current: Vec<&Quad> =
+                owned.iter().filter(|(owner, _)| *owner == place).map(|(_, quad)| quad).collect();
+            let field = &field.name;
+            changed |= self.field(&target, field, property, given, &current, &mut children)?;
         }
         for (child, name) in children {
             changed |= self.object(child, &name, false)?.changed;
@@ -172,22 +185,18 @@ impl<'m> Writer<'_, '_, 'm> {
         false
     }
 
-    /// Writes the quads of one field and gathers the nested objects to be written after. True when a quad changed.
+    /// Writes the quads of one field, whose quads now are `current`, and gathers the nested objects to be
+    /// written after. True when a quad changed.
     fn field(
         &mut self,
         target: &Target<'_>,
         field: &str,
         property: &'m Property,
         given: Option<Given<'m>>,
+        current: &[&Quad],
         children: &mut Vec<(Node<'m>, Name)>,
     ) -> Result<bool, Fault> {
-        let current: Vec<&Quad> = target
-            .existing
-            .iter()
-            .filter(|quad| quad.predicate == property.predicate)
-            .filter(|quad| belongs(target.shape, property, &quad.object))
-            .collect();
-        self.require(target, field, property, given.as_ref(), &current);
+        self.require(target, field, property, given.as_ref(), current);
         let mention = self.mention(target, field, property, given.as_ref());
         if mention == Mention::Different {
             return Ok(false);
@@ -206,7 +215,7 @@ impl<'m> Writer<'_, '_, 'm> {
                 // Said before in the same words: its URI is minted already.
                 Value::Object(node) if mention == Mention::Same && node.uri.is_none() => {}
                 Value::Object(node) => {
-                    let found = if property.many { None } else { first_link(&current) };
+                    let found = if property.many { None } else { first_link(current) };
                     if let Some(name) = self.name(&node, found)? {
                         wanted.push(name.uri.clone().into());
                         children.push((node, name));
@@ -218,7 +227,7 @@ impl<'m> Writer<'_, '_, 'm> {
             return Ok(false);
         }
         if self.mode == Mode::Replace || self.mode == Mode::Update {
-            return self.exchange(target, property, &current, &wanted);
+            return self.exchange(target, property, current, &wanted);
         }
         if !property.many
             && let Some(term) = wanted.first()
@@ -293,7 +302,7 @@ impl<'m> Writer<'_, '_, 'm> {
             return;
         }
         let lacking = match self.mode {
-            Mode::Update => given.is_some() || target.existing.is_empty(),
+            Mode::Update => given.is_some() || target.new,
             Mode::Replace => true,
             Mode::Add | Mode::Validate | Mode::Delete => current.is_empty(),
         };

@@ -11,7 +11,7 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use belonging::belongs;
+pub(crate) use belonging::owner;
 
 use super::mapping::Shape;
 use crate::fault::{Fault, Finding};

@@ -1,6 +1,6 @@
 //! Writing one object and the objects nested in it.
 use super::WARNINGS;
-use super::belonging::belongs;
+use super::belonging::owner;
 use super::shown::Shown;
 use crate::business_object::json::push_pointer;
 use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
@@ -38,7 +38,9 @@ impl<R: Read> Writer<'_, R> {
             self.name("uri", &mut first)?;
             self.string(path.uri.as_str())?;
         }
-        for field in &shape.fields {
+        let owned: Vec<(usize, &Quad)> =
+            quads.iter().filter_map(|quad| Some((owner(shape, quad)?, quad))).collect();
+        for (place, field) in shape.fields.iter().enumerate() {
             match &field.kind {
                 FieldKind::Id => {
                     self.name(&field.name, &mut first)?;
@@ -47,10 +49,8 @@ impl<R: Read> Writer<'_, R> {
                 FieldKind::Property(property) => {
                     let length = self.pointer.len();
                     push_pointer(&mut self.pointer, &field.name);
-                    let values = quads
-                        .iter()
-                        .filter(|quad| quad.predicate == property.predicate)
-                        .filter(|quad| belongs(shape, property, &quad.object));
+                    let values =
+                        owned.iter().filter(|(owner, _)| *owner == place).map(|(_, quad)| *quad);
                     self.field(&field.name, property, values, path, &mut first)?;
                     self.pointer.truncate(length);
                 }

@@ -3,11 +3,15 @@
 //! The bytes in memory are the bytes on disk, so that a block costs what it holds. Searching and
 //! changing need no key in full: how much of the sought key the entry before it matches, against
 //! how much an entry shares with the entry before it, tells which of the two is greater.
+use crate::Error;
 use crate::varint::{self, Input};
 use std::ops::ControlFlow;
 
 /// A block is split when its entries take more bytes than this.
 pub(crate) const FULL: usize = 512;
+
+/// Bytes that a block grows by beyond what it needs; doubling would leave half of them empty.
+const SPARE: usize = 96;
 
 /// Sorted entries, and where the next block begins.
 #[derive(Debug, Clone)]
@@ -36,6 +40,9 @@ struct Place {
     matched: usize,
     exact: bool,
 }
+
+/// What a scan calls for each entry, with its key and value.
+pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'v;
 
 /// What an insertion did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +190,9 @@ impl Block {
         if self.valued {
             varint::put_bytes(&mut new, value);
         }
+        if self.entries.capacity() < self.entries.len() + new.len() {
+            self.entries.reserve_exact(new.len() + SPARE);
+        }
         let mut replaced_to = place.at;
         let mut last = true;
         if let Some(next) = self.entry(place.at) {
@@ -226,34 +236,32 @@ impl Block {
         self.entries.splice(place.at..replaced_to, new);
         if was_last {
             let mut last = Vec::new();
-            let _ = self.walk(&mut |key, _| {
+            self.walk(&mut |key, _| {
                 last.clear();
                 last.extend_from_slice(key);
-                ControlFlow::Continue(())
             });
             self.last = last;
         }
         true
     }
 
-    fn walk(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn walk(&self, visit: &mut impl FnMut(&[u8], &[u8])) {
         let mut key = Vec::new();
         let mut at = 0;
         while let Some(entry) = self.entry(at) {
             key.truncate(entry.shared);
             key.extend_from_slice(entry.suffix);
-            visit(&key, entry.value)?;
+            visit(&key, entry.value);
             at = entry.next;
         }
-        ControlFlow::Continue(())
     }
 
     /// Hands the entries from `from` on to `visit`, until it breaks or fails.
-    pub(crate) fn scan<E>(
+    pub(crate) fn scan(
         &self,
         from: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, E>,
-    ) -> Result<ControlFlow<()>, E> {
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Error> {
         let mut key = Vec::new();
         let mut at = 0;
         let mut reached = false;
@@ -272,10 +280,7 @@ impl Block {
     /// All entries, for those who read them backwards.
     pub(crate) fn to_vec(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut all = Vec::new();
-        let _ = self.walk(&mut |key, value| {
-            all.push((key.to_vec(), value.to_vec()));
-            ControlFlow::Continue(())
-        });
+        self.walk(&mut |key, value| all.push((key.to_vec(), value.to_vec())));
         all
     }
 
@@ -313,7 +318,7 @@ impl Block {
         };
         let mut first = before(&last, shared).to_vec();
         first.extend_from_slice(&suffix);
-        let mut entries = Vec::with_capacity(FULL + FULL / 4);
+        let mut entries = Vec::with_capacity(self.entries.len() - cut + first.len() + SPARE);
         varint::put_length(&mut entries, 0);
         varint::put_bytes(&mut entries, &first);
         entries.extend_from_slice(after(&self.entries, tail));
@@ -326,6 +331,7 @@ impl Block {
             end: self.end.replace(name.clone()),
         };
         self.entries.truncate(cut);
+        self.entries.shrink_to(cut + SPARE);
         Some((name, right))
     }
 

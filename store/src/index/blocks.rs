@@ -6,7 +6,7 @@
 //! Invariant: the names of all live blocks, in memory or in the engine, and their ends partition
 //! each tree. A block that exists in several places counts in this order: dirty, clean, engine. A
 //! name in `gone` is in the engine, perhaps, but no longer alive.
-use super::block::{Block, FULL, Inserted};
+use super::block::{Block, FULL, Inserted, Visit};
 use super::engine::Engine;
 use crate::Error;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +18,6 @@ const CLEAN_BYTES: usize = 4 << 20;
 
 type Name = Box<[u8]>;
 type Chain = BTreeMap<Name, Arc<Block>>;
-/// What a scan calls for each entry.
-pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'v;
 
 #[derive(Debug)]
 pub(crate) struct Blocks {

@@ -2,12 +2,10 @@
 use super::dictionary::PART_BYTES;
 use super::key::{key, tree};
 use super::{Index, damaged};
+use crate::read::Document;
 use crate::varint::{self, Input};
 use crate::{DocumentRange, Error};
 use std::ops::ControlFlow;
-
-/// A document's key and value.
-pub(crate) type Document = (Vec<u8>, Vec<u8>);
 
 /// What stands for a zero byte within a document's key: the pair must be less than every other
 /// byte, and greater than the pair that ends the key.

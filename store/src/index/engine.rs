@@ -3,8 +3,9 @@
 //! What sled 0.34 was measured to do decides how it is used: small values, single insertions, no
 //! batches (they leak), and its file synced by us, since its own flush syncs no metadata.
 use crate::{Error, files};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::ops::Bound;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ pub(crate) struct Engine {
     folder: PathBuf,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "map_err gives it away")]
 fn fault(error: sled::Error) -> Error {
     Error::Index(error.to_string())
 }
@@ -37,6 +39,10 @@ impl Engine {
                 open(folder).map_err(fault)?
             }
         };
+        for path in files_of(folder)? {
+            fs::set_permissions(&path, Permissions::from_mode(0o600))
+                .map_err(files::fault("setting the mode of", &path))?;
+        }
         Ok(Self { db, folder: folder.to_owned() })
     }
 
@@ -106,13 +112,10 @@ impl Writes<'_> {
         self.engine.db.flush().map_err(fault)?;
         crossbeam_epoch::pin().flush();
         let folder = &self.engine.folder;
-        for entry in fs::read_dir(folder).map_err(files::fault("reading", folder))? {
-            let path = entry.map_err(files::fault("reading", folder))?.path();
-            if path.is_file() {
-                fs::File::open(&path)
-                    .and_then(|file| file.sync_all())
-                    .map_err(files::fault("syncing", &path))?;
-            }
+        for path in files_of(folder)? {
+            fs::File::open(&path)
+                .and_then(|file| file.sync_all())
+                .map_err(files::fault("syncing", &path))?;
         }
         files::sync_folder(folder)
     }
@@ -141,9 +144,19 @@ fn open(folder: &Path) -> sled::Result<sled::Db> {
     }
 }
 
-fn remove_named(folder: &Path, chosen: impl Fn(&str) -> bool) -> Result<(), Error> {
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(files::fault("reading", folder))? {
         let path = entry.map_err(files::fault("reading", folder))?.path();
+        if path.is_file() {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn remove_named(folder: &Path, chosen: impl Fn(&str) -> bool) -> Result<(), Error> {
+    for path in files_of(folder)? {
         if path.file_name().and_then(|name| name.to_str()).is_some_and(&chosen) {
             files::remove(&path, folder)?;
         }

@@ -76,12 +76,19 @@ impl Index {
     /// Applies the frame that follows the newest one. After a failure the index answers no more.
     pub(crate) fn apply(&mut self, sequence: u64, change: &Change<'_>) -> Result<(), Error> {
         self.check()?;
-        let applied = self.apply_parts(change);
-        match &applied {
-            Ok(()) => self.note.sequence = sequence,
-            Err(error) => self.broken = Some(error.to_string()),
+        // It holds while the parts are applied, so that not even a panic lets half of them be seen.
+        self.broken = Some("a commit was applied in part".to_owned());
+        match self.apply_parts(change) {
+            Ok(()) => {
+                self.note.sequence = sequence;
+                self.broken = None;
+                Ok(())
+            }
+            Err(error) => {
+                self.broken = Some(error.to_string());
+                Err(error)
+            }
         }
-        applied
     }
 
     fn apply_parts(&mut self, change: &Change<'_>) -> Result<(), Error> {

@@ -326,33 +326,31 @@ impl Names<'_> {
                 subject
             }
         };
-        let predicate = match met.predicates.get(row.predicate) {
-            Some(predicate) => predicate.clone(),
-            None => {
-                let predicate = term::to_predicate(self.name(row.predicate)?)
-                    .ok_or_else(|| damaged("a predicate", row.predicate))?;
-                if met.predicates.len() >= MOST_MET {
-                    met.predicates.clear();
-                }
-                met.predicates.insert(row.predicate.to_vec(), predicate.clone());
-                predicate
+        let predicate = if let Some(predicate) = met.predicates.get(row.predicate) {
+            predicate.clone()
+        } else {
+            let predicate = term::to_predicate(self.name(row.predicate)?)
+                .ok_or_else(|| damaged("a predicate", row.predicate))?;
+            if met.predicates.len() >= MOST_MET {
+                met.predicates.clear();
             }
+            met.predicates.insert(row.predicate.to_vec(), predicate.clone());
+            predicate
         };
-        let graph_name = match met.graphs.get(row.graph) {
-            Some(graph) => graph.clone(),
-            None => {
-                let graph = if Input::new(row.graph).number() == Some(key::DEFAULT_GRAPH) {
-                    GraphName::DefaultGraph
-                } else {
-                    term::to_graph(self.name(row.graph)?)
-                        .ok_or_else(|| damaged("a graph", row.graph))?
-                };
-                if met.graphs.len() >= MOST_MET {
-                    met.graphs.clear();
-                }
-                met.graphs.insert(row.graph.to_vec(), graph.clone());
-                graph
+        let graph_name = if let Some(graph) = met.graphs.get(row.graph) {
+            graph.clone()
+        } else {
+            let graph = if Input::new(row.graph).number() == Some(key::DEFAULT_GRAPH) {
+                GraphName::DefaultGraph
+            } else {
+                term::to_graph(self.name(row.graph)?)
+                    .ok_or_else(|| damaged("a graph", row.graph))?
+            };
+            if met.graphs.len() >= MOST_MET {
+                met.graphs.clear();
             }
+            met.graphs.insert(row.graph.to_vec(), graph.clone());
+            graph
         };
         Ok(Quad { subject, predicate, object: self.index.term(row.object)?, graph_name })
     }

@@ -21,7 +21,7 @@ struct Wanted {
 
 impl Index {
     /// Hands the IRIs of the subjects that satisfy `filter`, those after `after`, to `visit` in
-    /// code point order until it breaks. `page` is about how many are wanted.
+    /// code point order until it breaks.
     pub(crate) fn subjects(
         &self,
         filter: &SubjectFilter,

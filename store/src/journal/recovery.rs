@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A journal of which only the names and the id are known yet.
+#[derive(Debug)]
 pub(crate) struct Recovery {
     folder: PathBuf,
     /// In order; at least one.
@@ -18,6 +19,7 @@ pub(crate) struct Recovery {
 }
 
 /// A journal whose end is known and sound.
+#[derive(Debug)]
 pub(crate) struct Settled {
     recovery: Recovery,
     /// The sequence of the newest frame.
@@ -111,18 +113,17 @@ fn write_again(file: &fs::File, from: u64, to: u64) -> std::io::Result<()> {
     Ok(())
 }
 
+/// What a replay calls for each frame, with its sequence and payload. The inner result says what
+/// is wrong with the payload.
+pub(crate) type Apply<'a> = dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error> + 'a;
+
 impl Settled {
     pub(crate) fn id(&self) -> StoreId {
         self.recovery.id
     }
 
-    /// Hands every frame after `noted` to `apply`, in order. What is wrong with one, `apply` says
-    /// in the inner result.
-    pub(crate) fn replay(
-        &self,
-        noted: u64,
-        apply: &mut dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error>,
-    ) -> Result<(), Error> {
+    /// Hands every frame after `noted` to `apply`, in order.
+    pub(crate) fn replay(&self, noted: u64, apply: &mut Apply<'_>) -> Result<(), Error> {
         let segments = &self.recovery.segments;
         let begin = segments.partition_point(|(first, _)| *first <= noted + 1).saturating_sub(1);
         let mut expected = None;
@@ -185,4 +186,34 @@ fn new_id() -> StoreId {
         half.copy_from_slice(&number.to_le_bytes());
     }
     id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two frames, of which the first is damaged afterwards. `unsynced` is what the second says
+    /// about the frames before it.
+    fn damaged_before(unsynced: u8) -> Result<Settled, Error> {
+        let dir = tempfile::tempdir().unwrap();
+        let settled = Recovery::begin(dir.path(), false)?.settle(0)?;
+        let path = settled.path.clone();
+        let mut writer = settled.writer(1 << 20);
+        writer.append(1, b"\x01\x00first")?;
+        writer.append(2, &[1, unsynced, 0, 0])?;
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[60] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        Recovery::begin(dir.path(), true)?.settle(0)
+    }
+
+    #[test]
+    fn a_frame_that_was_in_flight_when_it_was_lost_is_cut_with_those_behind_it() {
+        assert_eq!(damaged_before(1).unwrap().newest, 0);
+    }
+
+    #[test]
+    fn a_frame_that_was_synced_when_the_next_was_written_is_not_cut() {
+        assert!(matches!(damaged_before(0), Err(Error::Corrupt(place)) if place.offset == 40));
+    }
 }

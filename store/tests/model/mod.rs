@@ -121,7 +121,7 @@ pub(crate) fn blank(name: &str) -> BlankNode {
 
 /// Adds quads in one commit.
 pub(crate) fn add(store: &Store, quads: &[Quad]) -> u64 {
-    let (_, commit) = store
+    let ((), commit) = store
         .transact::<_, penstock_store::Error>(|change| {
             for quad in quads {
                 change.insert(quad.as_ref())?;

@@ -209,6 +209,8 @@ fn a_given_uri_does_not_fall_together_with_one_just_minted() {
     let world = World::new(machine());
     let data = r#"{"name": "a"}, {"uri": "http://x/Machine/1", "weight": 1}"#;
     assert_eq!(world.refused(Mode::Add, data, Kind::Invalid), ["/data/1"]);
+    let data = r#"{"uri": "urn:m", "parts": [{"uri": "http://x/Part/1", "name": "given"}, {"name": "new"}]}"#;
+    assert_eq!(world.add(data).objects[0].nested[1].uri, "http://x/Part/2");
 }
 
 #[test]

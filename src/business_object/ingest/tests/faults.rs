@@ -9,7 +9,7 @@ fn every_fault_of_a_request_is_named() {
     let data = r#"{"name": "fine"},
         {"name": 5, "colour": "red", "tags": "a", "site": "no iri", "parts": [{"weight": "x"}, 7, {"maker": []}]},
         {"uri": "relative", "motor": [{}]},
-        "text",
+        null,
         {"uri": "urn:a", "id": "urn:b", "a/b~c": 1}"#;
     assert_eq!(
         world.refused(Mode::Add, data, Kind::Invalid),

@@ -1,0 +1,94 @@
+//! The demo's HTTP client: what any client of the gateway would do, one connection a request.
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::net::SocketAddr;
+use tokio::net::TcpStream;
+
+/// Why a step failed, in words.
+pub(super) type Failure = Box<dyn std::error::Error>;
+
+/// A client of the gateway at one address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Client {
+    /// Where the gateway listens.
+    pub(super) address: SocketAddr,
+}
+
+/// A body and its media type.
+#[derive(Debug, Clone)]
+pub(super) enum Body {
+    /// None.
+    Empty,
+    /// `application/json`
+    Json(String),
+    /// `application/x-ndjson`
+    Lines(String),
+}
+
+impl Client {
+    /// The JSON of a GET.
+    pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        self.json(Method::GET, path, Body::Empty).await
+    }
+
+    /// The JSON of a request that succeeds.
+    pub(super) async fn json(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+    ) -> Result<Value, Failure> {
+        Ok(serde_json::from_str(&self.text(method, path, body).await?)?)
+    }
+
+    /// The text of a request that succeeds.
+    pub(super) async fn text(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+    ) -> Result<String, Failure> {
+        let (status, text) = self.send(method.clone(), path, body).await?;
+        if status.is_success() {
+            return Ok(text);
+        }
+        Err(format!("{method} {path} was answered with {status}: {text}").into())
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Body,
+    ) -> Result<(StatusCode, String), Failure> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, self.address.to_string())
+            .header(ACCEPT, "application/json, application/x-ndjson, */*;q=0.1");
+        let (media_type, text) = match body {
+            Body::Empty => (None, String::new()),
+            Body::Json(text) => (Some("application/json"), text),
+            Body::Lines(text) => (Some("application/x-ndjson"), text),
+        };
+        let request = match media_type {
+            Some(media_type) => request.header(CONTENT_TYPE, media_type),
+            None => request,
+        };
+        let request = request.body(Full::new(Bytes::from(text)))?;
+        let stream = TcpStream::connect(self.address).await?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let connection = tokio::spawn(connection);
+        let answer = sender.send_request(request).await?;
+        let status = answer.status();
+        let body = answer.into_body().collect().await?.to_bytes();
+        connection.abort();
+        Ok((status, String::from_utf8(body.into())?))
+    }
+}

@@ -1,0 +1,336 @@
+//! The steps of the demo, each done over HTTP as a user would and told in a sentence or two.
+use super::client::{Body, Client, Failure};
+use crate::export::verify;
+use crate::gateway::Gateway;
+use hyper::{Method, StatusCode};
+use oxrdf::NamedNode;
+use penstock_store::Read as _;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const PLANTS: &str = include_str!("plants.json");
+const ROUNDS: &str = include_str!("rounds.ndjson");
+/// What the identifiers of the sample data begin with, in the files.
+const SAMPLE_BASE: &str = "https://demo.example/id/";
+/// The first plant of the sample data, after the base.
+const FIRST_PLANT: &str = "Plants/altusried";
+
+/// A Business Object of the demo.
+struct Sample {
+    name: &'static str,
+    description: &'static str,
+    config: &'static str,
+    conditions: &'static [(&'static str, &'static str)],
+    bucket: Option<&'static str>,
+}
+
+const SAMPLES: [Sample; 3] = [
+    Sample {
+        name: "Plants",
+        description: "Hydropower plants with areas, machines and sensors, four levels deep",
+        config: include_str!("plants.yaml"),
+        conditions: &[],
+        bucket: Some("maintenance"),
+    },
+    Sample {
+        name: "Rounds",
+        description: "Operators' rounds with what each sensor read; the released ones alone",
+        config: include_str!("rounds.yaml"),
+        conditions: &[(
+            "https://demo.example/vocabulary/status",
+            "https://demo.example/vocabulary/Released",
+        )],
+        bucket: Some("operations"),
+    },
+    Sample {
+        name: "Machines",
+        description: "The plants' machines once more, as a flat list: another view of the same data",
+        config: include_str!("machines.yaml"),
+        conditions: &[],
+        bucket: None,
+    },
+];
+
+/// The tour through a running gateway.
+pub(super) struct Tour<'a, W> {
+    pub(super) client: Client,
+    pub(super) gateway: &'a Gateway,
+    pub(super) out: W,
+    pub(super) step: u32,
+}
+
+impl<W: Write> Tour<'_, W> {
+    /// Goes through every step.
+    pub(super) async fn run(&mut self) -> Result<(), Failure> {
+        writeln!(self.out, "Penstock demo: the main job, end to end, on sample plant data.")?;
+        self.say(&format!(
+            "The gateway listens on http://{} and keeps its data in {}.",
+            self.client.address,
+            self.gateway.settings.data_dir.display()
+        ))?;
+        let base = self.define().await?;
+        self.ingest_plants(&base).await?;
+        self.ingest_rounds(&base).await?;
+        self.mint(&base).await?;
+        self.read_back(&base).await?;
+        for sample in &SAMPLES {
+            if let Some(bucket) = sample.bucket {
+                self.export(sample.name, bucket).await?;
+            }
+        }
+        self.look_around(&base)
+    }
+
+    /// Defines the Business Objects, and gives what identifiers begin with on this gateway.
+    async fn define(&mut self) -> Result<String, Failure> {
+        let (status, known) =
+            self.client.send(Method::GET, "/api/v1/namespaces/Rounds", Body::Empty).await?;
+        let known = match status {
+            StatusCode::NOT_FOUND => {
+                let url = self.gateway.settings.base_url.clone();
+                let url = url.unwrap_or_else(|| format!("http://{}", self.client.address));
+                let namespace = json!({
+                    "name": "Rounds",
+                    "uriBase": format!("{url}/id/Rounds/"),
+                    "generator": "counter",
+                });
+                let body = Body::Json(namespace.to_string());
+                self.client.text(Method::PUT, "/api/v1/namespaces/Rounds", body).await?
+            }
+            _ => known,
+        };
+        let known: Value = serde_json::from_str(&known)?;
+        let base = known["uriBase"].as_str().and_then(|base| base.strip_suffix("Rounds/"));
+        let base = base.ok_or("the namespace Rounds is not the demo's own")?.to_owned();
+
+        self.say("Three Business Objects were defined (PUT /api/v1/business-objects):")?;
+        for sample in &SAMPLES {
+            let conditions: Vec<Value> = sample
+                .conditions
+                .iter()
+                .map(|(predicate, value)| json!({ "predicate": predicate, "value": value }))
+                .collect();
+            let targets: Vec<Value> =
+                sample.bucket.iter().map(|bucket| json!({ "bucketName": bucket })).collect();
+            let definition = json!({
+                "name": sample.name,
+                "description": sample.description,
+                "enabled": true,
+                "config": sample.config,
+                "conditions": conditions,
+                "pushTargets": targets,
+            });
+            let body = Body::Json(definition.to_string());
+            let defined = self.client.json(Method::PUT, "/api/v1/business-objects", body).await?;
+            writeln!(
+                self.out,
+                "     {:<9} {} (version {})",
+                sample.name, sample.description, defined["version"]
+            )?;
+        }
+        Ok(base)
+    }
+
+    async fn ingest_plants(&mut self, base: &str) -> Result<(), Failure> {
+        let plants = PLANTS.replace(SAMPLE_BASE, base);
+        let path = "/api/v1/business-objects/Plants?mode=REPLACE";
+        let answer = self.client.json(Method::POST, path, Body::Json(plants.clone())).await?;
+        let objects = answer["objects"].as_array().map_or(&[][..], Vec::as_slice);
+        let nested: usize =
+            objects.iter().filter_map(|o| o["nested"].as_array()).map(Vec::len).sum();
+        self.say(&format!(
+            "Plant data was ingested as JSON (POST {path}): {} plants with {nested} objects nested \
+             in them. The first one begins:",
+            objects.len(),
+        ))?;
+        let plants: Value = serde_json::from_str(&plants)?;
+        self.show_json(&plants["data"][0], 18)?;
+
+        let uri = format!("{base}{FIRST_PLANT}");
+        let gateway = self.gateway.clone();
+        let subject = NamedNode::new(&uri)?.into();
+        let quads = tokio::task::spawn_blocking(move || gateway.store.read().quads_about(&subject))
+            .await??;
+        writeln!(self.out, "   On the disk these are RDF quads; the {} about it:", quads.len())?;
+        for quad in quads {
+            writeln!(self.out, "     {quad} .")?;
+        }
+        Ok(())
+    }
+
+    async fn ingest_rounds(&mut self, base: &str) -> Result<(), Failure> {
+        let rounds = ROUNDS.replace(SAMPLE_BASE, base);
+        let path = "/api/v1/business-objects/Rounds?mode=REPLACE";
+        let answer = self.client.text(Method::POST, path, Body::Lines(rounds)).await?;
+        let chunks: Vec<Value> =
+            answer.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        if let Some(fault) = chunks.iter().find(|chunk| chunk.get("ingestionId").is_none()) {
+            return Err(format!("a chunk of the rounds was refused: {fault}").into());
+        }
+        let count = |member: &str| -> u64 {
+            chunks.iter().filter_map(|chunk| chunk[member].as_u64()).sum()
+        };
+        let warnings: usize =
+            chunks.iter().filter_map(|c| c["warnings"].as_array()).map(Vec::len).sum();
+        self.say(&format!(
+            "{} rounds were ingested as NDJSON, an object a line (POST {path}): {} created, {} \
+             updated, {} unchanged. {warnings} are drafts: stored, but the condition keeps them out of \
+             what is exported.",
+            ROUNDS.lines().count(),
+            count("created"),
+            count("updated"),
+            count("unchanged"),
+        ))
+    }
+
+    /// A round without a URI.
+    async fn mint(&mut self, base: &str) -> Result<(), Failure> {
+        let vocabulary = "https://demo.example/vocabulary/";
+        let now = crate::time::rfc3339();
+        let round = json!({
+            "plant": format!("{base}{FIRST_PLANT}"),
+            "status": format!("{vocabulary}Released"),
+            "operator": "Demo",
+            "startedAt": now,
+            "readings": [{
+                "sensor": format!("{base}Sensors/altusried-gate1-lvl"),
+                "at": now,
+                "value": 4.125,
+                "samples": [4.12, 4.13],
+            }],
+        });
+        let body = Body::Json(json!({ "data": [round] }).to_string());
+        let path = "/api/v1/business-objects/Rounds?mode=ADD";
+        let answer = self.client.json(Method::POST, path, body).await?;
+        let made = &answer["objects"][0];
+        self.say(&format!(
+            "A round that came without a URI got one, and so did the reading nested in it (POST \
+             {path}):"
+        ))?;
+        writeln!(self.out, "     {}", text(&made["uri"]))?;
+        for nested in made["nested"].as_array().into_iter().flatten() {
+            writeln!(self.out, "     {}  (at {})", text(&nested["uri"]), text(&nested["pointer"]))?;
+        }
+        Ok(())
+    }
+
+    async fn read_back(&mut self, base: &str) -> Result<(), Failure> {
+        let plants = "/api/v1/business-objects/Plants/objects";
+        let path = format!("{plants}?uri={}", encode(&format!("{base}{FIRST_PLANT}")));
+        let plant = self.client.get(&path).await?;
+        self.say(&format!(
+            "Read back through the view, the plant is nested as it came (GET {path}):"
+        ))?;
+        self.show_json(&plant, 6)?;
+        let path = "/api/v1/business-objects/Machines/objects?limit=1";
+        let machines = self.client.get(path).await?;
+        writeln!(
+            self.out,
+            "   and its machines are a flat list through another view (GET {path}):"
+        )?;
+        self.show_json(&machines["items"][0], 12)
+    }
+
+    /// Pushes, waits for the delivery, and verifies the file.
+    async fn export(&mut self, name: &str, bucket: &str) -> Result<(), Failure> {
+        let path = format!("/api/v1/business-objects/{name}/push");
+        let push = self.client.json(Method::POST, &path, Body::Empty).await?;
+        let mut entry = push["exports"][0].clone();
+        let id = entry["id"].as_str().ok_or_else(|| format!("nothing was queued: {push}"))?;
+        let path_of_entry = format!("/api/v1/exports/{id}");
+        self.say(&format!(
+            "{name} was pushed (POST {path}): {} objects, queued as number {} for the bucket {bucket}.",
+            entry["objectCount"], entry["sequence"],
+        ))?;
+        loop {
+            entry = self.client.get(&path_of_entry).await?;
+            match entry["status"].as_str() {
+                Some("delivered") => break,
+                Some("blocked" | "parked") => {
+                    return Err(format!("the export does not get through: {entry}").into());
+                }
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+        let mut file: PathBuf = self.gateway.settings.data_dir.join("buckets").join(bucket);
+        file.push(text(&entry["key"]));
+        let shown = file.display().to_string();
+        let verified = tokio::task::spawn_blocking(move || verify::file(&file)).await??;
+        writeln!(self.out, "   It was delivered, {} bytes:", entry["bytes"])?;
+        writeln!(self.out, "     {shown}")?;
+        writeln!(
+            self.out,
+            "   and verified: {} objects of {}, exported {}, data_checksum (SHA-256)\n     {}",
+            verified.object_count,
+            verified.object_type,
+            verified.export_date,
+            verified.data_checksum
+        )?;
+        Ok(())
+    }
+
+    fn look_around(&mut self, base: &str) -> Result<(), Failure> {
+        let url = format!("http://{}", self.client.address);
+        let plant = format!("{base}{FIRST_PLANT}");
+        let encoded = encode(&plant);
+        writeln!(
+            self.out,
+            "
+Look around:
+     the API       {url}/api/v1/business-objects
+     Swagger UI    {url}/swagger-ui
+     health        {url}/health/ready
+     metrics       {url}/metrics
+
+Try:
+     curl {url}/api/v1/business-objects/Plants/schema
+     curl '{url}/api/v1/business-objects/Rounds/objects?limit=2'
+     curl '{url}/api/v1/business-objects/Plants/objects?uri={encoded}'"
+        )?;
+        if plant.starts_with(&url) {
+            writeln!(self.out, "     curl -H 'Accept: text/turtle' {plant}")?;
+        }
+        writeln!(
+            self.out,
+            "     curl -X POST '{url}/api/v1/business-objects/Machines?mode=ADD' \\
+          -H 'Content-Type: application/json' -d '{{\"data\":[{{\"name\":\"Spare pump\"}}]}}'
+     curl -X POST {url}/api/v1/business-objects/Plants/push
+     curl {url}/api/v1/exports"
+        )?;
+        Ok(())
+    }
+
+    /// Begins the next step.
+    fn say(&mut self, sentence: &str) -> Result<(), Failure> {
+        self.step += 1;
+        writeln!(self.out, "\n{}. {sentence}", self.step)?;
+        Ok(())
+    }
+
+    /// Writes the first lines of a value.
+    fn show_json(&mut self, value: &Value, lines: usize) -> Result<(), Failure> {
+        let pretty = serde_json::to_string_pretty(value)?;
+        for line in pretty.lines().take(lines) {
+            writeln!(self.out, "     {line}")?;
+        }
+        let rest = pretty.lines().count().saturating_sub(lines);
+        if rest > 0 {
+            writeln!(self.out, "     ... {rest} more lines")?;
+        }
+        Ok(())
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A URI as the value of a query's parameter (RFC 3986, section 3.4).
+fn encode(uri: &str) -> String {
+    const RESERVED: &AsciiSet =
+        &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+');
+    utf8_percent_encode(uri, RESERVED).to_string()
+}

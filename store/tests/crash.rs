@@ -1,0 +1,139 @@
+//! A process that is killed at any moment loses nothing it acknowledged, and leaves no commit in
+//! part: neither in the journal nor, when a checkpoint was cut, in the index.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+mod model;
+
+use model::{Model, iri, matching, quad, text};
+use oxrdf::Quad;
+use penstock_store::{Error, Options, Pattern, Read, Store};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const ROUNDS: u64 = 30;
+const THREADS: usize = 3;
+const DIR: &str = "PENSTOCK_STORE_CRASH_DIR";
+
+fn open(dir: &Path) -> Store {
+    // Small bounds, so that most kills hit a checkpoint or a new segment.
+    let options = Options { write_back_bytes: 30_000, segment_bytes: 20_000 };
+    Store::open(dir, options, &mut |_| {}).unwrap()
+}
+
+/// What the commit `n` of a thread adds.
+fn added(thread: u64, n: u64) -> Vec<Quad> {
+    let subject = format!("{thread}/{n:05}");
+    let own = |field: u64| quad(&subject, &format!("p{field}"), text(&"long".repeat(60)));
+    let mut quads: Vec<_> = (0..4).map(own).collect();
+    quads.push(quad(&subject, "of", iri(&format!("{thread}"))));
+    quads.push(quad(&format!("{thread}"), "newest", iri(&subject)));
+    quads
+}
+
+/// What the commit `n` of a thread removes.
+fn removed(thread: u64, n: u64) -> Vec<Quad> {
+    let Some(before) = n.checked_sub(1) else { return Vec::new() };
+    added(thread, before).into_iter().skip(3).collect()
+}
+
+fn count(bytes: Option<Vec<u8>>) -> u64 {
+    bytes.map_or(0, |bytes| String::from_utf8(bytes).unwrap().parse().unwrap())
+}
+
+/// The process that is killed. Run as a test of its own it does nothing.
+#[test]
+fn child() {
+    let Some(dir) = std::env::var_os(DIR) else { return };
+    let store = open(Path::new(&dir));
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS as u64 {
+            let store = &store;
+            scope.spawn(move || {
+                loop {
+                    let (n, _) = store
+                        .transact::<_, Error>(|change| {
+                            let key = thread.to_be_bytes();
+                            let n = count(change.document("counts", &key)?);
+                            for quad in removed(thread, n) {
+                                assert!(change.remove(quad.as_ref())?);
+                            }
+                            for quad in added(thread, n) {
+                                assert!(change.insert(quad.as_ref())?);
+                            }
+                            change.put("counts", &key, (n + 1).to_string().as_bytes())?;
+                            Ok(n + 1)
+                        })
+                        .unwrap();
+                    let line = format!("done {thread} {n}\n");
+                    std::io::stdout().write_all(line.as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+}
+
+/// Runs the child and kills it; gives the commits that each thread acknowledged.
+fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+        .env(DIR, dir)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let lines = std::thread::spawn(move || {
+        let mut acknowledged = [0; THREADS];
+        for line in stdout.lines().map_while(Result::ok) {
+            // The harness may have begun the line.
+            let Some((_, said)) = line.split_once("done ") else { continue };
+            let Some((thread, n)) = said.split_once(' ') else { continue };
+            if let (Ok(thread), Ok(n)) = (thread.parse::<usize>(), n.parse()) {
+                acknowledged[thread] = n;
+            }
+        }
+        acknowledged
+    });
+    std::thread::sleep(Duration::from_millis(40 + round * 37 % 211));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    lines.join().unwrap()
+}
+
+#[test]
+fn what_was_acknowledged_is_there_and_nothing_is_in_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut acknowledged = [0; THREADS];
+    for round in 0..ROUNDS {
+        for (n, now) in acknowledged.iter_mut().zip(run_and_kill(dir.path(), round)) {
+            *n = now.max(*n);
+        }
+        let store = open(dir.path());
+        let read = store.read();
+        let mut expected = Model::default();
+        for thread in 0..THREADS as u64 {
+            let commits = count(read.document("counts", &thread.to_be_bytes()).unwrap());
+            assert!(
+                commits >= acknowledged[usize::try_from(thread).unwrap()],
+                "an acknowledged commit is lost"
+            );
+            for n in 0..commits {
+                for quad in removed(thread, n) {
+                    expected.quads.remove(&quad);
+                }
+                expected.quads.extend(added(thread, n));
+            }
+        }
+        assert_eq!(Model::of(&read, &[]).quads, expected.quads);
+        for thread in 0..THREADS as u64 {
+            for pattern in [
+                Pattern { predicate: Some(iri("of")), ..Pattern::default() },
+                Pattern { predicate: Some(iri("p1")), ..Pattern::default() },
+                Pattern { object: Some(iri(&thread.to_string()).into()), ..Pattern::default() },
+            ] {
+                assert_eq!(matching(&read, &pattern), expected.matching(&pattern));
+            }
+        }
+    }
+    assert!(acknowledged.iter().all(|n| *n > ROUNDS), "{acknowledged:?}: too few to prove a thing");
+}

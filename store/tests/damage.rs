@@ -1,0 +1,215 @@
+//! A journal whose end a crash cut opens without it; one that is damaged elsewhere is refused with
+//! the place; an index is thrown away whenever it cannot be trusted.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+mod model;
+
+use model::{Model, add, copy, iri, newest_segment, open, quad, segments, text};
+use penstock_store::{Error, Options, Store};
+use std::fs;
+use std::path::Path;
+
+/// Commits one quad after the other; gives the offsets at which their frames end.
+fn commits(store: &Store, dir: &Path, count: u64) -> Vec<u64> {
+    let length = || fs::metadata(newest_segment(dir)).unwrap().len();
+    let mut ends = vec![length()];
+    for n in 0..count {
+        add(store, &[quad(&format!("s{n}"), "p", text("value"))]);
+        ends.push(length());
+    }
+    ends
+}
+
+fn try_open(dir: &Path) -> Result<Store, Error> {
+    Store::open(dir, Options::default(), &mut |_| {})
+}
+
+fn flip(path: &Path, at: u64) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[usize::try_from(at).unwrap()] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_last_frame_cut_at_any_byte_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let ends = commits(&store, dir.path(), 3);
+    let segment = newest_segment(dir.path());
+    let whole = fs::read(&segment).unwrap();
+    // The copies are made while the store is open, as a power cut would leave it.
+    for length in ends[2]..ends[3] {
+        let kept = usize::try_from(length).unwrap();
+        let zeros = whole.len() - kept;
+        for tail in [vec![], vec![0; zeros], vec![0xff; zeros.min(3)]] {
+            let cut = tempfile::tempdir().unwrap();
+            copy(dir.path(), cut.path());
+            let mut bytes = whole[..kept].to_vec();
+            bytes.extend_from_slice(&tail);
+            if bytes == whole {
+                continue;
+            }
+            fs::write(newest_segment(cut.path()), bytes).unwrap();
+            let store = open(cut.path());
+            assert_eq!((store.stats().sequence, store.stats().quads), (2, 2));
+            assert_eq!(add(&store, &[quad("new", "p", text("value"))]), 3);
+            drop(store);
+            assert_eq!(open(cut.path()).stats().quads, 3);
+        }
+    }
+}
+
+#[test]
+fn damage_before_a_frame_that_was_synced_is_refused_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let ends = commits(&store, dir.path(), 4);
+    for frame in 0..3 {
+        for at in ends[frame]..ends[frame + 1] {
+            let harmed = tempfile::tempdir().unwrap();
+            copy(dir.path(), harmed.path());
+            let segment = newest_segment(harmed.path());
+            flip(&segment, at);
+            match try_open(harmed.path()) {
+                Err(Error::Corrupt(place)) => {
+                    assert_eq!((place.path, place.offset), (segment, ends[frame]));
+                }
+                other => panic!("byte {at}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_the_index_has_is_never_taken_for_a_cut_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let ends = commits(&store, dir.path(), 3);
+    drop(store);
+    flip(&newest_segment(dir.path()), ends[3] - 1);
+    let Err(Error::Corrupt(place)) = try_open(dir.path()) else { panic!("it was taken") };
+    assert_eq!(place.offset, ends[2]);
+}
+
+#[test]
+fn a_damaged_or_missing_segment_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { segment_bytes: 200, ..Options::default() };
+    let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
+    commits(&store, dir.path(), 10);
+    assert!(segments(dir.path()).len() > 4);
+    for (n, segment) in segments(dir.path()).iter().enumerate().take(3) {
+        let name = segment.file_name().unwrap();
+        for at in [0, 15, 30, 38, 60] {
+            let harmed = tempfile::tempdir().unwrap();
+            copy(dir.path(), harmed.path());
+            flip(&harmed.path().join("journal").join(name), at);
+            let error = try_open(harmed.path()).unwrap_err();
+            assert!(matches!(error, Error::Corrupt(_)), "segment {n}, byte {at}: {error}");
+        }
+        let harmed = tempfile::tempdir().unwrap();
+        copy(dir.path(), harmed.path());
+        fs::remove_file(harmed.path().join("journal").join(name)).unwrap();
+        assert!(matches!(try_open(harmed.path()), Err(Error::Corrupt(_))));
+    }
+}
+
+#[test]
+fn an_index_without_its_journal_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    commits(&store, dir.path(), 1);
+    drop(store);
+    fs::remove_dir_all(dir.path().join("journal")).unwrap();
+    assert!(matches!(try_open(dir.path()), Err(Error::Corrupt(_))));
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(open(dir.path()));
+    let segment = newest_segment(dir.path());
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[8] = 2;
+    fs::write(&segment, bytes).unwrap();
+    let error = try_open(dir.path()).unwrap_err();
+    assert!(matches!(error, Error::NewerFormat { found: 2, known: 1, .. }), "{error}");
+}
+
+/// A store with a checkpoint in its past, and the copies of its directory before and after a
+/// further one.
+fn around_a_checkpoint(dir: &Path, before: &Path, after: &Path) -> Model {
+    let store = open(dir);
+    for n in 0..40 {
+        add(
+            &store,
+            &[quad(&format!("a{n}"), "p", iri("shared")), quad("b", "q", text(&"v".repeat(n)))],
+        );
+    }
+    store.checkpoint().unwrap();
+    for n in 0..400 {
+        add(&store, &[quad(&format!("c{n}"), "p", iri("shared"))]);
+    }
+    copy(dir, before);
+    store.checkpoint().unwrap();
+    copy(dir, after);
+    Model::of(&store.read(), &[])
+}
+
+#[test]
+fn an_index_under_the_mark_of_a_cut_checkpoint_is_made_again() {
+    let [dir, before, after] = [(); 3].map(|()| tempfile::tempdir().unwrap());
+    let model = around_a_checkpoint(dir.path(), before.path(), after.path());
+    // The engine's file as a cut checkpoint may leave it: the first pages new, the others old.
+    let [old, new] = [&before, &after].map(|dir| fs::read(dir.path().join("index/db")).unwrap());
+    for eighth in 0..=8 {
+        let cut = tempfile::tempdir().unwrap();
+        copy(before.path(), cut.path());
+        let middle = new.len() * eighth / 8;
+        let mut mixed = new[..middle].to_vec();
+        mixed.extend(old.get(middle..).unwrap_or_default());
+        fs::write(cut.path().join("index/db"), mixed).unwrap();
+        fs::write(cut.path().join("checkpoint-open"), []).unwrap();
+        let mut frames = 0;
+        let told = &mut |progress: penstock_store::Progress| frames = progress.total;
+        let store = Store::open(cut.path(), Options::default(), told).unwrap();
+        assert_eq!(Model::of(&store.read(), &[]), model);
+        assert!(!cut.path().join("checkpoint-open").exists());
+        drop(store);
+        assert_eq!(frames, 440, "all frames are replayed");
+        assert_eq!(Model::of(&open(cut.path()).read(), &[]), model);
+    }
+}
+
+#[test]
+fn an_index_of_another_journal_or_ahead_of_its_own_is_made_again() {
+    let [dir, before, after, other] = [(); 4].map(|()| tempfile::tempdir().unwrap());
+    let model = around_a_checkpoint(dir.path(), before.path(), after.path());
+    let foreign = open(other.path());
+    add(&foreign, &[quad("foreign", "p", text("value"))]);
+    drop(foreign);
+    fs::remove_dir_all(after.path().join("index")).unwrap();
+    copy(&other.path().join("index"), &after.path().join("index"));
+    assert_eq!(Model::of(&open(after.path()).read(), &[]), model);
+
+    // The journal of an earlier day beside the index of today.
+    let ends = fs::metadata(newest_segment(other.path())).unwrap().len();
+    let store = open(other.path());
+    add(&store, &[quad("later", "p", text("value"))]);
+    drop(store);
+    let file = fs::OpenOptions::new().write(true).open(newest_segment(other.path())).unwrap();
+    file.set_len(ends).unwrap();
+    assert_eq!(open(other.path()).stats().quads, 1);
+}
+
+#[test]
+fn only_what_the_index_lacks_is_replayed() {
+    let dir = tempfile::tempdir().unwrap();
+    let [before, after] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    around_a_checkpoint(dir.path(), before.path(), after.path());
+    for (copy, expected) in [(before, Some(400)), (after, None)] {
+        let mut frames = None;
+        Store::open(copy.path(), Options::default(), &mut |progress| frames = Some(progress.total))
+            .unwrap();
+        assert_eq!(frames, expected);
+    }
+}

@@ -1,0 +1,221 @@
+//! Data that no one here wrote: the npm package world-countries, through one gateway into another.
+use crate::client::Client;
+use crate::server::{Server, push_and_wait, quads};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+const CONFIG: &str = include_str!("../data/countries.yaml");
+/// Both gateways mint and name graphs alike.
+const SAME_BASE: &str = "--service.base-url=https://countries.example";
+
+#[test]
+fn countries_exported_by_one_gateway_are_the_same_in_another() {
+    let countries = countries();
+    assert_eq!(countries.len(), 250);
+    let first = tempfile::tempdir().unwrap();
+    let second = tempfile::tempdir().unwrap();
+
+    let server = Server::start(first.path(), &["--service.data-dir=data", SAME_BASE]);
+    define(server.client, "countries");
+    let answer = ingest(server.client, &countries);
+    assert_eq!(answer["created"], 250, "{}", answer["warnings"]);
+    let exported = exported_data(&server, first.path());
+    let stored = view(&server);
+    assert_eq!(stored.len(), 250);
+    for (uri, country) in &stored {
+        let given = countries.iter().find(|c| c["uri"] == **uri).expect("only what was given");
+        assert_eq!(sorted(country), sorted(given), "{uri}");
+    }
+    server.stop();
+
+    let server = Server::start(second.path(), &["--service.data-dir=data", SAME_BASE]);
+    define(server.client, "countries");
+    let mut body = b"{\"data\":".to_vec();
+    body.extend_from_slice(&exported);
+    body.push(b'}');
+    let answer = server
+        .client
+        .post("/api/v1/business-objects/Countries?mode=REPLACE", body)
+        .expect(200)
+        .json();
+    assert_eq!(answer["created"], 250);
+    assert_eq!(answer["warnings"], json!([]));
+    let again = exported_data(&server, second.path());
+    server.stop();
+
+    assert!(again == exported, "the two exports differ in their data");
+    let (one, _) = quads(&first.path().join("data"));
+    let (other, _) = quads(&second.path().join("data"));
+    assert!(one.len() > 20_000, "{} quads are too few for this data", one.len());
+    assert_eq!(one.symmetric_difference(&other).take(5).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
+#[test]
+fn countries_given_again_in_another_order_change_nothing() {
+    let mut countries = countries();
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &["--service.data-dir=data", SAME_BASE]);
+    define(server.client, "countries");
+    ingest(server.client, &countries);
+    countries.reverse();
+    let backwards: Vec<Value> = countries.into_iter().map(backwards).collect();
+    let again = ingest(server.client, &backwards);
+    assert_eq!([&again["created"], &again["updated"], &again["unchanged"]], [0, 0, 250]);
+    server.stop();
+}
+
+pub(crate) fn define(client: Client, bucket: &str) {
+    let definition = json!({
+        "name": "Countries",
+        "description": "Countries of the world",
+        "enabled": true,
+        "config": CONFIG,
+        "conditions": [],
+        "pushTargets": [{ "bucketName": bucket }],
+    });
+    client.put("/api/v1/business-objects", &definition).expect(201);
+}
+
+pub(crate) fn ingest(client: Client, countries: &[Value]) -> Value {
+    let body = json!({ "data": countries }).to_string();
+    client.post("/api/v1/business-objects/Countries?mode=ADD", body).expect(200).json()
+}
+
+/// The bytes of `data` in the one delivered file.
+fn exported_data(server: &Server, dir: &Path) -> Vec<u8> {
+    let entry = push_and_wait(server.client, "Countries");
+    let key = entry["key"].as_str().unwrap();
+    let file = std::fs::read(dir.join("data/buckets/countries").join(key)).unwrap();
+    let start = file.windows(8).position(|w| w == b"\"data\":[").expect("the file has data") + 7;
+    file[start..file.len() - 1].to_vec()
+}
+
+/// Every object by URI, as the view gives it.
+fn view(server: &Server) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    let mut path = "/api/v1/business-objects/Countries/objects?limit=100".to_owned();
+    loop {
+        let page = server.client.get(&path).expect(200).json();
+        for item in page["items"].as_array().unwrap() {
+            found.push((item["uri"].as_str().unwrap().to_owned(), item.clone()));
+        }
+        let Some(cursor) = page["next"].as_str() else { return found };
+        let cursor =
+            percent_encoding::utf8_percent_encode(cursor, percent_encoding::NON_ALPHANUMERIC);
+        path = format!("/api/v1/business-objects/Countries/objects?limit=100&cursor={cursor}");
+    }
+}
+
+/// The package's countries, with URIs, and its maps by language or code as arrays of objects.
+pub(crate) fn countries() -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/node_modules/world-countries/countries.json");
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|e| panic!("{}: {e}; `npm ci` in tests/ installs it", path.display()));
+    let countries: Vec<Value> = serde_json::from_str(&text).unwrap();
+    countries.iter().map(country).collect()
+}
+
+fn country(given: &Value) -> Value {
+    let code = given["cca3"].as_str().unwrap();
+    let uri = |part: &str| format!("https://countries.example/id/{code}{part}");
+    let entries = |map: &Value, part: &str, shape: &dyn Fn(&str, &Value) -> Value| -> Value {
+        // The package writes an empty map as an empty array now and then.
+        let entries = map.as_object().into_iter().flatten().map(|(key, value)| {
+            let mut object = Map::new();
+            object.insert("uri".to_owned(), json!(uri(&format!("/{part}/{key}"))));
+            object.extend(shape(key, value).as_object().unwrap().clone());
+            Value::Object(object)
+        });
+        Value::Array(entries.collect())
+    };
+    let name = |key: &str, value: &Value| json!({ "language": key, "common": value["common"], "official": value["official"] });
+    let borders: Vec<String> = given["borders"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|b| format!("https://countries.example/id/{}", b.as_str().unwrap()))
+        .collect();
+    json!({
+        "uri": uri(""),
+        "name": {
+            "uri": uri("/name"),
+            "common": given["name"]["common"],
+            "official": given["name"]["official"],
+            "native": entries(&given["name"]["native"], "native", &name),
+        },
+        "tld": given["tld"],
+        "cca2": given["cca2"],
+        "ccn3": given["ccn3"],
+        "cca3": given["cca3"],
+        "cioc": given["cioc"],
+        "independent": given["independent"],
+        "status": given["status"],
+        "unMember": given["unMember"],
+        "unRegionalGroup": given["unRegionalGroup"],
+        "currencies": entries(&given["currencies"], "currency", &|key, value| {
+            json!({ "code": key, "name": value["name"], "symbol": value["symbol"] })
+        }),
+        "idd": {
+            "uri": uri("/idd"),
+            "root": given["idd"]["root"],
+            "suffixes": given["idd"]["suffixes"],
+        },
+        "capital": given["capital"],
+        "altSpellings": given["altSpellings"],
+        "region": given["region"],
+        "subregion": given["subregion"],
+        "languages": entries(&given["languages"], "language", &|key, value| {
+            json!({ "code": key, "name": value })
+        }),
+        "translations": entries(&given["translations"], "translation", &name),
+        "latlng": {
+            "uri": uri("/position"),
+            "latitude": given["latlng"][0],
+            "longitude": given["latlng"][1],
+        },
+        "landlocked": given["landlocked"],
+        "borders": borders,
+        "area": given["area"],
+        "flag": given["flag"],
+        "demonyms": entries(&given["demonyms"], "demonym", &|key, value| {
+            json!({ "language": key, "female": value["f"], "male": value["m"] })
+        }),
+    })
+}
+
+/// The same value for comparison: arrays are sets, and what has no value is not there.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(sorted).collect();
+            items.sort_by_key(Value::to_string);
+            items.dedup();
+            Value::Array(items)
+        }
+        Value::Object(members) => {
+            let mut members: Vec<(String, Value)> = members
+                .iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(key, value)| (key.clone(), sorted(value)))
+                .filter(|(_, value)| *value != json!([]))
+                .collect();
+            members.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(members.into_iter().collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// The same object with its members and arrays in the opposite order, at every level.
+fn backwards(value: Value) -> Value {
+    match value {
+        Value::Array(items) => Value::Array(items.into_iter().rev().map(backwards).collect()),
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.into_iter().collect();
+            members.reverse();
+            Value::Object(members.into_iter().map(|(k, v)| (k, backwards(v))).collect())
+        }
+        other => other,
+    }
+}

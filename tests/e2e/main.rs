@@ -1,0 +1,19 @@
+//! End to end: the binary as it is shipped, started in a folder of its own and spoken to over HTTP.
+//!
+//! `PENSTOCK_TEST_BINARY` names the binary to test; without it it is the one cargo built for the tests.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a panic or a line says what a test found"
+)]
+
+mod bad_input;
+mod client;
+mod countries;
+mod memory;
+mod process;
+mod readme;
+mod s3;
+mod server;

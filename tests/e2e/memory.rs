@@ -1,0 +1,94 @@
+//! Bounded memory: a stream of a hundred thousand objects in, and all of them out in one file.
+use crate::server::{Server, push_and_wait};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+const OBJECTS: u64 = 100_000;
+/// What the whole process may take while a stream of any length comes in, in kB. The stream is about
+/// 30 MB; held whole, in any form, it would not fit with the store.
+const INGEST_BOUND_KB: u64 = 160 << 10;
+/// What an export may take beyond the idle process, in kB (the goal of the design).
+const EXPORT_BOUND_KB: u64 = 32 << 10;
+
+const CONFIG: &str = r#"
+type: object
+path: "Samples:."
+fields:
+  uri: { type: id }
+  label: { type: string, path: "<http://www.w3.org/2000/01/rdf-schema#label>" }
+  sensor: { type: resource, path: "<https://samples.example/sensor>" }
+  at: { type: dateTime, path: "<https://samples.example/at>" }
+  values: { type: array, path: "<https://samples.example/value>", elements: { type: number } }
+  origin:
+    type: object
+    path: "<https://samples.example/origin>/Origins:."
+    fields:
+      operator: { type: string, path: "<https://samples.example/operator>" }
+      note: { type: string, path: "<https://samples.example/note>" }
+"#;
+
+#[test]
+fn a_hundred_thousand_objects_come_in_and_go_out_in_bounded_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = ["--service.data-dir=data", "--service.base-url=https://samples.example"];
+    let server = Server::start(dir.path(), &arguments);
+    let definition = json!({
+        "name": "Samples",
+        "description": "",
+        "enabled": true,
+        "config": CONFIG,
+        "conditions": [],
+        "pushTargets": [{ "bucketName": "samples" }],
+    });
+    server.client.put("/api/v1/business-objects", &definition).expect(201);
+    let idle = server.memory_kb("VmRSS");
+    let answer = server
+        .client
+        .send_chunks(
+            "/api/v1/business-objects/Samples?mode=ADD",
+            "application/x-ndjson",
+            (0..OBJECTS / 100).map(|chunk| Bytes::from(lines(chunk * 100))),
+        )
+        .expect(200);
+    let chunks: Vec<Value> =
+        answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let created: u64 = chunks.iter().filter_map(|chunk| chunk["created"].as_u64()).sum();
+    assert_eq!(created, OBJECTS, "{:?}", chunks.last());
+    assert!(chunks.len() > 1, "one commit of everything is not a stream");
+    let peak = server.memory_kb("VmHWM");
+    println!("{OBJECTS} objects of NDJSON: idle {idle} kB, peak {peak} kB");
+    assert!(peak < INGEST_BOUND_KB, "ingesting peaked at {peak} kB");
+    server.stop();
+
+    let server = Server::start(dir.path(), &arguments);
+    let idle = server.memory_kb("VmHWM");
+    let entry = push_and_wait(server.client, "Samples");
+    let peak = server.memory_kb("VmHWM");
+    assert_eq!(entry["objectCount"], OBJECTS);
+    println!("a full export of {OBJECTS} objects: idle {idle} kB, peak {peak} kB");
+    assert!(peak - idle <= EXPORT_BOUND_KB, "exporting took {} kB", peak - idle);
+    let file = dir.path().join("data/buckets/samples").join(entry["key"].as_str().unwrap());
+    let verified =
+        crate::server::penstock(dir.path()).arg("verify-export").arg(file).output().unwrap();
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    server.stop();
+}
+
+/// A hundred lines.
+fn lines(first: u64) -> String {
+    let mut text = String::new();
+    for i in first..first + 100 {
+        writeln!(
+            text,
+            r#"{{"uri":"https://samples.example/id/Samples/{i:08}","label":"Sample {i}","sensor":"https://samples.example/sensor/{}","at":"2026-03-01T12:{:02}:{:02}Z","values":[{i}.25,{}.5],"origin":{{"uri":"https://samples.example/id/Origins/{i:08}","operator":"Shift {}","note":"Taken by hand, number {i}"}}}}"#,
+            i % 50,
+            i / 60 % 60,
+            i % 60,
+            i + 1,
+            i % 3,
+        )
+        .unwrap();
+    }
+    text
+}

@@ -1,0 +1,240 @@
+//! The process: it ends in good order, and when it is killed nothing acknowledged is lost.
+use crate::client::Client;
+use crate::server::{PATIENCE, Server, penstock, wait_for};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const CONFIG: &str = r#"
+type: object
+path: "Readings:."
+fields:
+  uri: { type: id }
+  label: { type: string, path: "<http://www.w3.org/2000/01/rdf-schema#label>" }
+  samples:
+    type: array
+    path: "<https://readings.example/sample>"
+    elements:
+      type: object
+      path: "Samples:."
+      fields:
+        value: { type: integer, path: "<https://readings.example/value>" }
+"#;
+const DATA: &str = "--service.data-dir=data";
+const INGEST: &str = "/api/v1/business-objects/Readings?mode=ADD";
+
+#[test]
+fn sigterm_ends_it_in_good_order_while_it_is_busy() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[DATA]);
+    define(server.client);
+    let load = Load::start(server.client, 0);
+    wait_for("some ingestions and an export are acknowledged", || {
+        load.acknowledged.lock().unwrap().len() >= 20 && load.pushes.load(Ordering::SeqCst) >= 1
+    });
+    let status = server.end_by("TERM");
+    let load = load.end();
+    assert_eq!(status.code(), Some(0));
+
+    let server = Server::start(dir.path(), &[DATA]);
+    all_there(server.client, &load.acknowledged);
+    in_order(&server, dir.path(), load.pushes);
+    server.stop();
+}
+
+#[test]
+fn sigint_ends_it_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[DATA]);
+    assert_eq!(server.end_by("INT").code(), Some(0));
+}
+
+#[test]
+fn sigkill_at_any_moment_loses_nothing_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[DATA]);
+    define(server.client);
+    server.stop();
+
+    let mut acknowledged = Vec::new();
+    let mut pushes = 0;
+    for round in 0..6 {
+        let server = Server::start(dir.path(), &[DATA]);
+        let load = Load::start(server.client, round);
+        wait_for("the round has begun", || !load.acknowledged.lock().unwrap().is_empty());
+        std::thread::sleep(Duration::from_millis(rand::random_range(0..600)));
+        server.kill();
+        let load = load.end();
+        acknowledged.extend(load.acknowledged);
+        pushes += load.pushes;
+    }
+
+    let minted: BTreeSet<&str> = acknowledged.iter().map(|(uri, _)| uri.as_str()).collect();
+    assert_eq!(minted.len(), acknowledged.len(), "a counter gave a number twice");
+    let server = Server::start(dir.path(), &[DATA]);
+    all_there(server.client, &acknowledged);
+    in_order(&server, dir.path(), pushes);
+    server.stop();
+}
+
+#[test]
+fn no_address_but_loopback_without_the_word_insecure() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = penstock(dir.path())
+        .args(["serve", "--server.port=0", "--server.address=0.0.0.0", DATA])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(78));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("server.address"), "{said}");
+    assert!(said.contains("service.security.insecure"), "{said}");
+}
+
+#[test]
+fn one_data_directory_has_one_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[DATA]);
+    let second = penstock(dir.path()).args(["serve", "--server.port=0", DATA]).output().unwrap();
+    assert!(!second.status.success(), "two servers share one data directory");
+    server.stop();
+}
+
+/// Clients that ingest and push until the server is gone, and remember what was acknowledged.
+struct Load {
+    acknowledged: Arc<Mutex<Vec<(String, String)>>>,
+    pushes: Arc<AtomicUsize>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What a load had acknowledged in the end.
+struct Ended {
+    /// URI and label.
+    acknowledged: Vec<(String, String)>,
+    pushes: usize,
+}
+
+impl Load {
+    fn start(client: Client, round: usize) -> Self {
+        let acknowledged: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+        let pushes: Arc<AtomicUsize> = Arc::default();
+        let mut threads: Vec<_> = (0..3)
+            .map(|thread| {
+                let acknowledged = Arc::clone(&acknowledged);
+                std::thread::spawn(move || {
+                    for i in 0.. {
+                        let label = format!("{round}-{thread}-{i}");
+                        let object = json!({ "label": label, "samples": [{ "value": i }] });
+                        let body = json!({ "data": [object] }).to_string();
+                        let Ok(answer) = client.try_post(INGEST, body) else { return };
+                        if answer.status == 503 {
+                            return;
+                        }
+                        let answer = answer.expect(200).json();
+                        let uri = answer["objects"][0]["uri"].as_str().unwrap().to_owned();
+                        acknowledged.lock().unwrap().push((uri, label));
+                    }
+                })
+            })
+            .collect();
+        let counted = Arc::clone(&pushes);
+        threads.push(std::thread::spawn(move || {
+            while let Ok(answer) = client.try_post("/api/v1/business-objects/Readings/push", "") {
+                if answer.status == 503 {
+                    return;
+                }
+                let push = answer.expect(202).json();
+                let exports = push["exports"].as_array().unwrap().len();
+                counted.fetch_add(exports, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(30));
+            }
+        }));
+        Self { acknowledged, pushes, threads }
+    }
+
+    fn end(self) -> Ended {
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+        let acknowledged = std::mem::take(&mut *self.acknowledged.lock().unwrap());
+        Ended { acknowledged, pushes: self.pushes.load(Ordering::SeqCst) }
+    }
+}
+
+fn define(client: Client) {
+    for (name, generator) in [("Readings", "counter"), ("Samples", "counter")] {
+        let namespace = json!({
+            "name": name,
+            "uriBase": format!("https://readings.example/{name}/"),
+            "generator": generator,
+        });
+        client.put(&format!("/api/v1/namespaces/{name}"), &namespace).expect(201);
+    }
+    let definition = json!({
+        "name": "Readings",
+        "description": "What the meters read",
+        "enabled": true,
+        "config": CONFIG,
+        "conditions": [],
+        "pushTargets": [{ "bucketName": "readings" }],
+    });
+    client.put("/api/v1/business-objects", &definition).expect(201);
+}
+
+/// Every acknowledged object is there, whole.
+#[track_caller]
+fn all_there(client: Client, acknowledged: &[(String, String)]) {
+    assert!(!acknowledged.is_empty());
+    for (uri, label) in acknowledged {
+        let encoded =
+            percent_encoding::utf8_percent_encode(uri, percent_encoding::NON_ALPHANUMERIC);
+        let path = format!("/api/v1/business-objects/Readings/objects/{encoded}");
+        let object = client.get(&path).expect(200).json();
+        assert_eq!(object["label"], **label, "{uri}");
+        assert_eq!(object["samples"].as_array().map(Vec::len), Some(1), "{object}");
+    }
+}
+
+/// The queue drains after the restart, and what the target got has no gap, in order, each file whole.
+#[track_caller]
+fn in_order(server: &Server, dir: &Path, pushes: usize) {
+    assert!(pushes > 0, "nothing was pushed");
+    let client = server.client;
+    let mut exports: Vec<Value> = Vec::new();
+    wait_for("every export is delivered", || {
+        exports = all_exports(client);
+        exports.iter().all(|e| e["status"] == "delivered")
+    });
+    exports.sort_by_key(|e| e["sequence"].as_u64());
+    let sequences: Vec<u64> = exports.iter().filter_map(|e| e["sequence"].as_u64()).collect();
+    let whole: Vec<u64> = (1..=sequences.len() as u64).collect();
+    assert_eq!(sequences, whole, "a sequence is missing or there twice");
+    assert!(sequences.len() >= pushes, "{} of {pushes} acknowledged exports", sequences.len());
+    let delivered: Vec<&str> = exports.iter().filter_map(|e| e["deliveredAt"].as_str()).collect();
+    assert!(delivered.is_sorted(), "delivered out of order: {delivered:?}");
+    let mut last = 0;
+    for export in &exports {
+        let file = dir.join("data/buckets/readings").join(export["key"].as_str().unwrap());
+        let verified = penstock(dir).arg("verify-export").arg(&file).output().unwrap();
+        assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+        let count = export["objectCount"].as_u64().unwrap();
+        assert!(count >= last, "a later export holds less than an earlier one");
+        last = count;
+    }
+}
+
+fn all_exports(client: Client) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut path = "/api/v1/exports?limit=100".to_owned();
+    let end = std::time::Instant::now() + PATIENCE;
+    loop {
+        assert!(std::time::Instant::now() < end, "the list of exports has no end");
+        let page = client.get(&path).expect(200).json();
+        found.extend(page["items"].as_array().unwrap().iter().cloned());
+        let Some(cursor) = page["next"].as_str() else { return found };
+        path = format!("/api/v1/exports?limit=100&cursor={cursor}");
+    }
+}

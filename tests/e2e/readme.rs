@@ -1,0 +1,58 @@
+//! The README's commands do what the README says: each block of `bash` is run, in order, in one shell.
+use crate::server::{Server, binary};
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+const README: &str = include_str!("../../README.md");
+
+#[test]
+fn every_command_of_the_readme_works() {
+    let dir = tempfile::tempdir().unwrap();
+    let serve = README.lines().find_map(|line| line.strip_prefix("$ penstock serve "));
+    let arguments: Vec<&str> = serve.expect("the README starts the server").split(' ').collect();
+    let server = Server::start(dir.path(), &arguments);
+    let script = commands(README).replace("127.0.0.1:8080", &server.client.address.to_string());
+    assert!(script.lines().count() > 40, "the README has lost its commands");
+
+    let bin = dir.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    symlink(binary(), bin.join("penstock")).unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let run = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", &script])
+        .current_dir(dir.path())
+        .env("PATH", format!("{}:{path}", bin.display()))
+        .output()
+        .expect("bash runs");
+    let said = String::from_utf8_lossy(&run.stdout);
+    let error = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{said}\n{error}");
+    for shown in [
+        r#""uri":"https://plant.example/pumps/1""#,
+        r#""flow":12.50"#,
+        r#""updated":1"#,
+        r#""pointer":"/data/0/flow""#,
+        r#""objectCount":2"#,
+    ] {
+        assert!(said.contains(shown), "no {shown} in\n{said}\n{error}");
+    }
+    server.stop();
+}
+
+/// The text of the blocks of `bash`.
+fn commands(readme: &str) -> String {
+    let mut script = String::new();
+    let mut inside = false;
+    for line in readme.lines() {
+        match line {
+            "```bash" => inside = true,
+            "```" => inside = false,
+            line if inside => {
+                script.push_str(line);
+                script.push('\n');
+            }
+            _ => {}
+        }
+    }
+    script
+}

@@ -1,0 +1,197 @@
+//! The binary as a child process in a folder of its own.
+use crate::client::Client;
+use penstock_store::{Pattern, Read, Store};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read as _};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up on it. No test asserts a time but the contract's
+/// own bound on ending.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
+
+/// A running server; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) client: Client,
+    log: Arc<Mutex<String>>,
+}
+
+impl Server {
+    /// Starts `penstock serve` with its data in `dir`, which is its working directory too, and waits until it is ready.
+    pub(crate) fn start(dir: &Path, arguments: &[&str]) -> Self {
+        let mut child = penstock(dir)
+            .args(["serve", "--server.port=0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let log = Arc::new(Mutex::new(String::new()));
+        let (found, address) = mpsc::channel();
+        let out = child.stdout.take().expect("stdout is piped");
+        let err = child.stderr.take().expect("stderr is piped");
+        follow(out, Arc::clone(&log), found.clone());
+        follow(err, Arc::clone(&log), found);
+        let Ok(address) = address.recv_timeout(PATIENCE) else {
+            let _ = child.kill();
+            panic!("the server did not say its address:\n{}", log.lock().unwrap());
+        };
+        let server = Self { child, client: Client { address }, log };
+        wait_for("the server is ready", || {
+            let headers = [];
+            server
+                .client
+                .send(hyper::Method::GET, "/health/ready", &headers, "")
+                .is_ok_and(|answer| answer.status == 200)
+        });
+        server
+    }
+
+    /// What it wrote so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// A signal, then its exit within the contract's 10 s.
+    pub(crate) fn end_by(mut self, name: &str) -> ExitStatus {
+        signal(self.child.id(), name);
+        let end = Instant::now() + Duration::from_secs(10);
+        loop {
+            if let Some(status) = self.child.try_wait().expect("the child can be waited for") {
+                return status;
+            }
+            assert!(Instant::now() < end, "still running 10 s after SIG{name}:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// SIGTERM, and it must end with 0.
+    #[track_caller]
+    pub(crate) fn stop(self) {
+        let log = Arc::clone(&self.log);
+        let status = self.end_by("TERM");
+        assert_eq!(status.code(), Some(0), "{}", log.lock().unwrap());
+    }
+
+    /// SIGKILL, and reaps it.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("the child can be killed");
+        self.child.wait().expect("the child can be waited for");
+    }
+
+    /// A line of `/proc/<pid>/status` in kB: `VmRSS`, `VmHWM`.
+    pub(crate) fn memory_kb(&self, line: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
+            .expect("/proc has the child");
+        status
+            .lines()
+            .find_map(|l| l.strip_prefix(line)?.strip_prefix(':')?.trim().strip_suffix(" kB"))
+            .and_then(|kb| kb.parse().ok())
+            .unwrap_or_else(|| panic!("no {line} in\n{status}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("the server's log:\n{}", self.log());
+        }
+    }
+}
+
+/// A command of the binary, in `dir`, with nothing of the caller's configuration.
+pub(crate) fn penstock(dir: &Path) -> Command {
+    let mut command = Command::new(binary());
+    command.current_dir(dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
+/// The binary under test.
+pub(crate) fn binary() -> PathBuf {
+    std::env::var_os("PENSTOCK_TEST_BINARY")
+        .map_or_else(|| env!("CARGO_BIN_EXE_penstock").into(), PathBuf::from)
+}
+
+/// Every quad in the store of a server that has ended, and the sequence of its newest frame.
+pub(crate) fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
+    let store = open_store(data_dir);
+    let reader = store.read();
+    let mut quads = BTreeSet::new();
+    reader
+        .for_each(&Pattern::default(), &mut |quad| {
+            quads.insert(quad.to_string());
+            ControlFlow::Continue(())
+        })
+        .expect("the store can be read");
+    let sequence = reader.sequence();
+    (quads, sequence)
+}
+
+fn open_store(data_dir: &Path) -> Store {
+    let dir = data_dir.join("store");
+    assert!(dir.is_dir(), "{} holds no store", data_dir.display());
+    Store::open(&dir, penstock_store::Options::default(), &mut |_| ())
+        .expect("the store of an ended server opens")
+}
+
+/// Sends a signal by name. std can only kill.
+fn signal(pid: u32, name: &str) {
+    let status =
+        Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status().expect("sh runs");
+    assert!(status.success(), "kill -{name} {pid}");
+}
+
+/// Waits until `done`, or gives up after [`PATIENCE`].
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < end, "gave up waiting until {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Pushes, waits until the one target has it, and gives the delivered entry.
+#[track_caller]
+pub(crate) fn push_and_wait(client: Client, business_object: &str) -> Value {
+    let push = client.post(&format!("/api/v1/business-objects/{business_object}/push"), "");
+    let push = push.expect(202).json();
+    let id = push["exports"][0]["id"].as_str().unwrap_or_else(|| panic!("{push}")).to_owned();
+    let mut entry = Value::Null;
+    wait_for("the export is delivered", || {
+        entry = client.get(&format!("/api/v1/exports/{id}")).expect(200).json();
+        entry["status"] == "delivered"
+    });
+    entry
+}
+
+fn follow(
+    pipe: impl std::io::Read + Send + 'static,
+    log: Arc<Mutex<String>>,
+    found: mpsc::Sender<std::net::SocketAddr>,
+) {
+    std::thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        let mut line = String::new();
+        while pipe.read_line(&mut line).is_ok_and(|read| read > 0) {
+            if let Some((_, rest)) = line.split_once("http://") {
+                let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'));
+                if let Ok(address) = rest[..end.unwrap_or(rest.len())].trim_end_matches('.').parse()
+                {
+                    let _ = found.send(address);
+                }
+            }
+            log.lock().unwrap().push_str(&line);
+            line.clear();
+        }
+        let _ = pipe.read_to_string(&mut line);
+    });
+}

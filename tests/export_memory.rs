@@ -1,0 +1,40 @@
+//! An export of 100,000 objects needs no more than 32 MB above what the idle gateway has.
+mod export_support;
+
+use export_support::{Plant, embedded, pump, push_one, run, until_status};
+use penstock::export::{Status, verify};
+
+/// A line of `/proc/self/status`, in bytes.
+fn memory(line: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = status
+        .lines()
+        .find_map(|l| l.strip_prefix(line)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
+    kib.and_then(|kib| kib.trim().parse::<u64>().ok()).expect("Linux tells the memory of a process")
+        << 10
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_export_needs_little_memory() {
+    let plant = Plant::new();
+    for thousand in 0..100 {
+        plant.pumps(thousand * 1000..(thousand + 1) * 1000, 200);
+    }
+    let plant = plant.restart();
+    let exporter = plant.open(embedded());
+    let running = run(&exporter);
+    let idle = memory("VmRSS");
+    // Resets the peak (proc(5)).
+    std::fs::write("/proc/self/clear_refs", "5").expect("Linux resets the peak");
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    let peak = memory("VmHWM");
+    running.stop().await;
+    assert_eq!(entry.object_count, 100_000);
+    assert!(entry.bytes > 25_000_000, "{}", entry.bytes);
+    let verified =
+        verify::file(&plant.bucket("plant-a").join(&entry.key)).expect("the file is whole");
+    assert_eq!(verified.object_count, 100_000);
+    println!("idle {} MB, peak {} MB", idle >> 20, peak >> 20);
+    assert!(peak.saturating_sub(idle) < 32 << 20, "idle {idle}, peak {peak}");
+}

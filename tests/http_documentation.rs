@@ -1,0 +1,58 @@
+//! The OpenAPI document and the Swagger UI come from the gateway itself.
+mod http_support;
+
+use http_support::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_loads_nothing_from_elsewhere() {
+    let server = Server::start(&[]).await;
+    let page = server.get("/swagger-ui/").await.expect(200);
+    assert!(page.header("content-type").starts_with("text/html"));
+    assert!(page.header("content-security-policy").starts_with("default-src 'self'"));
+    let text = String::from_utf8(page.body.to_vec()).unwrap();
+    assert!(text.contains("../api-doc/openapi.json"), "{text}");
+    assert!(text.contains("\"validatorUrl\":\"none\""), "{text}");
+    assert!(!text.contains("://"), "{text}");
+    for file in ["swagger-ui.css", "swagger-ui-bundle.js", "swagger-ui-standalone-preset.js"] {
+        assert!(text.contains(&format!("./{file}")), "{text}");
+        assert!(server.get(&format!("/swagger-ui/{file}")).await.expect(200).body.len() > 1000);
+    }
+    server.get("/swagger-ui/none.js").await.problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_names_every_route_of_the_contract() {
+    let server = Server::start(&[]).await;
+    let answer = server.get("/api-doc/openapi.json").await.expect(200);
+    assert_eq!(answer.header("content-type"), "application/json");
+    let document = answer.json();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["servers"][0]["url"], "/");
+    for (method, path) in [
+        ("put", "/api/v1/business-objects"),
+        ("get", "/api/v1/business-objects"),
+        ("get", "/api/v1/business-objects/{id}"),
+        ("put", "/api/v1/business-objects/{id}"),
+        ("delete", "/api/v1/business-objects/{id}"),
+        ("post", "/api/v1/business-objects/{id}"),
+        ("get", "/api/v1/business-objects/{id}/push"),
+        ("post", "/api/v1/business-objects/{id}/push"),
+        ("get", "/api/v1/business-objects/{id}/objects"),
+        ("get", "/api/v1/business-objects/{id}/objects/{uri}"),
+        ("get", "/api/v1/business-objects/{id}/schema"),
+        ("get", "/api/v1/ingestions/{id}"),
+        ("delete", "/api/v1/namespaces/{name}"),
+        ("get", "/api/v1/exports/{id}/content"),
+        ("post", "/api/v1/exports/{id}/replay"),
+        ("get", "/api/v1/targets"),
+        ("get", "/api/v1/limits"),
+        ("get", "/api/v1/status"),
+        ("get", "/health/ready"),
+        ("get", "/metrics"),
+    ] {
+        assert!(document["paths"][path][method]["responses"].is_object(), "{method} {path}");
+    }
+    let taken =
+        &document["paths"]["/api/v1/business-objects/{id}"]["post"]["requestBody"]["content"];
+    assert!(taken["application/x-ndjson"].is_object() && taken["application/json"].is_object());
+}

@@ -1,0 +1,30 @@
+//! Until the store is open every route but `/health/live` says so, and how far it has come.
+mod http_support;
+
+use http_support::connect;
+use penstock::config::{Sources, load};
+use penstock::http::{State, service};
+use penstock_store::Progress;
+use salvo::conn::Acceptor;
+use salvo::{Listener, Server};
+use std::sync::Arc;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_told_to_come_back() {
+    let loaded = load(&Sources::default()).unwrap();
+    let state = State::new(Arc::new(loaded.settings));
+    let acceptor = salvo::conn::TcpListener::new("127.0.0.1:0").bind().await;
+    let address = acceptor.holdings()[0].local_addr.clone().into_std().unwrap();
+    let running = tokio::spawn(Server::new(acceptor).try_serve(service(state.clone())));
+    state.progress(Progress { done: 3, total: 7 });
+
+    connect(address, "GET", "/health/live", &[], "").await.expect(200);
+    connect(address, "GET", "/metrics", &[], "").await.expect(200);
+    for path in ["/health/ready", "/api/v1/status", "/api/v1/business-objects", "/id/Pump/1"] {
+        let answer = connect(address, "GET", path, &[], "").await;
+        let problem = answer.problem(503);
+        assert_eq!(answer.header("retry-after"), "1");
+        assert!(problem["detail"].as_str().unwrap().contains("3 of 7"), "{problem}");
+    }
+    running.abort();
+}

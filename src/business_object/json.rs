@@ -1,24 +1,20 @@
 //! Strict JSON (RFC 8259): exact numbers, no duplicate names, a limit on nesting.
 //!
-//! The grammar is in `reader`. It is Penstock's own because each of its faults needs the exact line
-//! and column, a number must keep its digits, and no name in an object may have a meaning of its own;
-//! the tests hold it against `serde_json`.
+//! `reader` has `serde_json` read it; `data` reads an ingestion's body object by object.
 
+mod data;
 mod members;
 mod reader;
 mod write;
 
+pub use data::parse_data;
 pub use members::Members;
 
 use crate::fault::{Fault, Finding, Kind};
-use reader::{Fail, Reader};
-use std::collections::HashSet;
+use serde::de::DeserializeSeed;
 
-/// The deepest nesting that can be configured: what a thread's stack bears with much to spare.
+/// The deepest nesting that can be configured: what a thread's stack of 2 MiB bears, unoptimised too.
 pub const MAX_NESTING: usize = 1000;
-
-/// Foreign members of a body that are named one by one.
-const MAX_FINDINGS: usize = 100;
 
 /// A JSON value. A number keeps the digits it came with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,88 +54,7 @@ impl Json {
 /// `Kind::Malformed` with line and column: not UTF-8, not JSON, cut short, a duplicate name, nested
 /// deeper than `nesting`.
 pub fn parse(text: &[u8], nesting: usize) -> Result<Json, Fault> {
-    let text = utf8(text)?;
-    let mut reader = Reader::new(text, nesting);
-    let read = reader.begin().and_then(|()| reader.value()).and_then(|value| {
-        reader.end()?;
-        Ok(value)
-    });
-    read.map_err(|fail| malformed(text, &fail))
-}
-
-/// Reads an ingestion body `{"data": [...]}`, handing over one element of `data` at a time (with its
-/// index), so that no more than one of them is held. The first error of `each` ends it. Whether an
-/// element is an object is for `each` to say.
-///
-/// # Errors
-/// As [`parse`]; `Kind::Invalid` for a body that is no object, a missing `data`, a `data` that is no
-/// array, any other member (each with its JSON Pointer); `Kind::TooLarge` for more than `limit` objects.
-pub fn parse_data(
-    text: &[u8],
-    nesting: usize,
-    limit: usize,
-    each: &mut dyn FnMut(usize, Json) -> Result<(), Fault>,
-) -> Result<(), Fault> {
-    let text = utf8(text)?;
-    let mut reader = Reader::new(text, nesting);
-    let malformed = |fail: Fail| malformed(text, &fail);
-    let mut findings = Vec::new();
-
-    reader.begin().map_err(malformed)?;
-    if !reader.at_object() {
-        let value = reader.value().map_err(malformed)?;
-        reader.end().map_err(malformed)?;
-        return Err(invalid(vec![Finding::at(
-            "",
-            format!("the body is {}; expected is an object {{\"data\": [...]}}", value.kind()),
-        )]));
-    }
-    let mut names: HashSet<String> = HashSet::new();
-    reader.enter("object").map_err(malformed)?;
-    while let Some(name) =
-        reader.name(names.is_empty(), |name| names.contains(name)).map_err(malformed)?
-    {
-        if name == "data" && reader.at_array() {
-            let mut index = 0;
-            reader.enter("array").map_err(malformed)?;
-            while reader.next_element(index == 0).map_err(malformed)? {
-                if index == limit {
-                    return Err(too_many(limit));
-                }
-                let value = reader.value().map_err(malformed)?;
-                if findings.is_empty() {
-                    each(index, value)?;
-                }
-                index += 1;
-            }
-        } else {
-            let value = reader.value().map_err(malformed)?;
-            if findings.len() == MAX_FINDINGS {
-                names.insert(name);
-                continue;
-            }
-            let mut pointer = String::new();
-            push_pointer(&mut pointer, &name);
-            findings.push(if name == "data" {
-                let kind = value.kind();
-                Finding::at(pointer, format!("`data` is {kind}; expected is an array of objects"))
-            } else {
-                Finding::at(
-                    pointer,
-                    format!("`{name}` is not known here; the body holds `data` alone"),
-                )
-            });
-        }
-        names.insert(name);
-    }
-    reader.end().map_err(malformed)?;
-    if !names.contains("data") {
-        findings.push(Finding::at(
-            "/data",
-            "`data` is missing; expected is an array of objects under this name",
-        ));
-    }
-    if findings.is_empty() { Ok(()) } else { Err(invalid(findings)) }
+    reader::read(utf8(text)?, nesting, |cursor, text| reader::Value(cursor).deserialize(text))
 }
 
 /// Appends one reference token to a JSON Pointer (RFC 6901), escaped.
@@ -164,35 +79,20 @@ fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
             }
             _ => "the text ends in the middle of a character; it was cut short".to_owned(),
         };
-        malformed(&before, &Fail { at: before.len(), message })
+        malformed(&before, before.len(), &message)
     })
 }
 
-fn malformed(text: &str, fail: &Fail) -> Fault {
-    let before = text.get(..fail.at).unwrap_or(text);
+/// A fault at a place of a text, in bytes from its start.
+fn malformed(text: &str, at: usize, message: &str) -> Fault {
+    let (before, _) = text.split_at(text.floor_char_boundary(at));
     let line = 1 + before.bytes().filter(|&b| b == b'\n').count() as u64;
     let start = before.rfind('\n').map_or(0, |i| i + 1);
     let column = 1 + before.get(start..).unwrap_or_default().chars().count() as u64;
     Fault::with(
         Kind::Malformed,
-        format!("the JSON cannot be read: line {line}, column {column}: {}", fail.message),
-        vec![Finding::line(line, column, fail.message.clone())],
-    )
-}
-
-fn invalid(findings: Vec<Finding>) -> Fault {
-    let detail = findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
-    Fault::with(Kind::Invalid, detail, findings)
-}
-
-fn too_many(limit: usize) -> Fault {
-    Fault::with(
-        Kind::TooLarge,
-        format!(
-            "the request holds more than {limit} objects (service.limits.objects); split it, or send \
-             application/x-ndjson, which has no such limit"
-        ),
-        vec![Finding::at(format!("/data/{limit}"), "the first object over the limit")],
+        format!("the JSON cannot be read: line {line}, column {column}: {message}"),
+        vec![Finding::line(line, column, message)],
     )
 }
 

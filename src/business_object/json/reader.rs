@@ -1,394 +1,199 @@
-//! The grammar of JSON (RFC 8259) over UTF-8 text, by recursive descent.
+//! Reading by `serde_json`, which has the grammar; names, places and depth are told by a cursor.
 //!
-//! Invariant: `at` is on a character boundary, since only whole ASCII bytes and whole runs between
-//! them are stepped over.
-use super::{Json, MAX_NESTING};
+//! A scalar is taken as `RawValue`, which is its text: `1E5` and `-0` stay what they are (through
+//! `serde_json`'s `arbitrary_precision` the first would become `1e+5`). Names are taken so too, and the
+//! rest is asked for as the array or object that the text shows it to be, never as "any value". So
+//! `serde_json` has no occasion to hand over a number or raw text as a map with a key of its own
+//! (`$serde_json::private::Number`), and such a name in a client's object is a name like any other.
+use super::{Json, MAX_NESTING, malformed};
+use crate::fault::Fault;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt;
 
-/// A fault of the text and where it is, in bytes from its start.
+/// Where `serde_json` is in a text.
 #[derive(Debug)]
-pub(super) struct Fail {
-    pub(super) at: usize,
-    pub(super) message: String,
-}
-
-/// A place in a text.
-#[derive(Debug)]
-pub(super) struct Reader<'a> {
-    text: &'a str,
+pub(super) struct Cursor<'de> {
+    text: &'de str,
+    /// Behind the last scalar, name or bracket.
     at: usize,
     depth: usize,
     nesting: usize,
+    /// What ended the reading, where that was not `serde_json` itself.
+    fault: Option<Fault>,
 }
 
-/// From this many members on, duplicate names are looked up instead of searched for.
-const MANY_MEMBERS: usize = 24;
+/// Reads a text, which holds one value; `value` reads it, and keeps the cursor where `serde_json` is.
+pub(super) fn read<'de, T>(
+    text: &'de str,
+    nesting: usize,
+    value: impl FnOnce(
+        &mut Cursor<'de>,
+        &mut serde_json::Deserializer<serde_json::de::StrRead<'de>>,
+    ) -> serde_json::Result<T>,
+) -> Result<T, Fault> {
+    if text.starts_with('\u{feff}') {
+        let message = "the text begins with a byte order mark, which JSON does not have; leave out \
+                       the bytes EF BB BF";
+        return Err(malformed(text, 0, message));
+    }
+    let mut cursor =
+        Cursor { text, at: 0, depth: 0, nesting: nesting.min(MAX_NESTING), fault: None };
+    if cursor.peek().is_none() {
+        return Err(malformed(text, text.len(), "the text is empty; a JSON value is expected"));
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    // The cursor counts the depth, and tells where it is too great.
+    deserializer.disable_recursion_limit();
+    value(&mut cursor, &mut deserializer)
+        .and_then(|value| deserializer.end().map(|()| value))
+        .map_err(|error| cursor.fault.take().unwrap_or_else(|| cursor.told(0, &error)))
+}
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(text: &'a str, nesting: usize) -> Self {
-        Self { text, at: 0, depth: 0, nesting: nesting.min(MAX_NESTING) }
+impl<'de> Cursor<'de> {
+    /// The first byte of what comes next, past white space and what separates values.
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        let rest = self.text.get(self.at..)?;
+        let rest = rest.trim_start_matches([' ', '\n', '\r', '\t', ',', ':']);
+        self.at = self.text.len() - rest.len();
+        rest.bytes().next()
     }
 
-    /// Refuses what is no JSON from its first character on, in words of its own.
-    pub(super) fn begin(&mut self) -> Result<(), Fail> {
-        if self.text.starts_with('\u{feff}') {
-            return Err(self.fail(
-                "the text begins with a byte order mark, which JSON does not have; leave out the \
-                 bytes EF BB BF",
-            ));
-        }
-        self.skip_white();
-        if self.peek().is_none() {
-            return Err(self.fail("the text is empty; a JSON value is expected"));
-        }
-        Ok(())
+    /// Ends the reading with a fault of one's own.
+    pub(super) fn stop<E: Error>(&mut self, fault: Fault) -> E {
+        self.fault = Some(fault);
+        E::custom("stopped")
     }
 
-    /// Makes sure that nothing stands after the value.
-    pub(super) fn end(&mut self) -> Result<(), Fail> {
-        self.skip_white();
-        match self.peek() {
-            None => Ok(()),
-            Some(_) => Err(self.fail(format!("{} stands after the end of the JSON", self.here()))),
-        }
-    }
-
-    pub(super) fn at_object(&mut self) -> bool {
-        self.skip_white();
-        self.peek() == Some(b'{')
-    }
-
-    pub(super) fn at_array(&mut self) -> bool {
-        self.skip_white();
-        self.peek() == Some(b'[')
-    }
-
-    /// Reads one value.
-    pub(super) fn value(&mut self) -> Result<Json, Fail> {
-        self.skip_white();
-        match self.peek() {
-            Some(b'{') => self.object(),
-            Some(b'[') => self.array(),
-            Some(b'"') => self.string().map(Json::String),
-            Some(b'-' | b'0'..=b'9') => self.number().map(Json::Number),
-            Some(b't') => self.word("true", Json::Bool(true)),
-            Some(b'f') => self.word("false", Json::Bool(false)),
-            Some(b'n') => self.word("null", Json::Null),
-            None => Err(self.fail("the text ends where a value is expected; it was cut short")),
-            Some(_) => Err(self.fail(format!("a value is expected, not {}", self.here()))),
-        }
-    }
-
-    /// Steps over the bracket of an array or object, which `next_element` or `next_name` leaves again.
-    pub(super) fn enter(&mut self, what: &str) -> Result<(), Fail> {
+    /// Steps into the array or object that comes next.
+    pub(super) fn enter<E: Error>(&mut self) -> Result<(), E> {
+        let what = if self.peek() == Some(b'[') { "array" } else { "object" };
         if self.depth == self.nesting {
-            return Err(self.fail(format!(
+            let message = format!(
                 "this {what} is nested deeper than {} levels (service.limits.nesting)",
                 self.nesting
-            )));
+            );
+            return Err(self.stop(malformed(self.text, self.at, &message)));
         }
         self.depth += 1;
         self.at += 1;
         Ok(())
     }
 
-    /// Goes to the next element of an array; false behind its end.
-    pub(super) fn next_element(&mut self, first: bool) -> Result<bool, Fail> {
-        self.skip_white();
-        match self.peek() {
-            Some(b']') => {
-                self.at += 1;
-                self.depth -= 1;
-                return Ok(false);
-            }
-            Some(_) if first => return Ok(true),
-            Some(b',') => self.at += 1,
-            None => {
-                return Err(self.fail("the text ends before the array is closed; it was cut short"));
-            }
-            Some(_) => {
-                return Err(
-                    self.fail(format!("`,` or `]` is expected in the array, not {}", self.here()))
-                );
-            }
-        }
-        self.skip_white();
-        if self.peek() == Some(b']') {
-            return Err(self.fail("a `,` stands before `]`; JSON has none after the last element"));
-        }
-        Ok(true)
+    /// Steps behind the bracket that ends it.
+    pub(super) fn leave(&mut self) {
+        self.peek();
+        self.depth -= 1;
+        self.at += 1;
     }
 
-    fn object(&mut self) -> Result<Json, Fail> {
-        self.enter("object")?;
-        let mut members: Vec<(String, Json)> = Vec::new();
-        let mut seen: HashSet<String> = HashSet::new();
-        while let Some(name) = self.name(members.is_empty(), |name| {
-            if members.len() < MANY_MEMBERS {
-                members.iter().any(|(n, _)| n == name)
-            } else {
-                seen.contains(name)
-            }
-        })? {
-            let value = self.value()?;
-            members.push((name, value));
-            match members.len() {
-                0..MANY_MEMBERS => {}
-                MANY_MEMBERS => seen.extend(members.iter().map(|(n, _)| n.clone())),
-                _ => seen.extend(members.last().map(|(n, _)| n.clone())),
-            }
-        }
-        Ok(Json::Object(members))
-    }
-
-    fn array(&mut self) -> Result<Json, Fail> {
-        self.enter("array")?;
-        let mut elements = Vec::new();
-        while self.next_element(elements.is_empty())? {
-            elements.push(self.value()?);
-        }
-        Ok(Json::Array(elements))
-    }
-
-    /// Reads the name of the next member of an object and its colon; `None` behind the object's end.
-    pub(super) fn name(
+    /// The next name of an object, which must not be among those before it.
+    pub(super) fn name<M: MapAccess<'de>>(
         &mut self,
-        first: bool,
-        is_known: impl FnOnce(&str) -> bool,
-    ) -> Result<Option<String>, Fail> {
-        self.skip_white();
-        match self.peek() {
-            Some(b'}') => {
-                self.at += 1;
-                self.depth -= 1;
-                return Ok(None);
-            }
-            Some(b',') if !first => {
-                self.at += 1;
-                self.skip_white();
-                if self.peek() == Some(b'}') {
-                    return Err(
-                        self.fail("a `,` stands before `}`; JSON has none after the last member")
-                    );
-                }
-            }
-            Some(_) if first => {}
-            None => {}
-            Some(_) => {
-                return Err(self
-                    .fail(format!("`,` or `}}` is expected in the object, not {}", self.here())));
-            }
-        }
-        let start = self.at;
-        match self.peek() {
-            Some(b'"') => {}
-            None => {
-                return Err(
-                    self.fail("the text ends before the object is closed; it was cut short")
-                );
-            }
-            Some(_) => {
-                return Err(self.fail(format!(
-                    "a name in double quotes is expected in the object, not {}",
-                    self.here()
-                )));
-            }
-        }
-        let name = self.string()?;
-        if is_known(&name) {
+        map: &mut M,
+        names: &mut HashSet<Cow<'de, str>>,
+    ) -> Result<Option<Cow<'de, str>>, M::Error> {
+        let Some(raw) = map.next_key::<&RawValue>()? else { return Ok(None) };
+        let Name(name) = self.parsed(raw)?;
+        if !names.insert(name.clone()) {
             let message = format!("the name {name:?} stands twice in one object");
-            return Err(Fail { at: start, message });
-        }
-        self.skip_white();
-        match self.peek() {
-            Some(b':') => self.at += 1,
-            None => return Err(self.fail("the text ends after a name; it was cut short")),
-            Some(_) => {
-                return Err(self.fail(format!(
-                    "`:` is expected after the name {name:?}, not {}",
-                    self.here()
-                )));
-            }
+            let start = self.at - raw.get().len();
+            return Err(self.stop(malformed(self.text, start, &message)));
         }
         Ok(Some(name))
     }
 
-    fn string(&mut self) -> Result<String, Fail> {
-        let opened = self.at;
-        self.at += 1;
-        let mut value = String::new();
-        loop {
-            let rest = self.text.get(self.at..).unwrap_or_default();
-            let run = rest
-                .bytes()
-                .position(|b| b == b'"' || b == b'\\' || b < 0x20)
-                .unwrap_or(rest.len());
-            value.push_str(rest.get(..run).unwrap_or_default());
-            self.at += run;
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(value);
-                }
-                Some(b'\\') => value.push(self.escape()?),
-                None => {
-                    let message = "this string is never closed; the text was cut short".to_owned();
-                    return Err(Fail { at: opened, message });
-                }
-                Some(control) => {
-                    return Err(self.fail(format!(
-                        "a control character stands in a string; write it as \\u{control:04x}"
-                    )));
-                }
-            }
-        }
-    }
-
-    fn escape(&mut self) -> Result<char, Fail> {
-        let start = self.at;
-        self.at += 1;
-        let escaped = self.peek();
-        let Some(escaped) = escaped else {
-            return Err(self.fail("the text ends within an escape; it was cut short"));
-        };
-        let c = match escaped {
-            b'"' => '"',
-            b'\\' => '\\',
-            b'/' => '/',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => return self.unicode(start),
+    /// Reads the scalar that comes next, which begins with `first`.
+    fn scalar<D: Deserializer<'de>>(
+        &mut self,
+        first: Option<u8>,
+        deserializer: D,
+    ) -> Result<Json, D::Error> {
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        Ok(match first {
+            Some(b'"') => Json::String(self.parsed(raw)?),
+            Some(b't' | b'f') => Json::Bool(self.parsed(raw)?),
+            Some(b'n') => self.parsed(raw).map(|()| Json::Null)?,
             _ => {
-                return Err(Fail {
-                    at: start,
-                    message:
-                        "JSON knows the escapes \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX alone; \
-                              a backslash itself is written \\\\"
-                            .to_owned(),
-                });
+                self.at += raw.get().len();
+                Json::Number(raw.get().to_owned())
             }
-        };
-        self.at += 1;
-        Ok(c)
-    }
-
-    /// Reads `uXXXX`, and the second half when it is the first of a surrogate pair.
-    fn unicode(&mut self, start: usize) -> Result<char, Fail> {
-        self.at += 1;
-        let lone = |unit: u32| Fail {
-            at: start,
-            message: format!(
-                "\\u{unit:04x} is half of a surrogate pair and stands alone; it is no character"
-            ),
-        };
-        let first = self.hex(start)?;
-        if !(0xD800..0xE000).contains(&first) {
-            return char::from_u32(first).ok_or_else(|| lone(first));
-        }
-        let rest = self.text.get(self.at..).unwrap_or_default();
-        if first >= 0xDC00 || !rest.starts_with("\\u") {
-            return Err(lone(first));
-        }
-        self.at += 2;
-        let second = self.hex(start)?;
-        if !(0xDC00..0xE000).contains(&second) {
-            return Err(lone(first));
-        }
-        char::from_u32(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00))
-            .ok_or_else(|| lone(first))
-    }
-
-    fn hex(&mut self, start: usize) -> Result<u32, Fail> {
-        let digits = self.text.as_bytes().get(self.at..self.at + 4).unwrap_or_default();
-        let unit = digits
-            .iter()
-            .try_fold(0, |unit, &b| char::from(b).to_digit(16).map(|digit| (unit << 4) | digit))
-            .filter(|_| digits.len() == 4);
-        self.at += 4;
-        unit.ok_or_else(|| Fail {
-            at: start,
-            message: "four hexadecimal digits are expected after \\u".to_owned(),
         })
     }
 
-    fn number(&mut self) -> Result<String, Fail> {
+    /// What the raw text that comes next says.
+    fn parsed<T: Deserialize<'de>, E: Error>(&mut self, raw: &'de RawValue) -> Result<T, E> {
+        self.peek();
         let start = self.at;
-        if self.peek() == Some(b'-') {
-            self.at += 1;
-        }
-        match self.peek() {
-            Some(b'0') => self.at += 1,
-            _ => self.digits()?,
-        }
-        if matches!(self.peek(), Some(b'0'..=b'9')) {
-            return Err(Fail { at: start, message: "a number has no zeros in front".to_owned() });
-        }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.at += 1;
-            }
-            self.digits()?;
-        }
-        Ok(self.text.get(start..self.at).unwrap_or_default().to_owned())
+        self.at += raw.get().len();
+        serde_json::from_str(raw.get()).map_err(|error| {
+            let fault = self.told(start, &error);
+            self.stop(fault)
+        })
     }
 
-    fn digits(&mut self) -> Result<(), Fail> {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
+    /// An error of `serde_json`, which was given the text from `start` on. Its columns are bytes.
+    fn told(&self, start: usize, error: &serde_json::Error) -> Fault {
+        let message = error.to_string();
+        let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
+        if error.is_eof() {
+            let message = format!("{message}; the text may be cut short here");
+            return malformed(self.text, self.text.len(), &message);
         }
-        if self.at == start {
-            return Err(match self.peek() {
-                None => self.fail("the text ends within a number; it was cut short"),
-                Some(_) => {
-                    self.fail(format!("a digit is expected in the number, not {}", self.here()))
-                }
-            });
-        }
-        Ok(())
+        let before = self.text.get(start..).unwrap_or_default().split_inclusive('\n');
+        let before: usize = before.take(error.line().saturating_sub(1)).map(str::len).sum();
+        let at = start + before + error.column().saturating_sub(1);
+        malformed(self.text, at, message)
     }
+}
 
-    fn word(&mut self, word: &str, value: Json) -> Result<Json, Fail> {
-        let rest = self.text.get(self.at..).unwrap_or_default();
-        if rest.starts_with(word) {
-            self.at += word.len();
-            Ok(value)
-        } else if word.starts_with(rest) {
-            Err(self.fail(format!("the text ends within `{word}`; it was cut short")))
-        } else {
-            Err(self.fail(
-                "a value is expected; of bare words JSON knows `true`, `false` and `null` alone",
-            ))
-        }
-    }
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-    fn skip_white(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
+/// One value, wherever it stands.
+pub(super) struct Value<'c, 'de>(pub(super) &'c mut Cursor<'de>);
+
+impl<'de> DeserializeSeed<'de> for Value<'_, 'de> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        match self.0.peek() {
+            Some(b'[') => deserializer.deserialize_seq(self),
+            Some(b'{') => deserializer.deserialize_map(self),
+            first => self.0.scalar(first, deserializer),
         }
     }
+}
 
-    fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+impl<'de> Visitor<'de> for Value<'_, 'de> {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
     }
 
-    /// The character at this place, in words.
-    fn here(&self) -> String {
-        match self.text.get(self.at..).and_then(|rest| rest.chars().next()) {
-            Some(c) => format!("{c:?}"),
-            None => "the end of the text".to_owned(),
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+        let cursor = self.0;
+        cursor.enter()?;
+        let mut elements = Vec::new();
+        while let Some(element) = seq.next_element_seed(Value(cursor))? {
+            elements.push(element);
         }
+        cursor.leave();
+        Ok(Json::Array(elements))
     }
 
-    fn fail(&self, message: impl Into<String>) -> Fail {
-        Fail { at: self.at, message: message.into() }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let cursor = self.0;
+        cursor.enter()?;
+        let (mut members, mut names) = (Vec::new(), HashSet::new());
+        while let Some(name) = cursor.name(&mut map, &mut names)? {
+            members.push((name.into_owned(), map.next_value_seed(Value(cursor))?));
+        }
+        cursor.leave();
+        Ok(Json::Object(members))
     }
 }

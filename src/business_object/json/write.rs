@@ -60,17 +60,5 @@ fn line(f: &mut fmt::Formatter<'_>, indent: Option<usize>) -> fmt::Result {
 }
 
 fn write_string(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_char('"')?;
-    for c in text.chars() {
-        match c {
-            '"' => f.write_str("\\\"")?,
-            '\\' => f.write_str("\\\\")?,
-            '\n' => f.write_str("\\n")?,
-            '\r' => f.write_str("\\r")?,
-            '\t' => f.write_str("\\t")?,
-            c if c < ' ' => write!(f, "\\u{:04x}", u32::from(c))?,
-            c => f.write_char(c)?,
-        }
-    }
-    f.write_char('"')
+    f.write_str(&serde_json::to_string(text).map_err(|_| fmt::Error)?)
 }

@@ -61,7 +61,7 @@ pub async fn serve_until(
     let state = State::new(settings.clone());
     let mut servers = Servers::default();
     servers.start(acceptor, state.clone());
-    tracing::info!(%address, "Listening for HTTP.");
+    tracing::info!(%address, "HTTP was opened.");
 
     let signalled = stop_signal()?;
     let mut stop = std::pin::pin!(async {
@@ -93,7 +93,7 @@ pub async fn serve_until(
     ready(address, gateway.clone());
 
     stop.await;
-    tracing::info!("Stopping: what runs is finished first.");
+    tracing::info!("The stop began; what runs is finished first.");
     let deadline = Instant::now() + GRACE;
     state.stop();
     // Nobody may be waiting any more; then there is nothing to stop.
@@ -113,7 +113,7 @@ pub async fn serve_until(
     }
     let store = gateway.store.clone();
     match tokio::task::spawn_blocking(move || store.checkpoint()).await {
-        Ok(Ok(())) => tracing::info!("Stopped."),
+        Ok(Ok(())) => tracing::info!("The gateway stopped."),
         // The journal has everything: the next start only takes longer.
         Ok(Err(error)) => tracing::warn!(%error, "The checkpoint at the end failed."),
         Err(error) => tracing::warn!(%error, "The checkpoint at the end was not finished."),
@@ -202,7 +202,7 @@ impl Servers {
         let service = http::service(state);
         let running = tokio::spawn(async move {
             if let Err(error) = server.try_serve(service).await {
-                tracing::error!(%error, "The server ended.");
+                tracing::error!(%error, "The server ended before its time.");
             }
         });
         self.0.push((handle, running));
@@ -229,7 +229,7 @@ impl Servers {
             Err(error) => {
                 tracing::warn!(
                     %error,
-                    "The control socket could not be made: commands that need it will fail."
+                    "The control socket could not be made; commands that need it will fail."
                 );
                 None
             }

@@ -34,9 +34,9 @@ const CONTROL_SOCKET: &str = "control.sock";
 /// Serves until SIGTERM or SIGINT. `ready` is told the address once it is bound.
 ///
 /// # Errors
-/// `Kind::Invalid` for an address that others could reach; `Kind::Forbidden` when the address or the
-/// data directory may not be used; `Kind::NoRoom` or `Kind::Internal` when the disk or the network
-/// fails; `Kind::Conflict` when the address or the data directory is in use.
+/// `Kind::Forbidden` when the address or the data directory may not be used; `Kind::NoRoom` or
+/// `Kind::Internal` when the disk or the network fails; `Kind::Conflict` when the address or the data
+/// directory is in use.
 pub async fn serve(
     settings: Arc<Settings>,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
@@ -53,7 +53,6 @@ pub async fn serve_until(
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), Fault> {
-    refuse_exposure(&settings)?;
     let address = SocketAddr::new(settings.server.address, settings.server.port);
     let listener = TcpListener::bind(address).await.map_err(|error| not_bound(&error, address))?;
     let address = listener.local_addr().map_err(|error| not_bound(&error, address))?;
@@ -136,21 +135,6 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send, Fault> {
             _ = interrupt.recv() => {}
         }
     })
-}
-
-/// Until there is sign-in, whoever reaches the gateway may do everything: only this machine may.
-fn refuse_exposure(settings: &Settings) -> Result<(), Fault> {
-    let address = settings.server.address;
-    if address.is_loopback() || settings.insecure {
-        return Ok(());
-    }
-    Err(Fault::new(
-        Kind::Invalid,
-        format!(
-            "server.address is {address}, and anyone who reaches it could read and change \
-             everything; use a loopback address, or allow it with service.security.insecure=true"
-        ),
-    ))
 }
 
 fn not_bound(error: &std::io::Error, address: SocketAddr) -> Fault {

@@ -49,6 +49,11 @@ fn each_fault_has_its_place() {
         ("pumps.json", "{\"name\": ", "pumps.json:1:10: "),
         ("pumps.yaml", "name: x\nconfig: y\n", "sent as JSON"),
         ("application.yaml", "server:\n  port: many\n", "expected a whole number from 0 to 65535"),
+        (
+            "application.yaml",
+            "server.port: many\nservice.export.targets.No.type: directory\n",
+            "is not an S3 bucket name",
+        ),
         ("application.yaml", "a: [", "line 2"),
         ("service.properties", "service.x=\\u1", "line 1"),
         ("other.yaml", "a: 1", "neither a mapping"),

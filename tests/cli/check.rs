@@ -1,18 +1,13 @@
 //! `penstock check` and `penstock verify-export` on files that are right and files that are not.
+use crate::penstock;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Command;
 
 const MAPPING: &str = "type: object\npath: \"Pumps:.\"\nfields:\n  name: {type: string, path: <https://plant.example/name>}\n";
 
 /// The status and the standard output.
 fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_penstock"))
-        .args(arguments)
-        .current_dir(dir)
-        .env_clear()
-        .output()
-        .expect("the binary runs");
+    let output = penstock(dir, arguments).output().expect("the binary runs");
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

@@ -15,6 +15,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tour::Tour;
 
@@ -64,10 +65,18 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
     super::serve::runtime()?.block_on(async {
         let (ready, started) = oneshot::channel();
         let (end, ended) = oneshot::channel::<()>();
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
         let server = app::serve_until(
             Arc::new(settings),
             move |address, gateway| drop(ready.send((address, gateway))),
-            async move { drop(ended.await) },
+            async move {
+                tokio::select! {
+                    _ = ended => {}
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+            },
         );
         let tour = async move {
             // When the server fails before it is ready, it says why.

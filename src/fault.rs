@@ -117,12 +117,7 @@ impl From<penstock_store::Error> for Fault {
         use penstock_store::Error;
         match &error {
             Error::TooLarge { .. } => Self::new(Kind::TooLarge, error.to_string()),
-            Error::Io { source, .. }
-                if matches!(
-                    source.kind(),
-                    std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
-                ) =>
-            {
+            error if error.is_no_room() => {
                 Self::new(Kind::NoRoom, "there is no room on the disk of the gateway")
             }
             Error::Poisoned { .. } => {

@@ -72,8 +72,16 @@ impl Room {
 /// A body in memory, and the room that it takes.
 #[derive(Debug)]
 pub(super) struct Whole {
-    pub(super) bytes: Vec<u8>,
+    bytes: Vec<u8>,
     _room: Room,
+}
+
+impl Whole {
+    /// What came. Only borrowed: whoever works on it, on whatever thread, holds the room as long as the bytes,
+    /// also when the client has gone away meanwhile.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// What a route takes as its body.

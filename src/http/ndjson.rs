@@ -157,7 +157,7 @@ impl Chunks {
                     self.cutter.text.extend_from_slice(&data);
                     self.room.grow(self.cutter.text.len())?;
                     if self.cutter.unfinished() as u64 > limit {
-                        return Err(body::too_large(limit));
+                        return Err(body::line_too_large(limit));
                     }
                 }
             }

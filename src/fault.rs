@@ -129,14 +129,14 @@ impl From<penstock_store::Error> for Fault {
                 Self::new(Kind::NoRoom, "there is no room on the disk of the gateway")
             }
             Error::Poisoned { .. } => {
-                tracing::error!(%error, "the store refused a commit");
+                tracing::warn!(%error, "The store refused a commit.");
                 Self::new(
                     Kind::Unavailable(Duration::from_secs(30)),
-                    "the store takes no changes since a write to the disk failed",
+                    "the store takes no changes since a write to the disk failed; mend the disk and restart the gateway",
                 )
             }
             _ => {
-                tracing::error!(%error, "the store failed");
+                tracing::error!(%error, "The store failed.");
                 Self::new(Kind::Internal, "the store failed; the gateway's log says why")
             }
         }

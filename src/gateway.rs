@@ -99,7 +99,7 @@ fn kept_id(dir: &Path) -> Result<String, Fault> {
             ),
         )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let id = uuid::Uuid::new_v4().to_string();
+            let id = uuid::Uuid::now_v7().to_string();
             write_atomically(&path, format!("{id}\n").as_bytes())
                 .map_err(|error| disk(&error, "writing", &path))?;
             Ok(id)

@@ -90,7 +90,8 @@ impl Queue {
                     export_id = id,
                     target_name = target,
                     business_object = business_object_name,
-                    "an export cannot be delivered: {cause}"
+                    cause,
+                    "The file of an export was missing or damaged; put it back, or park the export."
                 );
             }
         }
@@ -102,7 +103,12 @@ impl Queue {
         spool.retain(&files)?;
         for (target, line) in state.lines.iter().filter(|(_, line)| !line.waiting.is_empty()) {
             let (exports, bytes) = (line.waiting.len(), line.bytes);
-            tracing::info!(target_name = target, exports, bytes, "exports wait for their target");
+            tracing::info!(
+                target_name = target,
+                exports,
+                bytes,
+                "Exports were found that wait for their target."
+            );
         }
         let queue = Self { store, spool, limits, added: Notify::new(), state: Mutex::new(state) };
         queue.added.notify_one();

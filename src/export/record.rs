@@ -117,6 +117,8 @@ fn to_u64(bytes: &[u8]) -> Option<u64> {
 
 fn decode(bytes: &[u8]) -> Option<Record> {
     serde_json::from_slice(bytes)
-        .inspect_err(|error| tracing::error!(%error, "a record of the export queue cannot be read"))
+        .inspect_err(
+            |error| tracing::error!(%error, "A record of the export queue could not be read."),
+        )
         .ok()
 }

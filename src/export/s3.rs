@@ -218,7 +218,7 @@ impl Bucket {
         for upload in pages.iter().flat_map(|page| &page.uploads).filter(|upload| upload.key == key)
         {
             if let Err(error) = bucket.abort_upload(key, &upload.id).await {
-                tracing::debug!(key, %error, "an upload that was left behind could not be ended");
+                tracing::debug!(key, %error, "An upload that was left behind could not be ended.");
             }
         }
     }

@@ -48,15 +48,15 @@ impl Store {
             tracing::error!(
                 index = index.noted(),
                 journal = journal.newest,
-                "the journal ends before the quad index, which is made again from it"
+                "The journal ended before the quad index, which is made again from it."
             );
             index = anew(dir, index, &journal)?;
         }
         match replay(&mut index, &journal, &options, progress) {
             Err(Error::Index(cause)) => {
-                tracing::error!(
+                tracing::warn!(
                     cause,
-                    "the quad index is unusable; it is made again from the journal"
+                    "The quad index was unusable; it is made again from the journal."
                 );
                 index = anew(dir, index, &journal)?;
                 replay(&mut index, &journal, &options, progress)?;
@@ -168,7 +168,7 @@ impl Drop for Inner {
         if self.synced.check().is_ok()
             && let Err(cause) = self.checkpoint(&writer)
         {
-            tracing::warn!(%cause, "the last checkpoint failed; the next open replays the journal");
+            tracing::warn!(%cause, "The last checkpoint failed; the next open replays the journal.");
         }
     }
 }
@@ -219,6 +219,6 @@ fn replay(
         }
         Ok(Ok(()))
     })?;
-    tracing::info!(frames = total, "the journal was replayed into the quad index");
+    tracing::info!(frames = total, "The journal was replayed into the quad index.");
     Ok(())
 }

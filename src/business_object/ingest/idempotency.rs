@@ -116,7 +116,7 @@ impl Key {
     fn kept(&self, read: &impl Read) -> Result<Option<Kept>, Fault> {
         let Some(value) = read.document(ANSWERS, &self.scope)? else { return Ok(None) };
         serde_json::from_slice(&value).map(Some).map_err(|error| {
-            tracing::error!(%error, "a kept answer could not be read");
+            tracing::error!(%error, "A kept answer could not be read.");
             Fault::new(Kind::Internal, "a kept answer could not be read; the log says why")
         })
     }

@@ -111,7 +111,7 @@ pub fn records(store: &Store, after: Option<&str>, limit: usize) -> Result<Vec<R
 
 fn decode(value: &[u8]) -> Result<Record, Fault> {
     serde_json::from_slice(value).map_err(|error| {
-        tracing::error!(%error, "a record of an ingestion could not be read");
+        tracing::error!(%error, "A record of an ingestion could not be read.");
         Fault::new(Kind::Internal, "a record of an ingestion could not be read; the log says why")
     })
 }

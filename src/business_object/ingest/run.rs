@@ -106,7 +106,7 @@ fn report(
             bytes,
             duration_ms,
             caller,
-            "an ingestion was done"
+            "An ingestion was done."
         ),
         Err(fault) => tracing::warn!(
             business_object,
@@ -115,7 +115,7 @@ fn report(
             bytes,
             duration_ms,
             caller,
-            "an ingestion was refused"
+            "An ingestion was refused."
         ),
     }
     let objects = result.as_ref().map_or(0, |answer| answer.objects.len() as u64);

@@ -63,8 +63,8 @@ pub(super) struct Tour<'a, W> {
 }
 
 impl<W: Write> Tour<'_, W> {
-    /// Goes through every step.
-    pub(super) async fn run(&mut self) -> Result<(), Failure> {
+    /// Goes through every step, and gives what identifiers begin with on this gateway.
+    pub(super) async fn run(&mut self) -> Result<String, Failure> {
         writeln!(self.out, "Penstock demo: the main job, end to end, on sample plant data.")?;
         self.say(&format!(
             "The gateway listens on http://{} and keeps its data in {}.",
@@ -81,7 +81,7 @@ impl<W: Write> Tour<'_, W> {
                 self.export(sample.name, bucket).await?;
             }
         }
-        self.look_around(&base)
+        Ok(base)
     }
 
     /// Defines the Business Objects, and gives what identifiers begin with on this gateway.
@@ -279,7 +279,8 @@ impl<W: Write> Tour<'_, W> {
         Ok(())
     }
 
-    fn look_around(&mut self, base: &str) -> Result<(), Failure> {
+    /// Says where to look next, while the gateway stays up.
+    pub(super) fn look_around(&mut self, base: &str) -> Result<(), Failure> {
         let url = format!("http://{}", self.client.address);
         let plant = format!("{base}{FIRST_PLANT}");
         let encoded = encode(&plant);

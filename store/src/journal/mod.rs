@@ -41,7 +41,7 @@ impl Writer {
         if let Err(error) = self.file.write_all_at(frame, self.length) {
             if let Err(cause) = self.file.set_len(self.length) {
                 tracing::warn!(path = %self.path.display(), %cause,
-                    "a frame that was written in part could not be cut; the next open cuts it");
+                    "A frame that was written in part could not be cut; the next open cuts it.");
             }
             return Err(files::fault("writing", &self.path)(error));
         }

@@ -103,11 +103,14 @@ impl fmt::Display for Fault {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::Pointer(pointer) => write!(f, "{pointer}: {}", self.message),
+            Place::Pointer(pointer) if !pointer.is_empty() => {
+                write!(f, "{pointer}: {}", self.message)
+            }
             Place::Line { line, column } => {
                 write!(f, "line {line}, column {column}: {}", self.message)
             }
-            Place::Whole => f.write_str(&self.message),
+            // The empty pointer is the whole document.
+            Place::Pointer(_) | Place::Whole => f.write_str(&self.message),
         }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn change(
         return Err(fault);
     }
     let Writer { transaction, orphans, mut warnings, .. } = writer;
-    answer.deleted += orphans.remove(transaction)?;
+    answer.deleted += orphans.remove(transaction, &mut warnings)?;
     if request.mode != Mode::Delete {
         warn_of_strangers(transaction, request.business_object, &answer, &mut warnings)?;
     }

@@ -4,6 +4,8 @@
 //! Counting references would keep alive a ring of objects that refer to each other and to which nothing
 //! else does. So all that can be reached from the suspects, as the mapping nests it, is gathered first; alive is
 //! what something outside refers to, and what the living refer to.
+use super::answer::Warnings;
+use super::findings::excerpt;
 use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
 use crate::fault::Fault;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term};
@@ -43,8 +45,13 @@ impl<'m> Orphans<'m> {
         self.named.insert(uri);
     }
 
-    /// Removes the orphans with every quad about them. How many objects that were.
-    pub(super) fn remove(self, transaction: &mut Transaction<'_>) -> Result<u64, Fault> {
+    /// Removes the orphans with every quad about them, and names them in a warning: one of them may have been
+    /// ingested as an object of its own. How many objects that were.
+    pub(super) fn remove(
+        self,
+        transaction: &mut Transaction<'_>,
+        warnings: &mut Warnings,
+    ) -> Result<u64, Fault> {
         let Self { suspects, named } = self;
         if suspects.is_empty() {
             return Ok(0);
@@ -70,16 +77,35 @@ impl<'m> Orphans<'m> {
                 }
             }
         }
-        let mut removed = 0;
+        let mut removed: Vec<NamedNode> = Vec::new();
         for uri in reached.into_keys().filter(|uri| !alive.contains(uri)) {
-            let quads = transaction.quads_about(&uri.into())?;
-            removed += u64::from(!quads.is_empty());
+            let quads = transaction.quads_about(&uri.clone().into())?;
             for quad in &quads {
                 transaction.remove(quad.as_ref())?;
             }
+            if !quads.is_empty() {
+                tracing::debug!(
+                    uri = uri.as_str(),
+                    "a nested object that nothing refers to any more was removed"
+                );
+                removed.push(uri);
+            }
         }
-        Ok(removed)
+        if !removed.is_empty() {
+            warnings.push("/data", said(&mut removed));
+        }
+        Ok(removed.len() as u64)
     }
+}
+
+/// The orphans in words, the first of them by name.
+fn said(removed: &mut [NamedNode]) -> String {
+    const MOST: usize = 10;
+    removed.sort_unstable();
+    let named: Vec<_> = removed.iter().take(MOST).map(|uri| excerpt(uri.as_str())).collect();
+    let more = if removed.len() > MOST { ", ..." } else { "" };
+    let (count, named) = (removed.len(), named.join(", "));
+    format!("nested objects that nothing refers to any more were removed ({count}): {named}{more}")
 }
 
 /// The suspects and all that is nested in them, each with the shapes under which it stands.

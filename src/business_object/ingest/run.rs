@@ -1,7 +1,7 @@
 //! The whole of one ingestion: transaction, answer, log line, metrics.
 use super::change::change;
 use super::idempotency::Key;
-use super::{Answer, Limits, Mode, Request, record};
+use super::{Answer, Limits, Mode, Request, record, values};
 use crate::fault::{Fault, Kind};
 use crate::telemetry::metrics;
 use penstock_store::{Error, Store};
@@ -56,6 +56,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
         Some(key) if request.mode != Mode::Validate => Some(Key::new(request, key)?),
         _ => None,
     };
+    values::check(request.body.text(), limits.values)?;
     let (done, _) = store.transact(|transaction| -> Result<Done, Stop> {
         if let Some(key) = &key
             && let Some(answer) = key.replay(transaction)?
@@ -73,7 +74,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
         }
         record::keep(transaction, request, &answer, limits.history)?;
         if let Some(key) = &key {
-            key.keep(transaction, &answer, limits.idempotency_keys)?;
+            key.keep(transaction, &answer, limits)?;
         }
         Ok(Done::Committed(answer))
     })?;

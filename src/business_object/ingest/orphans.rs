@@ -86,7 +86,7 @@ impl<'m> Orphans<'m> {
             if !quads.is_empty() {
                 tracing::debug!(
                     uri = uri.as_str(),
-                    "a nested object that nothing refers to any more was removed"
+                    "A nested object that nothing refers to any more was removed."
                 );
                 removed.push(uri);
             }

@@ -1,6 +1,6 @@
 //! Whatever happens to the files of the index, the store opens and answers as before: damage leads to
 //! the index being made again from the journal.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
 use model::{Model, add, copy, iri, open, quad, text};

@@ -68,7 +68,10 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
             let message = format!("the Business Object {:?} is disabled", definition.name);
             return Err(Fault::new(Kind::Conflict, message).into());
         }
-        let answer = change(transaction, limits, request)?;
+        let mut answer = change(transaction, limits, request)?;
+        if !request.tells_objects {
+            answer.objects.clear();
+        }
         if request.mode == Mode::Validate {
             return Err(Stop::Validated(answer));
         }
@@ -118,6 +121,8 @@ fn report(
             "An ingestion was refused."
         ),
     }
-    let objects = result.as_ref().map_or(0, |answer| answer.objects.len() as u64);
+    let objects = result
+        .as_ref()
+        .map_or(0, |answer| answer.created + answer.updated + answer.unchanged + answer.deleted);
     metrics::ingestion(outcome, objects, bytes, elapsed.as_secs_f64());
 }

@@ -88,6 +88,7 @@ impl Gateway {
             mode: Mode::Add,
             caller: "local",
             idempotency_key: None,
+            tells_objects: true,
             body: Body::Json(body.as_bytes()),
         };
         ingest(&self.store, &limits, &request).unwrap();

@@ -47,6 +47,7 @@ impl Job {
             mode: self.mode,
             caller: CALLER,
             idempotency_key: self.idempotency_key.as_deref(),
+            tells_objects: self.objects,
             body,
         };
         run(&self.gateway.store, &limits, &request)

@@ -66,6 +66,7 @@ impl World {
             mode,
             caller: "local",
             idempotency_key: None,
+            tells_objects: true,
             body: Body::Json(body.as_bytes()),
         };
         ingest(&self.store, &limits, &request)

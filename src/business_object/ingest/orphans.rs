@@ -4,8 +4,6 @@
 //! Counting references would keep alive a ring of objects that refer to each other and to which nothing
 //! else does. So all that can be reached from the suspects, as the mapping nests it, is gathered first; alive is
 //! what something outside refers to, and what the living refer to.
-use super::answer::Warnings;
-use super::findings::excerpt;
 use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
 use crate::fault::Fault;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term};
@@ -45,16 +43,11 @@ impl<'m> Orphans<'m> {
         self.named.insert(uri);
     }
 
-    /// Removes the orphans with every quad about them, and names them in a warning: one of them may have been
-    /// ingested as an object of its own. How many objects that were.
-    pub(super) fn remove(
-        self,
-        transaction: &mut Transaction<'_>,
-        warnings: &mut Warnings,
-    ) -> Result<u64, Fault> {
+    /// Removes the orphans with every quad about them. Which objects that were.
+    pub(super) fn remove(self, transaction: &mut Transaction<'_>) -> Result<Vec<NamedNode>, Fault> {
         let Self { suspects, named } = self;
         if suspects.is_empty() {
-            return Ok(0);
+            return Ok(Vec::new());
         }
         let reached = reach(transaction, suspects)?;
         let mut living: Vec<NamedNode> = Vec::new();
@@ -84,28 +77,11 @@ impl<'m> Orphans<'m> {
                 transaction.remove(quad.as_ref())?;
             }
             if !quads.is_empty() {
-                tracing::debug!(
-                    uri = uri.as_str(),
-                    "A nested object that nothing refers to any more was removed."
-                );
                 removed.push(uri);
             }
         }
-        if !removed.is_empty() {
-            warnings.push("/data", said(&mut removed));
-        }
-        Ok(removed.len() as u64)
+        Ok(removed)
     }
-}
-
-/// The orphans in words, the first of them by name.
-fn said(removed: &mut [NamedNode]) -> String {
-    const MOST: usize = 10;
-    removed.sort_unstable();
-    let named: Vec<_> = removed.iter().take(MOST).map(|uri| excerpt(uri.as_str())).collect();
-    let more = if removed.len() > MOST { ", ..." } else { "" };
-    let (count, named) = (removed.len(), named.join(", "));
-    format!("nested objects that nothing refers to any more were removed ({count}): {named}{more}")
 }
 
 /// The suspects and all that is nested in them, each with the shapes under which it stands.

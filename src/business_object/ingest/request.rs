@@ -30,6 +30,9 @@ pub struct Request<'a> {
     pub caller: &'a str,
     /// The `Idempotency-Key` header; VALIDATE, which stores nothing, does not look at it.
     pub idempotency_key: Option<&'a str>,
+    /// Whether the answer tells what became of each object. What is not told is not kept under the key
+    /// either: so the answers of a stream of any length stay small.
+    pub tells_objects: bool,
     /// The body.
     pub body: Body<'a>,
 }

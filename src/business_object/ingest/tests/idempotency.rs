@@ -124,3 +124,16 @@ fn past_the_bytes_the_oldest_answers_go_and_the_newest_stays() {
     assert_eq!(send(&world, "4", A).unwrap(), last);
     assert_ne!(send(&world, "3", A).unwrap(), third);
 }
+
+#[test]
+fn what_is_not_told_is_not_kept() {
+    let world = World::new(machine());
+    let request = Request {
+        idempotency_key: Some("k"),
+        tells_objects: false,
+        ..world.request(Mode::Add, Body::Json(A))
+    };
+    let first = world.run(&request).unwrap();
+    assert_eq!((first.created, first.objects.len()), (1, 0));
+    assert_eq!(world.run(&Request { tells_objects: true, ..request }).unwrap(), first);
+}

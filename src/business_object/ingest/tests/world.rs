@@ -74,6 +74,7 @@ impl World {
             mode,
             caller: "local",
             idempotency_key: None,
+            tells_objects: true,
             body,
         }
     }

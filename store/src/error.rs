@@ -48,6 +48,9 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// The store was dropped while it compacted its journal or wrote a backup. Nothing is lost.
+    #[error("the store is being closed")]
+    Closing,
     /// The index engine failed; the journal is whole, and the index is rebuilt at the next open.
     #[error("the quad index failed: {0}")]
     Index(String),

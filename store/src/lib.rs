@@ -6,6 +6,7 @@
 //!
 //! FORMAT.md, beside this crate, draws the files and says what is assumed of the medium.
 
+mod compaction;
 mod error;
 mod files;
 mod frame;

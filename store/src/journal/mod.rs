@@ -1,10 +1,14 @@
 //! The journal: every commit as one checksummed frame, in order, in segments.
+mod base;
+mod parts;
 mod recovery;
 mod segment;
 mod sync;
 
+pub(crate) use base::{Base, NewBase, ReadBack};
+pub(crate) use parts::Parts;
 pub(crate) use recovery::{Recovery, Settled};
-use segment::StoreId;
+pub(crate) use segment::StoreId;
 pub(crate) use sync::Synced;
 
 use crate::{Error, files};
@@ -24,6 +28,8 @@ pub(crate) struct Writer {
     /// Where the next frame goes.
     length: u64,
     synced: Arc<Synced>,
+    /// The newest frame that the base has taken the place of.
+    base_from: u64,
 }
 
 impl Writer {
@@ -48,6 +54,38 @@ impl Writer {
         self.length += frame.len() as u64;
         self.synced.appended(sequence, frame.len() as u64);
         Ok(())
+    }
+
+    /// Begins a base that takes the place of all frames up to `newest`, the newest one; nothing
+    /// when there is such a base already. The frames that follow go to a new segment.
+    pub(crate) fn begin_base(&mut self, newest: u64) -> Result<Option<NewBase>, Error> {
+        if newest == self.base_from {
+            return Ok(None);
+        }
+        if self.length > segment::HEADER_BYTES {
+            let first = newest + 1;
+            self.roll(first).inspect_err(|_| self.take_back(first))?;
+        }
+        NewBase::begin(&self.folder, &self.id, newest).map(Some)
+    }
+
+    /// Removes what a failed [`Self::roll`] may have left: frames go on in the segment before it,
+    /// and the two must not both be there.
+    fn take_back(&self, first: u64) {
+        let path = self.folder.join(segment::name(first));
+        for left in [path.with_extension("new"), path] {
+            if let Err(error) = files::remove(&left, &self.folder) {
+                self.synced.poison(&error);
+            }
+        }
+    }
+
+    /// Puts a base in the place of the frames that it stands for. What it makes useless is left to
+    /// [`Base::remove_older`].
+    pub(crate) fn replace(&mut self, base: ReadBack) -> Result<Base, Error> {
+        let base = base.publish()?;
+        self.base_from = base.end.from;
+        Ok(base)
     }
 
     /// Begins a new segment. Only the newest segment ever holds frames that are not synced.

@@ -1,0 +1,195 @@
+//! Compaction: the journal gets a new base, so that it takes the room of what is held and not of
+//! all that ever was.
+//!
+//! A base is read from the index in pages while commits go on, so it may hold any mixture of what
+//! was and what is. FORMAT.md shows why the frames behind it, replayed over it, make it exact.
+use crate::Error;
+use crate::journal::{NewBase, Parts};
+use crate::store::Inner;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Quads and documents read under one lock, so that no commit waits for more.
+const PAGE: usize = 256;
+/// How long a compaction that failed waits until it is tried again.
+const RETRY: Duration = Duration::from_mins(1);
+
+/// Whether the store is being closed.
+#[derive(Debug, Default)]
+pub(crate) struct Closing {
+    begun: AtomicBool,
+    lock: Mutex<()>,
+    bell: Condvar,
+}
+
+impl Closing {
+    fn begin(&self) {
+        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.begun.store(true, Ordering::Release);
+        self.bell.notify_all();
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.begun.load(Ordering::Acquire) { Err(Error::Closing) } else { Ok(()) }
+    }
+
+    fn wait(&self, at_most: Duration) {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ended = self
+            .bell
+            .wait_timeout_while(lock, at_most, |()| !self.begun.load(Ordering::Acquire))
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Compacts in a thread that is there only while it has something to do.
+#[derive(Debug, Default)]
+pub(crate) struct Compactor {
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Compactor {
+    /// Begins a compaction unless one runs.
+    pub(crate) fn begin(&self, inner: &Arc<Inner>) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let inner = inner.clone();
+        let run = move || {
+            while inner.is_outgrown() && inner.closing.check().is_ok() {
+                if let Err(cause) = inner.compact() {
+                    if matches!(cause, Error::Closing) {
+                        return;
+                    }
+                    tracing::warn!(%cause,
+                        "compacting the journal was given up; nothing is lost, and it is tried again");
+                    inner.closing.wait(RETRY);
+                }
+            }
+        };
+        match std::thread::Builder::new().name("compaction".into()).spawn(run) {
+            Ok(started) => *thread = Some(started),
+            Err(cause) => {
+                tracing::warn!(%cause, "no thread could be started to compact the journal");
+            }
+        }
+    }
+
+    /// Ends the compaction that runs, and returns when it has ended.
+    pub(crate) fn end(&self, inner: &Inner) {
+        inner.closing.begin();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::warn!("compacting the journal panicked; nothing is lost");
+        }
+    }
+}
+
+impl Inner {
+    /// Whether the journal is worth a compaction.
+    pub(crate) fn is_outgrown(&self) -> bool {
+        self.synced.is_outgrown(self.compact_bytes) && self.synced.check().is_ok()
+    }
+
+    /// Gives the journal a new base. Whatever fails on the way, the old one stays.
+    pub(crate) fn compact(&self) -> Result<(), Error> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.closing.check()?;
+        let mut writer = self.writer();
+        self.synced.check()?;
+        let index = self.index();
+        let (from, quads, touched) = (index.sequence(), index.quads(), self.touched());
+        drop(index);
+        let Some(mut base) = writer.begin_base(from)? else { return Ok(()) };
+        drop(writer);
+        let exact = match self.fill(&mut base, quads, touched) {
+            Ok(exact) => exact,
+            Err(error) => {
+                base.give_up();
+                return Err(error);
+            }
+        };
+        let base = base.finish(exact, &|| self.closing.check())?;
+        let mut writer = self.writer();
+        // The frames that the index lacks must not go with the old segments: it would have to be
+        // made again from the base.
+        if self.index().noted() < from
+            && let Err(error) = self.checkpoint(&writer)
+        {
+            base.give_up();
+            return Err(error);
+        }
+        let base = writer.replace(base)?;
+        drop(writer);
+        self.synced.rebased(base.remove_older(), base.bytes);
+        let end = base.end;
+        tracing::info!(
+            quads = end.quads,
+            documents = end.documents,
+            bytes = base.bytes,
+            "the journal was compacted"
+        );
+        Ok(())
+    }
+
+    /// Writes the whole state into a base; gives the frame from which on it is exact. All frames
+    /// up to that one are synced.
+    fn fill(&self, base: &mut NewBase, quads: u64, touched: u64) -> Result<u64, Error> {
+        let (exact, written) = self.write_state(&mut base.parts)?;
+        self.synced.wait(exact)?;
+        // No more than the commits meanwhile can the quads be more or fewer than they were.
+        let changed = self.touched() - touched;
+        if written.abs_diff(quads) > changed {
+            return Err(Error::Index(format!(
+                "it gave {written} quads where it counts {quads}, and {changed} were changed meanwhile"
+            )));
+        }
+        Ok(exact)
+    }
+
+    /// Writes the whole state, page by page. Gives the newest frame that it may hold something
+    /// of, and how many quads it wrote.
+    pub(crate) fn write_state<W: Write>(&self, parts: &mut Parts<W>) -> Result<(u64, u64), Error> {
+        let mut written = 0;
+        let mut cursor = Some(Vec::new());
+        while let Some(from) = cursor {
+            self.closing.check()?;
+            let mut left = PAGE;
+            cursor = self.index().page_of_quads(&from, &mut |quad| {
+                parts.quad(quad.as_ref())?;
+                written += 1;
+                Ok(full(&mut left, parts))
+            })?;
+            if parts.is_full() {
+                parts.flush()?;
+            }
+        }
+        let mut cursor = Some(Vec::new());
+        let mut exact = 0;
+        while let Some(from) = cursor {
+            self.closing.check()?;
+            let mut left = PAGE;
+            let index = self.index();
+            cursor = index.page_of_documents(&from, &mut |collection, key, value| {
+                parts.document(collection, key, value);
+                Ok(full(&mut left, parts))
+            })?;
+            exact = index.sequence();
+            drop(index);
+            if parts.is_full() {
+                parts.flush()?;
+            }
+        }
+        Ok((exact, written))
+    }
+}
+
+fn full<W: Write>(left: &mut usize, parts: &Parts<W>) -> ControlFlow<()> {
+    *left = left.saturating_sub(1);
+    if *left == 0 || parts.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}

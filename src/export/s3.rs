@@ -21,6 +21,7 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use words::{answer, bounded, chain};
 
 /// A request may take this long, and longer by what its bytes take at [`SLOWEST`].
@@ -29,11 +30,16 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const SLOWEST: u64 = 32 << 10;
 /// Seconds within which a signed request must begin.
 const SIGNED_FOR: u32 = 300;
-/// Bytes of one request: the least that S3 takes as a part. Two of them are in memory for each target.
+/// Bytes of one request: the least that S3 takes as a part. Two copies of it are in memory.
 const PART: u64 = 5 << 20;
 /// Parts of one upload (S3 takes 10,000).
 const MOST_PARTS: u64 = 9_000;
 const JSON: &str = "application/json";
+/// Longer requests wait for their turn, over all targets, because of their memory. Each part waits anew,
+/// and a target that failed has a lane apart, so that one whose link is dead holds up no sound one.
+const LONG: u64 = 1 << 20;
+static TURNS: Semaphore = Semaphore::const_new(2);
+static TURNS_AGAIN: Semaphore = Semaphore::const_new(1);
 
 /// A bucket.
 pub(super) struct Bucket {
@@ -116,7 +122,7 @@ impl Bucket {
         let headers = self.headers(entry)?;
         match &self.private {
             Some(client) => self.put_signed(client, source, entry, headers).await,
-            None => self.put(source, entry, headers).await,
+            None => self.put(source, entry, headers, again).await,
         }
         .map_err(|error| self.failure(&error))?;
         if self.held(entry).await? == Held::Not {
@@ -130,12 +136,19 @@ impl Bucket {
     }
 
     /// Sends the file, in parts when it is long.
-    async fn put(&self, source: File, entry: &Entry, headers: HeaderMap) -> Result<(), S3Error> {
+    async fn put(
+        &self,
+        source: File,
+        entry: &Entry,
+        headers: HeaderMap,
+        again: bool,
+    ) -> Result<(), S3Error> {
         let mut source = tokio::fs::File::from_std(source);
         let part = PART.max(entry.bytes.div_ceil(MOST_PARTS));
         let mut bucket = self.client.clone();
         bucket.set_request_timeout(Some(timeout(entry.bytes.min(part))));
         if entry.bytes <= part {
+            let _turn = turn(entry.bytes, again).await;
             let content = next_part(&mut source, entry.bytes).await?;
             let request = bucket.put_object_builder(&entry.key, &content);
             request.with_content_type(JSON).with_headers(headers).execute().await?;
@@ -148,6 +161,7 @@ impl Bucket {
             let mut parts = Vec::new();
             let mut rest = entry.bytes;
             for number in 1.. {
+                let _turn = turn(part, again).await;
                 let content = next_part(&mut source, part.min(rest)).await?;
                 rest -= content.len() as u64;
                 parts.push(
@@ -287,6 +301,13 @@ impl Bucket {
             },
         }
     }
+}
+
+/// Waits until a request of so many bytes may be held in memory.
+async fn turn(bytes: u64, again: bool) -> Option<SemaphorePermit<'static>> {
+    let turns = if again { &TURNS_AGAIN } else { &TURNS };
+    // They are never closed.
+    if bytes > LONG { turns.acquire().await.ok() } else { None }
 }
 
 /// The next bytes of a file, which must have so many.

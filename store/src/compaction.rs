@@ -116,10 +116,11 @@ impl Inner {
         };
         let base = base.finish(exact, &|| self.closing.check())?;
         let mut writer = self.writer();
-        // The frames that the index lacks must not go with the old segments: it would have to be
-        // made again from the base.
+        // An index that lacks frames of the old segments would have to be made again from the base
+        // after a crash. That is better than no room for a compaction, which makes room.
         if self.index().noted() < from
             && let Err(error) = self.checkpoint(&writer)
+            && !error.is_no_room()
         {
             base.give_up();
             return Err(error);

@@ -34,7 +34,8 @@ pub enum Error {
     /// Bytes on the medium are not what was written.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
-    /// An earlier write or sync failed; commits are refused until the store is opened anew.
+    /// An earlier write or sync failed, so that it is not known what is on the medium; commits are
+    /// refused until the store is opened anew. A lack of room that left nothing behind does not poison.
     #[error("the store takes no commits since {cause}")]
     Poisoned {
         /// The failure that poisoned it.
@@ -54,6 +55,17 @@ pub enum Error {
     /// The index engine failed; the journal is whole, and the index is rebuilt at the next open.
     #[error("the quad index failed: {0}")]
     Index(String),
+}
+
+impl Error {
+    /// Whether it is a lack of room on the disk, after which the same may succeed once there is some.
+    pub fn is_no_room(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            _ => false,
+        }
+    }
 }
 
 /// A place where the bytes on the medium are not what was written.

@@ -23,6 +23,7 @@ mod transaction;
 mod varint;
 
 pub use error::{Corruption, Error};
+pub use index::panic_is_caught;
 pub use options::{Commit, Options, Progress, Stats};
 pub use read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 pub use reader::Reader;

@@ -141,8 +141,9 @@ impl Store {
     /// frame is synced, and when nothing changed, once all that `change` could have seen is. When
     /// `change` fails, nothing of it remains.
     ///
-    /// After [`Error::Io`], [`Error::Poisoned`] or [`Error::Index`] it is unknown until the store
-    /// is opened anew whether the commit is there; it is never there in part.
+    /// After an error for which [`Error::is_no_room`] nothing of it remains either, unless
+    /// [`Store::poisoned`]. After another [`Error::Io`], [`Error::Poisoned`] or [`Error::Index`] it is
+    /// unknown until the store is opened anew whether the commit is there; it is never there in part.
     pub fn transact<T, E: From<Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
@@ -158,6 +159,11 @@ impl Store {
         self.inner().synced.wait(sequence)?;
         self.compact_if_outgrown();
         Ok((value, Commit { sequence, added: changes.added, removed: changes.removed }))
+    }
+
+    /// Why no commit is taken until the store is opened anew; `None` while they are.
+    pub fn poisoned(&self) -> Option<String> {
+        self.inner().synced.cause()
     }
 
     /// Writes what waits in memory to the index and syncs it, so that the next open is quick.
@@ -225,9 +231,10 @@ impl Inner {
         let index = self.index();
         // An index must not be ahead of its journal after a power cut.
         self.synced.wait(index.sequence())?;
-        index.write_out().inspect_err(|error| self.synced.poison(error))?;
+        index.begin_checkpoint()?;
+        let written = index.write_out().inspect_err(|error| self.synced.poison(error))?;
         drop(index);
-        self.index.write().unwrap_or_else(PoisonError::into_inner).written();
+        self.index.write().unwrap_or_else(PoisonError::into_inner).written(written);
         Ok(())
     }
 }
@@ -283,8 +290,9 @@ fn replay(
         };
         index.apply(sequence, &change)?;
         if index.dirty_bytes() >= options.write_back_bytes {
-            index.write_out()?;
-            index.written();
+            index.begin_checkpoint()?;
+            let written = index.write_out()?;
+            index.written(written);
         }
         done += 1;
         if done.is_multiple_of(TELL_EVERY) || done == total {

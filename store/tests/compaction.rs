@@ -312,7 +312,7 @@ impl Small {
     fn mount() -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"])
             .arg(dir.path())
             .status();
         mount.is_ok_and(|status| status.success()).then(|| Self(dir))
@@ -351,7 +351,7 @@ fn a_full_disk_ends_it_and_loses_nothing() {
     let ballast = small.0.path().join("ballast");
     for left in [0, 4_096, 8_192, 40_960] {
         // What cannot be written any more ends it.
-        let full = fs::write(&ballast, vec![1; 2 << 20]).unwrap_err();
+        let full = fs::write(&ballast, vec![1; 16 << 20]).unwrap_err();
         assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
         let length = fs::metadata(&ballast).unwrap().len();
         fs::File::options().write(true).open(&ballast).unwrap().set_len(length - left).unwrap();

@@ -300,9 +300,13 @@ impl Blocks {
         Ok(())
     }
 
-    /// Writes what is dirty to the engine, in order, and `last` after it; returns when all of it
-    /// is on the medium.
-    pub(crate) fn write_out(&self, last: (&[u8], &[u8])) -> Result<(), Error> {
+    /// Writes what is dirty to the engine, in order, and after it under the name `last` what `note`
+    /// makes of the change of the sum of all checksums; returns when all of it is on the medium.
+    pub(crate) fn write_out(
+        &self,
+        last: &[u8],
+        note: impl FnOnce(u64) -> Vec<u8>,
+    ) -> Result<(), Error> {
         let mut writes = self.engine.write();
         let mut bytes = Vec::new();
         for name in &self.gone {
@@ -313,7 +317,8 @@ impl Blocks {
             block.encode(&mut bytes);
             writes.insert(name, &bytes)?;
         }
-        writes.insert(last.0, last.1)?;
+        let note = note(writes.change());
+        writes.insert(last, &note)?;
         writes.finish()
     }
 

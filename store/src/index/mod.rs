@@ -13,6 +13,7 @@ mod quads;
 mod subjects;
 
 pub(crate) use checkpoint::{discard, is_there, open};
+pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 
 use crate::Error;

@@ -33,24 +33,28 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Appends a frame; it is synced by whoever waits for it. After a failure the store is
-    /// poisoned, so that no frame ever follows what a failed write may have left in the file.
+    /// Appends a frame; it is synced by whoever waits for it. No frame ever follows what a failed
+    /// write may have left in the file: that is cut off, and unless a lack of room was the cause,
+    /// or when the cut fails too, the store is poisoned.
     pub(crate) fn append(&mut self, sequence: u64, payload: &[u8]) -> Result<(), Error> {
         let frame = segment::frame(sequence, payload)?;
-        self.write(sequence, &frame).inspect_err(|error| self.synced.poison(error))
+        self.write(sequence, &frame).inspect_err(|error| {
+            let cut = self.file.set_len(self.length);
+            if let Err(cause) = &cut {
+                tracing::warn!(path = %self.path.display(), %cause,
+                    "a frame that was written in part could not be cut; the next open cuts it");
+            }
+            if cut.is_err() || !error.is_no_room() {
+                self.synced.poison(error);
+            }
+        })
     }
 
     fn write(&mut self, sequence: u64, frame: &[u8]) -> Result<(), Error> {
         if self.length >= self.segment_bytes && self.length > segment::HEADER_BYTES {
             self.roll(sequence)?;
         }
-        if let Err(error) = self.file.write_all_at(frame, self.length) {
-            if let Err(cause) = self.file.set_len(self.length) {
-                tracing::warn!(path = %self.path.display(), %cause,
-                    "a frame that was written in part could not be cut; the next open cuts it");
-            }
-            return Err(files::fault("writing", &self.path)(error));
-        }
+        self.file.write_all_at(frame, self.length).map_err(files::fault("writing", &self.path))?;
         self.length += frame.len() as u64;
         self.synced.appended(sequence, frame.len() as u64);
         Ok(())
@@ -63,13 +67,12 @@ impl Writer {
             return Ok(None);
         }
         if self.length > segment::HEADER_BYTES {
-            let first = newest + 1;
-            self.roll(first).inspect_err(|_| self.take_back(first))?;
+            self.roll(newest + 1)?;
         }
         NewBase::begin(&self.folder, &self.id, newest).map(Some)
     }
 
-    /// Removes what a failed [`Self::roll`] may have left: frames go on in the segment before it,
+    /// Removes what a segment that could not be made may have left: frames go on in the segment before it,
     /// and the two must not both be there.
     fn take_back(&self, first: u64) {
         let path = self.folder.join(segment::name(first));
@@ -91,7 +94,8 @@ impl Writer {
     /// Begins a new segment. Only the newest segment ever holds frames that are not synced.
     fn roll(&mut self, first: u64) -> Result<(), Error> {
         self.synced.wait(first - 1)?;
-        let (file, path) = segment::make(&self.folder, &self.id, first)?;
+        let made = segment::make(&self.folder, &self.id, first);
+        let (file, path) = made.inspect_err(|_| self.take_back(first))?;
         self.file = Arc::new(file);
         self.path = path;
         self.length = segment::HEADER_BYTES;
@@ -109,19 +113,36 @@ mod tests {
         recovery.settle(0).unwrap().writer(1 << 20)
     }
 
+    /// Appends to a file that takes nothing.
+    fn append_to(writer: &mut Writer, file: File) -> Error {
+        let real = std::mem::replace(&mut writer.file, Arc::new(file));
+        let error = writer.append(2, b"\x01\x00lost").unwrap_err();
+        assert!(matches!(error, Error::Io { action: "writing", .. }), "{error}");
+        assert_eq!(real.metadata().unwrap().len(), writer.length);
+        writer.file = real;
+        error
+    }
+
     #[test]
     fn a_failed_write_poisons_and_leaves_no_frame() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = writer(folder.path());
         writer.append(1, b"\x01\x00whole").unwrap();
         writer.synced.wait(1).unwrap();
-        let real = writer.file.clone();
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        writer.file = Arc::new(full);
-        let error = writer.append(2, b"\x01\x00lost").unwrap_err();
-        assert!(matches!(error, Error::Io { action: "writing", .. }), "{error}");
+        let read_only = File::open(&writer.path).unwrap();
+        assert!(!append_to(&mut writer, read_only).is_no_room());
         assert!(matches!(writer.synced.check(), Err(Error::Poisoned { .. })));
-        assert_eq!(real.metadata().unwrap().len(), writer.length);
+    }
+
+    #[test]
+    fn a_write_that_cannot_be_cut_off_poisons_for_lack_of_room_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = writer(folder.path());
+        writer.append(1, b"\x01\x00whole").unwrap();
+        // It takes no bytes, and its length cannot be set.
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        assert!(append_to(&mut writer, full).is_no_room());
+        assert!(matches!(writer.synced.check(), Err(Error::Poisoned { .. })));
     }
 
     #[test]

@@ -58,11 +58,17 @@ pub(crate) fn make(folder: &Path, id: &StoreId, first: u64) -> Result<(File, Pat
     let header = header(MAGIC, id, first);
     let path = folder.join(name(first));
     let new = path.with_extension("new");
-    let mut file = files::make_anew(&new)?;
-    file.write_all(&header).map_err(files::fault("writing", &new))?;
-    file.sync_all().map_err(files::fault("syncing", &new))?;
-    files::rename(&new, &path, folder)?;
-    Ok((file, path))
+    let made = files::make_anew(&new).and_then(|mut file| {
+        file.write_all(&header).map_err(files::fault("writing", &new))?;
+        file.sync_all().map_err(files::fault("syncing", &new))?;
+        files::rename(&new, &path, folder)?;
+        Ok(file)
+    });
+    if made.is_err() {
+        // What is left of it would only take room; the fault that matters is the first.
+        let _ = std::fs::remove_file(&new);
+    }
+    Ok((made?, path))
 }
 
 /// The bytes of a frame.

@@ -103,6 +103,11 @@ impl Synced {
         self.changed.notify_all();
     }
 
+    /// Why no commit is taken any more.
+    pub(crate) fn cause(&self) -> Option<String> {
+        self.state().poison.clone()
+    }
+
     /// Refuses when the store is poisoned.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.state().poison {

@@ -4,12 +4,12 @@
 //! A base is read from the index in pages while commits go on, so it may hold any mixture of what
 //! was and what is. FORMAT.md shows why the frames behind it, replayed over it, make it exact.
 use crate::Error;
-use crate::journal::{NewBase, Parts};
+use crate::journal::{Parts, Writer};
 use crate::store::Inner;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -90,6 +90,14 @@ impl Compactor {
     }
 }
 
+/// What was held before a pass over all of it.
+pub(crate) struct Before {
+    /// The newest frame.
+    pub(crate) from: u64,
+    quads: u64,
+    touched: u64,
+}
+
 impl Inner {
     /// Whether the journal is worth a compaction.
     pub(crate) fn is_outgrown(&self) -> bool {
@@ -102,12 +110,11 @@ impl Inner {
         self.closing.check()?;
         let mut writer = self.writer();
         self.synced.check()?;
-        let index = self.index();
-        let (from, quads, touched) = (index.sequence(), index.quads(), self.touched());
-        drop(index);
+        let before = self.before(&writer);
+        let from = before.from;
         let Some(mut base) = writer.begin_base(from)? else { return Ok(()) };
         drop(writer);
-        let exact = match self.fill(&mut base, quads, touched) {
+        let exact = match self.write_state(&mut base.parts, &before) {
             Ok(exact) => exact,
             Err(error) => {
                 base.give_up();
@@ -138,25 +145,20 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes the whole state into a base; gives the frame from which on it is exact. All frames
-    /// up to that one are synced.
-    fn fill(&self, base: &mut NewBase, quads: u64, touched: u64) -> Result<u64, Error> {
-        let (exact, written) = self.write_state(&mut base.parts)?;
-        self.synced.wait(exact)?;
-        // No more than the commits meanwhile can the quads be more or fewer than they were.
-        let changed = self.touched() - touched;
-        if written.abs_diff(quads) > changed {
-            return Err(Error::Index(format!(
-                "it gave {written} quads where it counts {quads}, and {changed} were changed meanwhile"
-            )));
-        }
-        Ok(exact)
+    /// What is held before a pass over all of it begins.
+    pub(crate) fn before(&self, _writer: &MutexGuard<'_, Writer>) -> Before {
+        let index = self.index();
+        Before { from: index.sequence(), quads: index.quads(), touched: self.touched() }
     }
 
-    /// Writes the whole state, page by page. Gives the newest frame that it may hold something
-    /// of, and how many quads it wrote.
-    pub(crate) fn write_state<W: Write>(&self, parts: &mut Parts<W>) -> Result<(u64, u64), Error> {
-        let mut written = 0;
+    /// Writes the whole state, page by page; gives the newest frame that the parts may hold
+    /// something of. All frames up to that one are synced.
+    pub(crate) fn write_state<W: Write>(
+        &self,
+        parts: &mut Parts<W>,
+        before: &Before,
+    ) -> Result<u64, Error> {
+        let mut written = 0_u64;
         let mut cursor = Some(Vec::new());
         while let Some(from) = cursor {
             self.closing.check()?;
@@ -186,7 +188,15 @@ impl Inner {
                 parts.flush()?;
             }
         }
-        Ok((exact, written))
+        self.synced.wait(exact)?;
+        // No more than the commits meanwhile can the quads be more or fewer than they were.
+        let (quads, changed) = (before.quads, self.touched() - before.touched);
+        if quads.abs_diff(written) > changed {
+            return Err(Error::Index(format!(
+                "it gave {written} quads where it counts {quads}, and {changed} were changed meanwhile"
+            )));
+        }
+        Ok(exact)
     }
 }
 

@@ -114,7 +114,7 @@ impl Store {
         Ok(store)
     }
 
-    fn inner(&self) -> &Inner {
+    pub(crate) fn inner(&self) -> &Inner {
         &self.shared.inner
     }
 
@@ -250,7 +250,7 @@ impl Drop for Inner {
     }
 }
 
-fn lock(dir: &Path) -> Result<File, Error> {
+pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join("lock");
     let file = files::open_or_make(&path)?;
     match file.try_lock() {

@@ -34,7 +34,7 @@ pub(super) fn from_of(path: &Path) -> Option<u64> {
 
 impl Base {
     /// Reads the header and the end of a base.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let header = Segment::open_base(path)?;
         let bytes = std::fs::metadata(path).map_err(files::fault("reading", path))?.len();
         let end = end_of(path, bytes)?;

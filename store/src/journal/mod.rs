@@ -5,16 +5,16 @@ mod recovery;
 mod segment;
 mod sync;
 
-pub(crate) use base::{Base, NewBase, ReadBack};
+pub(crate) use base::{Base, NewBase, ReadBack, read as read_base};
 pub(crate) use parts::Parts;
-pub(crate) use recovery::{Recovery, Settled};
-pub(crate) use segment::StoreId;
+pub(crate) use recovery::{Recovery, Settled, new_id, replay_synced};
+pub(crate) use segment::{StoreId, make as make_segment};
 pub(crate) use sync::Synced;
 
 use crate::{Error, files};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Appends frames. There is one, and whoever has it is the only writer.
@@ -58,6 +58,16 @@ impl Writer {
         self.length += frame.len() as u64;
         self.synced.appended(sequence, frame.len() as u64);
         Ok(())
+    }
+
+    /// What tells the store of this journal from any other.
+    pub(crate) fn id(&self) -> StoreId {
+        self.id
+    }
+
+    /// The folder of the journal.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Begins a base that takes the place of all frames up to `newest`, the newest one; nothing

@@ -201,6 +201,13 @@ impl<W: Write> Parts<W> {
         self.pack(&commit)
     }
 
+    /// Writes a whole commit as a part, after all that was gathered.
+    pub(crate) fn commit(&mut self, payload: &[u8], change: &Change<'_>) -> Result<(), Error> {
+        self.flush()?;
+        self.end.count(change);
+        self.pack(payload)
+    }
+
     fn pack(&mut self, commit: &[u8]) -> Result<(), Error> {
         let packed = self.packer.compress(commit).map_err(files::fault("packing", &self.path))?;
         let (method, bytes) =

@@ -158,34 +158,7 @@ impl Settled {
 
     /// Hands every frame after `noted` to `apply`, in order.
     pub(crate) fn replay(&self, noted: u64, apply: &mut Apply<'_>) -> Result<(), Error> {
-        let segments = &self.recovery.segments;
-        let begin = segments.partition_point(|(first, _)| *first <= noted + 1).saturating_sub(1);
-        let mut expected = None;
-        for (_, path) in segments.iter().skip(begin) {
-            let mut segment = Segment::open(path)?;
-            if segment.id != self.recovery.id {
-                return Err(segment.damage("the segment belongs to another store"));
-            }
-            if expected.is_some_and(|expected| expected != segment.next) {
-                return Err(segment.damage("the segment before this one is missing or too short"));
-            }
-            loop {
-                let offset = segment.offset;
-                match segment.read()? {
-                    Found::Frame(sequence, payload) if sequence > noted => {
-                        if let Err(what) = apply(sequence, &payload)? {
-                            let path = path.clone();
-                            return Err(Corruption { path, offset, what: what.into() }.into());
-                        }
-                    }
-                    Found::Frame(..) => {}
-                    Found::End => break,
-                    Found::Damage(what) => return Err(segment.damage(what)),
-                }
-            }
-            expected = Some(segment.next);
-        }
-        Ok(())
+        replay(&self.recovery.segments, &self.recovery.id, noted, self.newest, apply)
     }
 
     /// Goes on writing where the journal ends.
@@ -213,6 +186,60 @@ impl Writer {
     pub(crate) fn synced(&self) -> Arc<Synced> {
         self.synced.clone()
     }
+}
+
+/// Hands the frames after `after` and up to `newest`, which are there, to `apply`, in order.
+fn replay(
+    segments: &[(u64, PathBuf)],
+    id: &StoreId,
+    after: u64,
+    newest: u64,
+    apply: &mut Apply<'_>,
+) -> Result<(), Error> {
+    let begin = segments.partition_point(|(first, _)| *first <= after + 1).saturating_sub(1);
+    let mut expected = None;
+    for (first, path) in segments.iter().skip(begin).filter(|(first, _)| *first <= newest) {
+        let mut segment = Segment::open(path)?;
+        if segment.id != *id {
+            return Err(segment.damage("the segment belongs to another store"));
+        }
+        if expected.map_or(*first > after + 1, |expected| expected != segment.next) {
+            return Err(segment.damage("the segment before this one is missing or too short"));
+        }
+        while segment.next <= newest {
+            let offset = segment.offset;
+            match segment.read()? {
+                Found::Frame(sequence, payload) if sequence > after => {
+                    if let Err(what) = apply(sequence, &payload)? {
+                        let path = path.clone();
+                        return Err(Corruption { path, offset, what: what.into() }.into());
+                    }
+                }
+                Found::Frame(..) => {}
+                Found::End => break,
+                Found::Damage(what) => return Err(segment.damage(what)),
+            }
+        }
+        expected = Some(segment.next);
+    }
+    if expected.is_some_and(|next| next <= newest) {
+        let (path, offset) = segments.last().map(|(_, path)| (path.clone(), 0)).unwrap_or_default();
+        let what = format!("frame {newest} is missing");
+        return Err(Corruption { path, offset, what }.into());
+    }
+    Ok(())
+}
+
+/// Hands the frames after `after` and up to `newest`, which are synced, to `apply`, while others
+/// are appended behind them.
+pub(crate) fn replay_synced(
+    folder: &Path,
+    id: &StoreId,
+    after: u64,
+    newest: u64,
+    apply: &mut Apply<'_>,
+) -> Result<(), Error> {
+    replay(&Names::of(folder, false)?.segments, id, after, newest, apply)
 }
 
 /// Segments and bases of a folder, each in order of the sequence that its name has.
@@ -251,7 +278,8 @@ pub(super) fn up_to(mut segments: Segments, from: u64) -> (Segments, Segments) {
     (segments, others)
 }
 
-fn new_id() -> StoreId {
+/// The id of a new store.
+pub(crate) fn new_id() -> StoreId {
     let mut id = StoreId::default();
     // Every hasher state of the standard library is seeded from the operating system's randomness.
     for half in id.chunks_exact_mut(8) {

@@ -49,6 +49,21 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// A backup is restored only into a folder without files. Name another one, or move them away.
+    #[error("{} is not empty; a backup is restored only into an empty folder", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The file is the base of a journal, which is nothing without its segments.
+    #[error("{} is not a backup but a part of a store; restore a file that penstock backup wrote", path.display())]
+    NotABackup {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The store was dropped while it compacted its journal or wrote a backup. Nothing is lost.
+    #[error("the store is being closed")]
+    Closing,
     /// The index engine failed; the journal is whole, and the index is rebuilt at the next open.
     #[error("the quad index failed: {0}")]
     Index(String),

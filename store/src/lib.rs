@@ -6,6 +6,8 @@
 //!
 //! FORMAT.md, beside this crate, draws the files and says what is assumed of the medium.
 
+mod backup;
+mod compaction;
 mod error;
 mod files;
 mod frame;
@@ -21,6 +23,7 @@ mod term;
 mod transaction;
 mod varint;
 
+pub use backup::{Backup, JUMP, Restored, restore};
 pub use error::{Corruption, Error};
 pub use index::panic_is_caught;
 pub use options::{Commit, Options, Progress, Stats};

@@ -69,7 +69,7 @@ fn commits_go_on_when_there_is_room_again() {
     let mut model = Model::default();
     let mut n = 0;
     for write_back_bytes in [12 << 20, 100_000] {
-        let options = Options { write_back_bytes, segment_bytes: 100_000 };
+        let options = Options { write_back_bytes, segment_bytes: 100_000, ..Options::default() };
         let store = Store::open(&dir, options, &mut |_| {}).unwrap();
         for room in [0, 5_000, 30_000, 120_000, 300_000] {
             let filler = fill(&disk, room);
@@ -97,7 +97,8 @@ fn a_disk_that_fills_at_any_moment_loses_nothing() {
         return on_a_small_disk("a_disk_that_fills_at_any_moment_loses_nothing");
     };
     let dir = disk.join("store");
-    let options = Options { write_back_bytes: 60_000, segment_bytes: 200_000 };
+    let options =
+        Options { write_back_bytes: 60_000, segment_bytes: 200_000, ..Options::default() };
     let mut model = Model::default();
     let (stop, mut refused, mut poisoned) = (AtomicBool::new(false), 0, 0);
     std::thread::scope(|scope| {

@@ -1,16 +1,20 @@
 //! The journal: every commit as one checksummed frame, in order, in segments.
+mod base;
+mod parts;
 mod recovery;
 mod segment;
 mod sync;
 
-pub(crate) use recovery::{Recovery, Settled};
-use segment::StoreId;
+pub(crate) use base::{Base, NewBase, ReadBack, read as read_base};
+pub(crate) use parts::Parts;
+pub(crate) use recovery::{Recovery, Settled, new_id, replay_synced};
+pub(crate) use segment::{StoreId, make as make_segment};
 pub(crate) use sync::Synced;
 
 use crate::{Error, files};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Appends frames. There is one, and whoever has it is the only writer.
@@ -24,6 +28,8 @@ pub(crate) struct Writer {
     /// Where the next frame goes.
     length: u64,
     synced: Arc<Synced>,
+    /// The newest frame that the base has taken the place of.
+    base_from: u64,
 }
 
 impl Writer {
@@ -54,10 +60,52 @@ impl Writer {
         Ok(())
     }
 
+    /// What tells the store of this journal from any other.
+    pub(crate) fn id(&self) -> StoreId {
+        self.id
+    }
+
+    /// The folder of the journal.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Begins a base that takes the place of all frames up to `newest`, the newest one; nothing
+    /// when there is such a base already. The frames that follow go to a new segment.
+    pub(crate) fn begin_base(&mut self, newest: u64) -> Result<Option<NewBase>, Error> {
+        if newest == self.base_from {
+            return Ok(None);
+        }
+        if self.length > segment::HEADER_BYTES {
+            self.roll(newest + 1)?;
+        }
+        NewBase::begin(&self.folder, &self.id, newest).map(Some)
+    }
+
+    /// Removes what a segment that could not be made may have left: frames go on in the segment before it,
+    /// and the two must not both be there.
+    fn take_back(&self, first: u64) {
+        let path = self.folder.join(segment::name(first));
+        for left in [path.with_extension("new"), path] {
+            if let Err(error) = files::remove(&left, &self.folder) {
+                self.synced.poison(&error);
+            }
+        }
+    }
+
+    /// Puts a base in the place of the frames that it stands for. What it makes useless is left to
+    /// [`Base::remove_older`].
+    pub(crate) fn replace(&mut self, base: ReadBack) -> Result<Base, Error> {
+        let base = base.publish()?;
+        self.base_from = base.end.from;
+        Ok(base)
+    }
+
     /// Begins a new segment. Only the newest segment ever holds frames that are not synced.
     fn roll(&mut self, first: u64) -> Result<(), Error> {
         self.synced.wait(first - 1)?;
-        let (file, path) = segment::make(&self.folder, &self.id, first)?;
+        let made = segment::make(&self.folder, &self.id, first);
+        let (file, path) = made.inspect_err(|_| self.take_back(first))?;
         self.file = Arc::new(file);
         self.path = path;
         self.length = segment::HEADER_BYTES;

@@ -8,6 +8,7 @@ mod documents;
 mod engine;
 mod key;
 mod note;
+mod packing;
 mod quads;
 mod subjects;
 

@@ -74,7 +74,7 @@ fn try_open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
     Ok(Index {
         noted: note.sequence,
         note,
-        blocks: Blocks::new(engine, tree::valued),
+        blocks: Blocks::new(engine, tree::shape),
         dir: dir.to_owned(),
         broken: None,
     })

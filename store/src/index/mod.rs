@@ -8,6 +8,7 @@ mod documents;
 mod engine;
 mod key;
 mod note;
+mod packing;
 mod page;
 mod quads;
 mod subjects;

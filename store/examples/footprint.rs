@@ -34,7 +34,7 @@ fn object(n: u64, predicates: &[NamedNode], graph: &GraphName) -> Vec<Quad> {
 fn iri(n: u64) -> NamedNode {
     NamedNode::new_unchecked(format!(
         "https://example.org/object/{:016x}",
-        n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        if std::env::var("SEQ").is_ok() { n } else { n.wrapping_mul(0x9e37_79b9_7f4a_7c15) }
     ))
 }
 

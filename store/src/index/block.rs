@@ -1,4 +1,4 @@
-//! A block: some hundred bytes of sorted entries, each key front-coded against the one before it.
+//! A block: some hundred bytes, or a few thousand, of sorted entries, each key front-coded against the one before it.
 //!
 //! The bytes in memory are the bytes on disk, so that a block costs what it holds. Searching and
 //! changing need no key in full: how much of the sought key the entry before it matches, against
@@ -7,8 +7,14 @@ use crate::Error;
 use crate::varint::{self, Input};
 use std::ops::ControlFlow;
 
-/// A block is split when its entries take more bytes than this.
-pub(crate) const FULL: usize = 512;
+/// What all blocks of a tree have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Whether entries have values.
+    pub(crate) valued: bool,
+    /// A block is split when its entries take more bytes than this.
+    pub(crate) full: usize,
+}
 
 /// Bytes that a block grows by beyond what it needs; doubling would leave half of them empty.
 const SPARE: usize = 96;
@@ -16,8 +22,7 @@ const SPARE: usize = 96;
 /// Sorted entries, and where the next block begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
-    /// Whether entries have values; it is the same for all blocks of a tree.
-    valued: bool,
+    shape: Shape,
     entries: Vec<u8>,
     /// The last key, so that ascending keys are appended without a search.
     last: Vec<u8>,
@@ -67,18 +72,18 @@ fn before(bytes: &[u8], at: usize) -> &[u8] {
 
 impl Block {
     /// A block without entries that reaches to the end of its tree.
-    pub(crate) fn new(valued: bool) -> Self {
-        Self { valued, entries: Vec::new(), last: Vec::new(), end: None }
+    pub(crate) fn new(shape: Shape) -> Self {
+        Self { shape, entries: Vec::new(), last: Vec::new(), end: None }
     }
 
     /// Reads a block as [`Block::encode`] wrote it; `None` when it cannot be one.
-    pub(crate) fn decode(valued: bool, bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(shape: Shape, bytes: &[u8]) -> Option<Self> {
         let mut input = Input::new(bytes);
         let end = match input.length()? {
             0 => None,
             length => Some(input.take(length - 1)?.into()),
         };
-        let mut block = Self { valued, entries: input.rest().to_vec(), last: Vec::new(), end };
+        let mut block = Self { shape, entries: input.rest().to_vec(), last: Vec::new(), end };
         let mut last = Vec::new();
         let mut at = 0;
         while at < block.entries.len() {
@@ -110,8 +115,14 @@ impl Block {
         self.end.as_deref()
     }
 
-    pub(crate) fn size(&self) -> usize {
-        self.entries.len()
+    /// Whether so little is left that it may fit into one block with the next.
+    pub(crate) fn is_small(&self) -> bool {
+        self.entries.len() < self.shape.full / 4
+    }
+
+    /// Whether the two may become one, with room left.
+    pub(crate) fn fits(&self, right: &Self) -> bool {
+        self.is_empty() || self.entries.len() + right.entries.len() <= self.shape.full * 3 / 4
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -140,7 +151,7 @@ impl Block {
         };
         let suffix_at = at + rest.len() - input.len();
         let suffix = input.take(length)?;
-        let value = if self.valued { input.bytes()? } else { &[] };
+        let value = if self.shape.valued { input.bytes()? } else { &[] };
         Some(Entry { shared, suffix, value, suffix_at, next: at + rest.len() - input.len() })
     }
 
@@ -180,7 +191,7 @@ impl Block {
         };
         if place.exact {
             if let Some(entry) = self.entry(place.at)
-                && self.valued
+                && self.shape.valued
                 && entry.value != value
             {
                 let range = entry.suffix_at + entry.suffix.len()..entry.next;
@@ -193,7 +204,7 @@ impl Block {
         let mut new = Vec::with_capacity(key.len() + value.len() + 8);
         varint::put_length(&mut new, place.matched);
         varint::put_bytes(&mut new, after(key, place.matched));
-        if self.valued {
+        if self.shape.valued {
             varint::put_bytes(&mut new, value);
         }
         if self.entries.capacity() < self.entries.len() + new.len() {
@@ -294,7 +305,7 @@ impl Block {
     /// with it. After an insertion at the end only that entry moves, so that ascending keys leave
     /// full blocks behind.
     pub(crate) fn split(&mut self, appended: bool) -> Option<(Box<[u8]>, Self)> {
-        if self.entries.len() <= FULL {
+        if self.entries.len() <= self.shape.full {
             return None;
         }
         let half = if appended { self.entries.len() } else { self.entries.len() / 2 };
@@ -302,7 +313,7 @@ impl Block {
         let (mut cut, mut last) = (0, Vec::new());
         while let Some(entry) = self.entry(at) {
             if at > 0 {
-                if cut > 0 && at > FULL {
+                if cut > 0 && at > self.shape.full {
                     break;
                 }
                 cut = at;
@@ -331,7 +342,7 @@ impl Block {
         // The shortest key that is greater than all that stay and not greater than any that go.
         let name: Box<[u8]> = before(&first, shared + 1).into();
         let right = Self {
-            valued: self.valued,
+            shape: self.shape,
             entries,
             last: std::mem::replace(&mut self.last, last),
             end: self.end.replace(name.clone()),
@@ -361,12 +372,14 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    const SHAPE: Shape = Shape { valued: true, full: 512 };
+
     fn check(block: &Block, model: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(), TestCaseError> {
         let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
         prop_assert_eq!(block.to_vec(), expected);
         let mut bytes = Vec::new();
         block.encode(&mut bytes);
-        let again = Block::decode(true, &bytes).unwrap();
+        let again = Block::decode(SHAPE, &bytes).unwrap();
         prop_assert_eq!(&again.entries, &block.entries);
         prop_assert_eq!(&again.last, &block.last);
         prop_assert_eq!(&again.end, &block.end);
@@ -382,7 +395,7 @@ mod tests {
         fn a_block_is_a_sorted_map(
             changes in prop::collection::vec((key(), prop::option::of(key())), 0..60)
         ) {
-            let mut block = Block::new(true);
+            let mut block = Block::new(SHAPE);
             let mut model = BTreeMap::new();
             for (key, value) in changes {
                 if let Some(value) = value {
@@ -402,7 +415,7 @@ mod tests {
             entries in prop::collection::btree_map(key(), prop::collection::vec(any::<u8>(), 0..90), 2..60),
             appended: bool,
         ) {
-            let mut block = Block::new(true);
+            let mut block = Block::new(SHAPE);
             for (key, value) in &entries {
                 block.insert(key, value);
             }
@@ -420,7 +433,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_block_or_refused(bytes: Vec<u8>, valued: bool) {
-            if let Some(block) = Block::decode(valued, &bytes) {
+            if let Some(block) = Block::decode(Shape { valued, full: 512 }, &bytes) {
                 block.to_vec();
             }
         }

@@ -6,8 +6,9 @@
 //! Invariant: the names of all live blocks, in memory or in the engine, and their ends partition
 //! each tree. A block that exists in several places counts in this order: dirty, clean, engine. A
 //! name in `gone` is in the engine, perhaps, but no longer alive.
-use super::block::{Block, FULL, Inserted, Visit};
+use super::block::{Block, Inserted, Shape, Visit};
 use super::engine::Engine;
+use super::packing::{Packer, Unpacker};
 use crate::Error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
@@ -16,18 +17,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Bytes of unchanged blocks kept for readers.
 const CLEAN_BYTES: usize = 4 << 20;
 
+/// About what the name of a block that is new takes in memory.
+const FRESH_BYTES: usize = 40;
+
 type Name = Box<[u8]>;
 type Chain = BTreeMap<Name, Arc<Block>>;
 
 #[derive(Debug)]
 pub(crate) struct Blocks {
     engine: Engine,
-    /// Whether the entries of a tree have values.
-    valued: fn(u8) -> bool,
+    /// What the blocks of a tree are like.
+    shape: fn(u8) -> Shape,
     dirty: Chain,
     dirty_bytes: usize,
     gone: BTreeSet<Name>,
+    /// Dirty blocks whose names the engine does not have.
+    fresh: BTreeSet<Name>,
     clean: Mutex<Clean>,
+    unpacker: Unpacker,
 }
 
 /// Unchanged blocks. What was not used since half of the bytes were read is dropped.
@@ -106,14 +113,16 @@ fn tree_of(key: &[u8]) -> u8 {
 }
 
 impl Blocks {
-    pub(crate) fn new(engine: Engine, valued: fn(u8) -> bool) -> Self {
+    pub(crate) fn new(engine: Engine, shape: fn(u8) -> Shape) -> Self {
         Self {
             engine,
-            valued,
+            shape,
             dirty: Chain::new(),
             dirty_bytes: 0,
             gone: BTreeSet::new(),
+            fresh: BTreeSet::new(),
             clean: Mutex::default(),
+            unpacker: Unpacker::default(),
         }
     }
 
@@ -131,7 +140,8 @@ impl Blocks {
     }
 
     fn decode(&self, name: &[u8], bytes: &[u8]) -> Result<Arc<Block>, Error> {
-        let block = Block::decode((self.valued)(tree_of(name)), bytes);
+        let shape = (self.shape)(tree_of(name));
+        let block = self.unpacker.unpack(bytes, |bytes| Block::decode(shape, bytes));
         Ok(Arc::new(block.ok_or_else(|| damaged(name))?))
     }
 
@@ -149,7 +159,7 @@ impl Blocks {
         })?;
         let Some(Some(found)) = found else {
             let tree = tree_of(key);
-            return Ok(([tree].into(), Arc::new(Block::new((self.valued)(tree)))));
+            return Ok(([tree].into(), Arc::new(Block::new((self.shape)(tree)))));
         };
         let (name, block) = found?;
         if !reaches(&block, upper, key) || self.gone.contains(&name) {
@@ -261,7 +271,10 @@ impl Blocks {
         })?;
         if let Some((name, right)) = split {
             self.dirty_bytes += name.len() + right.weight();
-            self.gone.remove(&name);
+            if !self.gone.remove(&name) {
+                self.dirty_bytes += FRESH_BYTES;
+                self.fresh.insert(name.clone());
+            }
             self.dirty.insert(name, Arc::new(right));
         }
         Ok(inserted != Inserted::Replaced)
@@ -271,7 +284,7 @@ impl Blocks {
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
         let (removed, follower) = self.change(key, |block| {
             let removed = block.remove(key);
-            let small = removed && block.size() < FULL / 4;
+            let small = removed && block.is_small();
             (removed, block.end().filter(|_| small).map(Name::from))
         })?;
         if let Some(name) = follower {
@@ -284,7 +297,7 @@ impl Blocks {
     fn join(&mut self, key: &[u8], name: &Name) -> Result<(), Error> {
         let right = self.load(name)?;
         let joined = self.change(key, |block| {
-            let fits = block.is_empty() || block.size() + right.size() <= FULL * 3 / 4;
+            let fits = block.fits(&right);
             if fits {
                 block.absorb(&right);
             }
@@ -295,7 +308,11 @@ impl Blocks {
                 self.dirty_bytes = self.dirty_bytes.saturating_sub(name.len() + block.weight());
             }
             self.clean().remove(name);
-            self.gone.insert(name.clone());
+            if self.fresh.remove(name) {
+                self.dirty_bytes = self.dirty_bytes.saturating_sub(FRESH_BYTES);
+            } else {
+                self.gone.insert(name.clone());
+            }
         }
         Ok(())
     }
@@ -308,14 +325,22 @@ impl Blocks {
         note: impl FnOnce(u64) -> Vec<u8>,
     ) -> Result<(), Error> {
         let mut writes = self.engine.write();
-        let mut bytes = Vec::new();
+        let mut packer = Packer::new();
+        let (mut bytes, mut packed) = (Vec::new(), Vec::new());
         for name in &self.gone {
             writes.remove(name)?;
         }
+        // A leaf of the engine that gets too many entries is written again whole, in two; so new
+        // names are entered first, without the bytes.
+        for name in &self.fresh {
+            writes.insert(name, &[])?;
+        }
         for (name, block) in &self.dirty {
             bytes.clear();
+            packed.clear();
             block.encode(&mut bytes);
-            writes.insert(name, &bytes)?;
+            packer.pack(&bytes, &mut packed);
+            writes.insert(name, &packed)?;
         }
         let note = note(writes.change());
         writes.insert(last, &note)?;
@@ -325,6 +350,7 @@ impl Blocks {
     /// What was dirty has been written out.
     pub(crate) fn written(&mut self) {
         self.gone.clear();
+        self.fresh.clear();
         self.dirty_bytes = 0;
         let mut clean = std::mem::take(&mut *self.clean());
         for (name, block) in std::mem::take(&mut self.dirty) {

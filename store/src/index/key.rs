@@ -1,8 +1,11 @@
 //! The keys of the index. FORMAT.md lists the trees.
+use super::block::Shape;
 use crate::varint::{self, Input};
 
 /// The trees of the index, by the byte that their keys begin with.
 pub(crate) mod tree {
+    use super::Shape;
+
     /// What the index as a whole notes; no blocks.
     pub(crate) const NOTE: u8 = 0;
     /// Kind and name of an IRI or blank node: its id.
@@ -13,8 +16,8 @@ pub(crate) mod tree {
     pub(crate) const SPOG: u8 = 3;
     /// Predicate, object, subject, graph for named objects; predicate, mark, subject for literals.
     pub(crate) const POSG: u8 = 4;
-    /// Object, subject, predicate, graph for named objects.
-    pub(crate) const OSPG: u8 = 5;
+    /// Named object, predicate: in which lists of `POSG` an object is.
+    pub(crate) const OP: u8 = 5;
     /// Graph, subject: how many quads.
     pub(crate) const GS: u8 = 6;
     /// Checksum, length, id of a long literal: how many quads.
@@ -24,9 +27,16 @@ pub(crate) mod tree {
     /// Collection, key, part: bytes.
     pub(crate) const DOCUMENT: u8 = 9;
 
-    /// Whether the entries of a tree have values.
-    pub(crate) fn valued(tree: u8) -> bool {
-        !matches!(tree, SPOG | POSG | OSPG)
+    /// What the blocks of a tree are like. Where most entries come at the end, blocks are long and
+    /// fill up; where they come anywhere, blocks are short, since each one is written again whole.
+    pub(crate) fn shape(tree: u8) -> Shape {
+        let full = match tree {
+            ID_NAME | LONG_PART => 2_048,
+            SPOG => 1_536,
+            DOCUMENT => 1_024,
+            _ => 384,
+        };
+        Shape { valued: !matches!(tree, SPOG | POSG | OP), full }
     }
 }
 
@@ -109,9 +119,8 @@ impl<'a> Row<'a> {
         key(tree::POSG, &[self.predicate, self.object, self.subject, self.graph])
     }
 
-    pub(crate) fn ospg(&self) -> Vec<u8> {
-        let object = self.object.get(1..).unwrap_or_default();
-        key(tree::OSPG, &[object, self.subject, self.predicate, self.graph])
+    pub(crate) fn op(&self) -> Vec<u8> {
+        key(tree::OP, &[self.object.get(1..).unwrap_or_default(), self.predicate])
     }
 
     pub(crate) fn literal_mark(&self) -> Vec<u8> {

@@ -60,7 +60,10 @@ impl Index {
         self.note.quads += 1;
         if row.is_named() {
             self.blocks.insert(&row.posg(), &[])?;
-            self.blocks.insert(&row.ospg(), &[])?;
+            let op = row.op();
+            if !self.blocks.any(&op)? {
+                self.blocks.insert(&op, &[])?;
+            }
         } else {
             self.blocks.insert(&row.literal_mark(), &[])?;
             self.count_long(row.object, true)?;
@@ -75,7 +78,9 @@ impl Index {
         self.note.quads = self.note.quads.saturating_sub(1);
         if row.is_named() {
             self.blocks.remove(&row.posg())?;
-            self.blocks.remove(&row.ospg())?;
+            if !self.blocks.any(&key(tree::POSG, &[row.predicate, row.object]))? {
+                self.blocks.remove(&row.op())?;
+            }
         } else {
             let mut others = false;
             self.literals(row.subject, row.predicate, &mut |_| {
@@ -176,7 +181,9 @@ impl Index {
         let none: &[u8] = &[];
         match (&sought.subject, &sought.predicate, named, &sought.graph) {
             (Some(subject), None, Some(object), _) => {
-                self.by_object(&[object.id(), subject], visit)
+                self.by_object(object, visit, |predicate, visit| {
+                    self.by_subject(&[subject, predicate, &object.0], visit)
+                })
             }
             (Some(subject), Some(predicate), ..) => {
                 let object = sought.object.as_ref().map_or(none, |code| &code.0);
@@ -190,7 +197,9 @@ impl Index {
                 self.by_predicate(&[predicate, &[object::ANY_LITERAL]], visit)
             }
             (None, Some(predicate), None, _) => self.by_predicate(&[predicate], visit),
-            (None, None, Some(object), _) => self.by_object(&[object.id()], visit),
+            (None, None, Some(object), _) => self.by_object(object, visit, |predicate, visit| {
+                self.by_predicate(&[predicate, &object.0], visit)
+            }),
             (None, None, None, Some(graph)) => self.by_graph(graph, visit),
             (None, None, None, None) => self.by_subject(&[], visit),
         }
@@ -242,16 +251,21 @@ impl Index {
         })
     }
 
-    fn by_object(&self, prefix: &[&[u8]], visit: &mut VisitRow<'_>) -> Result<(), Error> {
-        self.blocks.scan_prefix(&key(tree::OSPG, prefix), &mut |key, _| {
-            let fault = || damaged("a quad", key);
-            let mut input = Input::new(key.get(1..).ok_or_else(fault)?);
-            let mut object = vec![object::NAMED];
-            object.extend_from_slice(key::number(&mut input).ok_or_else(fault)?);
-            let subject = key::number(&mut input).ok_or_else(fault)?;
-            let predicate = key::number(&mut input).ok_or_else(fault)?;
-            let graph = key::number(&mut input).ok_or_else(fault)?;
-            visit(Row { subject, predicate, object: &object, graph })
+    /// Searches with each predicate that a named object is a value of.
+    fn by_object(
+        &self,
+        object: &Code,
+        visit: &mut VisitRow<'_>,
+        search: impl Fn(&[u8], &mut VisitRow<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let prefix = key(tree::OP, &[object.id()]);
+        self.blocks.scan_prefix(&prefix, &mut |key, _| {
+            let mut flow = ControlFlow::Continue(());
+            search(key.get(prefix.len()..).unwrap_or_default(), &mut |row| {
+                flow = visit(row)?;
+                Ok(flow)
+            })?;
+            Ok(flow)
         })
     }
 

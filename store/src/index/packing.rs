@@ -1,0 +1,94 @@
+//! A block's bytes as the engine holds them: compressed where that saves something.
+use crate::varint::{self, Input};
+use std::sync::{Mutex, PoisonError};
+use zstd::bulk::{Compressor, Decompressor};
+
+/// Levels above it take several times as long for a few hundredths.
+const LEVEL: i32 = 1;
+/// Shorter blocks are left as they are: little is saved, and they are the ones written often.
+const SHORTEST: usize = 400;
+/// No block is longer: its entries are split, and the longest entry is two names of 64 KiB.
+const LONGEST: usize = 1 << 20;
+
+/// Writes blocks for the engine.
+pub(super) struct Packer(Option<Compressor<'static>>);
+
+impl Packer {
+    pub(super) fn new() -> Self {
+        Self(Compressor::new(LEVEL).ok())
+    }
+
+    /// Appends the packed form of `raw`.
+    pub(super) fn pack(&mut self, raw: &[u8], out: &mut Vec<u8>) {
+        if (SHORTEST..=LONGEST).contains(&raw.len())
+            && let Some(compressor) = &mut self.0
+            && let Ok(packed) = compressor.compress(raw)
+            && packed.len() + packed.len() / 16 < raw.len()
+        {
+            varint::put_length(out, raw.len());
+            out.extend_from_slice(&packed);
+            return;
+        }
+        varint::put(out, 0);
+        out.extend_from_slice(raw);
+    }
+}
+
+/// Reads what a [`Packer`] wrote. One for all readers: its tables take far longer to make than a
+/// block takes to read.
+#[derive(Default)]
+pub(super) struct Unpacker(Mutex<Option<Decompressor<'static>>>);
+
+impl std::fmt::Debug for Unpacker {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Unpacker")
+    }
+}
+
+impl Unpacker {
+    /// Hands the block's bytes to `read`; `None` when they are damaged.
+    pub(super) fn unpack<T>(
+        &self,
+        packed: &[u8],
+        read: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Option<T> {
+        let mut input = Input::new(packed);
+        match input.length()? {
+            0 => read(input.rest()),
+            length if length <= LONGEST => {
+                let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let unpacker = match &mut *slot {
+                    Some(unpacker) => unpacker,
+                    empty => empty.insert(Decompressor::new().ok()?),
+                };
+                let raw = unpacker.decompress(input.rest(), length).ok()?;
+                drop(slot);
+                if raw.len() == length { read(&raw) } else { None }
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_was_packed_comes_back(raw in prop::collection::vec(0_u8..8, 0..3_000)) {
+            let mut packed = Vec::new();
+            Packer::new().pack(&raw, &mut packed);
+            prop_assert!(packed.len() <= raw.len() + 1);
+            prop_assert!(raw.len() < 2_000 || packed.len() < raw.len());
+            let again = Unpacker::default().unpack(&packed, |raw| Some(raw.to_vec()));
+            prop_assert_eq!(again, Some(raw));
+        }
+
+        #[test]
+        fn any_bytes_are_unpacked_or_refused(bytes: Vec<u8>) {
+            Unpacker::default().unpack(&bytes, |_| Some(()));
+        }
+    }
+}

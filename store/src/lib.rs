@@ -8,6 +8,7 @@
 
 mod backup;
 mod compaction;
+mod digest;
 mod error;
 mod files;
 mod frame;
@@ -22,6 +23,7 @@ mod store;
 mod term;
 mod transaction;
 mod varint;
+mod verify;
 
 pub use backup::{Backup, JUMP, Restored, restore};
 pub use error::{Corruption, Error};
@@ -31,3 +33,4 @@ pub use read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 pub use reader::Reader;
 pub use store::Store;
 pub use transaction::Transaction;
+pub use verify::{Verified, verify};

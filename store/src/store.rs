@@ -2,9 +2,9 @@
 use crate::compaction::{Closing, Compactor};
 use crate::frame::Change;
 use crate::index::{self, Index};
-use crate::journal::{Recovery, Settled, StoreId, Synced, Writer};
+use crate::journal::{Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
 use crate::transaction::Changes;
-use crate::{Commit, Error, Options, Progress, Reader, Stats, Transaction, files};
+use crate::{Commit, Error, Options, Progress, Reader, Stats, Transaction, files, verify};
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 const TELL_EVERY: u64 = 1_024;
 /// While the index takes over a base it notes sequences from here on, so that the next open throws
 /// away what a crash left of it.
-const LOADING: u64 = 1 << 63;
+pub(crate) const LOADING: u64 = 1 << 63;
 
 /// A durable set of quads and documents. Cheap to clone; all clones are one store, which closes
 /// with a checkpoint when the last of them is dropped.
@@ -86,7 +86,7 @@ impl Store {
         }
         match replay(&mut index, &journal, &options, progress) {
             Err(Error::Index(cause)) => {
-                tracing::warn!(
+                tracing::error!(
                     cause,
                     "The quad index was unusable; it is made again from the journal."
                 );
@@ -96,6 +96,7 @@ impl Store {
             done => done?,
         }
         journal.remove_useless()?;
+        verify::discard_scratch(dir)?;
         let writer = journal.writer(options.segment_bytes);
         let inner = Inner {
             turn: Mutex::default(),
@@ -245,7 +246,7 @@ impl Drop for Inner {
         if self.synced.check().is_ok()
             && let Err(cause) = self.checkpoint(&writer)
         {
-            tracing::warn!(%cause, "The last checkpoint failed; the next open replays the journal.");
+            tracing::warn!(%cause, "the last checkpoint failed; the next open replays the journal");
         }
     }
 }
@@ -267,44 +268,72 @@ fn anew(dir: &Path, index: Index, id: StoreId) -> Result<Index, Error> {
     index::open(dir, id)
 }
 
-/// Brings the index up to the newest frame.
 fn replay(
     index: &mut Index,
     journal: &Settled,
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
-    let base = journal.base().filter(|base| index.noted() < base.end.from);
-    let noted = base.map_or(index.noted(), |base| base.end.from);
-    let parts = base.map_or(0, |base| base.end.parts);
-    let total = parts + journal.newest - noted;
-    if total == 0 {
-        return Ok(());
+    Replay {
+        base: journal.base(),
+        newest: journal.newest,
+        write_back_bytes: options.write_back_bytes,
+        frames: &|after, apply| journal.replay(after, apply),
     }
-    let mut done = 0;
-    progress(Progress { done, total });
-    let mut apply = |index: &mut Index, sequence, payload: &[u8]| {
-        let change = match Change::decode(payload) {
-            Ok(change) => change,
-            Err(what) => return Ok(Err(what)),
+    .run(index, progress)
+}
+
+/// Bringing an index up to the newest frame.
+pub(crate) struct Replay<'a> {
+    pub(crate) base: Option<&'a Base>,
+    pub(crate) newest: u64,
+    pub(crate) write_back_bytes: usize,
+    /// Hands the frames after one to what it is given, in order.
+    pub(crate) frames: &'a dyn Fn(u64, &mut Apply<'_>) -> Result<(), Error>,
+}
+
+impl Replay<'_> {
+    pub(crate) fn run(
+        &self,
+        index: &mut Index,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), Error> {
+        let base = self.base.filter(|base| index.noted() < base.end.from);
+        let noted = base.map_or(index.noted(), |base| base.end.from);
+        let parts = base.map_or(0, |base| base.end.parts);
+        let total = parts + self.newest - noted;
+        if total == 0 {
+            return Ok(());
+        }
+        let mut done = 0;
+        progress(Progress { done, total });
+        let mut apply = |index: &mut Index, sequence, payload: &[u8]| {
+            let change = match Change::decode(payload) {
+                Ok(change) => change,
+                Err(what) => return Ok(Err(what)),
+            };
+            index.apply(sequence, &change)?;
+            if index.dirty_bytes() >= self.write_back_bytes {
+                index.begin_checkpoint()?;
+                let written = index.write_out()?;
+                index.written(written);
+            }
+            done += 1;
+            if done.is_multiple_of(TELL_EVERY) || done == total {
+                progress(Progress { done, total });
+            }
+            Ok(Ok(()))
         };
-        index.apply(sequence, &change)?;
-        if index.dirty_bytes() >= options.write_back_bytes {
-            index.begin_checkpoint()?;
-            let written = index.write_out()?;
-            index.written(written);
+        if let Some(base) = base {
+            base.replay(&mut |part, payload| apply(index, LOADING + part, payload))?;
+            index.apply(base.end.from, &Change::default())?;
         }
-        done += 1;
-        if done.is_multiple_of(TELL_EVERY) || done == total {
-            progress(Progress { done, total });
-        }
-        Ok(Ok(()))
-    };
-    if let Some(base) = base {
-        base.replay(&mut |part, payload| apply(index, LOADING + part, payload))?;
-        index.apply(base.end.from, &Change::default())?;
+        (self.frames)(noted, &mut |sequence, payload| apply(index, sequence, payload))?;
+        tracing::info!(
+            parts,
+            frames = total - parts,
+            "The journal was replayed into the quad index."
+        );
+        Ok(())
     }
-    journal.replay(noted, &mut |sequence, payload| apply(index, sequence, payload))?;
-    tracing::info!(parts, frames = total - parts, "The journal was replayed into the quad index.");
-    Ok(())
 }

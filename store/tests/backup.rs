@@ -1,6 +1,6 @@
 //! A backup holds one moment, whatever is committed meanwhile; a part of one is refused; what is
 //! made of one goes on ahead of what it was made of.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
 use model::{Model, add, blank, iri, open, quad, text};
@@ -178,21 +178,23 @@ fn a_part_of_a_backup_or_a_harmed_one_is_refused_and_leaves_nothing() {
     restore(&to, &written(dir.path(), &bytes), &[]).unwrap();
 }
 
+struct Failing;
+
+impl Write for Failing {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[test]
 fn the_base_of_a_journal_is_no_backup() {
     let dir = tempfile::tempdir().unwrap();
     let from = dir.path().join("store");
     let store = open(&from);
     commit(&store, 0);
-    struct Failing;
-    impl Write for Failing {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::BrokenPipe.into())
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
     // A reader that went away ends it, and the store goes on.
     let error = store.backup(&[], &mut Failing).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");

@@ -56,6 +56,36 @@ pub(crate) fn open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
     try_open(dir, store_id)
 }
 
+/// Stands in for the store's id where no index names it.
+const NO_STORE: [u8; 16] = [0; 16];
+
+/// What an index is found to be by who does not want to change it.
+pub(crate) enum Inspected {
+    /// There is none.
+    None,
+    /// A checkpoint was cut.
+    Unfinished,
+    /// It is damaged, and how.
+    Unusable(String),
+    Open(Box<Index>),
+}
+
+/// Opens the index of the data directory as it is.
+pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
+    if !is_there(dir) {
+        return Ok(Inspected::None);
+    }
+    if mark(dir).exists() {
+        return Ok(Inspected::Unfinished);
+    }
+    match try_open(dir, NO_STORE) {
+        Ok(index) if index.store_id() == NO_STORE => Ok(Inspected::None),
+        Ok(index) => Ok(Inspected::Open(Box::new(index))),
+        Err(Error::Index(cause)) => Ok(Inspected::Unusable(cause)),
+        Err(error) => Err(error),
+    }
+}
+
 fn try_open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
     let name = [tree::NOTE];
     // An engine that finds damage may pass over it, and answer with what was there before.

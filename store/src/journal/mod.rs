@@ -1,13 +1,15 @@
 //! The journal: every commit as one checksummed frame, in order, in segments.
 mod base;
+mod check;
 mod parts;
 mod recovery;
 mod segment;
 mod sync;
 
 pub(crate) use base::{Base, NewBase, ReadBack, read as read_base};
+pub(crate) use check::{Checked, check};
 pub(crate) use parts::Parts;
-pub(crate) use recovery::{Recovery, Settled, new_id, replay_synced};
+pub(crate) use recovery::{Apply, Recovery, Settled, new_id, replay_synced};
 pub(crate) use segment::{StoreId, make as make_segment};
 pub(crate) use sync::Synced;
 
@@ -118,7 +120,7 @@ impl Writer {
 mod tests {
     use super::*;
 
-    fn writer(folder: &std::path::Path) -> Writer {
+    fn writer(folder: &Path) -> Writer {
         let recovery = Recovery::begin(folder, false).unwrap();
         recovery.settle(0).unwrap().writer(1 << 20)
     }

@@ -1,6 +1,7 @@
 //! The opened parts of the gateway, which the layers above share.
 use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::config::Settings;
+use crate::disk::Disk;
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
@@ -28,6 +29,8 @@ pub struct Gateway {
     pub catalogue: Catalogue,
     /// The exporter.
     pub exporter: Exporter,
+    /// The disk of the data directory.
+    pub disk: Disk,
     /// `service.gateway-id`, configured or made.
     pub gateway_id: String,
 }
@@ -68,7 +71,8 @@ impl Gateway {
                 history: settings.limits.history,
             },
         )?;
-        Ok(Self { settings, store, catalogue, exporter, gateway_id })
+        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
+        Ok(Self { settings, store, catalogue, exporter, disk, gateway_id })
     }
 }
 

@@ -35,13 +35,14 @@ impl Disk {
     fn used(&self) -> Option<u64> {
         let used = free(&self.dir).filter(|free| *free < self.reserve);
         if self.told.swap(used.is_some(), Ordering::Relaxed) != used.is_some() {
-            match used {
-                Some(free) => tracing::warn!(
+            if let Some(free) = used {
+                tracing::warn!(
                     free,
                     reserve = self.reserve,
                     "The disk is full up to its reserve; ingestions and definitions are refused until there is room."
-                ),
-                None => tracing::info!("There is room on the disk again; ingestions are taken."),
+                );
+            } else {
+                tracing::info!("There is room on the disk again; ingestions are taken.");
             }
         }
         used

@@ -217,7 +217,7 @@ impl Exporter {
                 objects = entry.object_count,
                 bytes = entry.bytes,
                 duration_ms = started.elapsed().as_millis(),
-                "an export was queued"
+                "An export was queued."
             );
         }
         Ok(Push { exports, reason: None })

@@ -19,7 +19,7 @@ use s3::error::S3Error;
 use s3::region::Region;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use words::{answer, bounded, chain};
@@ -36,10 +36,13 @@ const PART: u64 = 5 << 20;
 const MOST_PARTS: u64 = 9_000;
 const JSON: &str = "application/json";
 /// Longer requests wait for their turn, over all targets, because of their memory. Each part waits anew,
-/// and a target that failed has a lane apart, so that one whose link is dead holds up no sound one.
+/// and a target that failed or is slow has a lane apart, so that it holds up no sound one for longer than
+/// its first part takes to go or to fail.
 const LONG: u64 = 1 << 20;
+/// A target that takes longer for a part is slow.
+const SLOW: Duration = Duration::from_secs(10);
 static TURNS: Semaphore = Semaphore::const_new(2);
-static TURNS_AGAIN: Semaphore = Semaphore::const_new(1);
+static TURNS_OF_SLOW: Semaphore = Semaphore::const_new(1);
 
 /// A bucket.
 pub(super) struct Bucket {
@@ -160,13 +163,16 @@ impl Bucket {
         let sent = async {
             let mut parts = Vec::new();
             let mut rest = entry.bytes;
+            let mut slow = again;
             for number in 1.. {
-                let _turn = turn(part, again).await;
+                let _turn = turn(part, slow).await;
+                let begun = Instant::now();
                 let content = next_part(&mut source, part.min(rest)).await?;
                 rest -= content.len() as u64;
                 parts.push(
                     bucket.put_multipart_chunk(content, &entry.key, number, &upload, JSON).await?,
                 );
+                slow |= begun.elapsed() > SLOW;
                 if rest == 0 {
                     break;
                 }
@@ -232,7 +238,7 @@ impl Bucket {
         for upload in pages.iter().flat_map(|page| &page.uploads).filter(|upload| upload.key == key)
         {
             if let Err(error) = bucket.abort_upload(key, &upload.id).await {
-                tracing::debug!(key, %error, "an upload that was left behind could not be ended");
+                tracing::debug!(key, %error, "An upload that was left behind could not be ended.");
             }
         }
     }
@@ -304,8 +310,8 @@ impl Bucket {
 }
 
 /// Waits until a request of so many bytes may be held in memory.
-async fn turn(bytes: u64, again: bool) -> Option<SemaphorePermit<'static>> {
-    let turns = if again { &TURNS_AGAIN } else { &TURNS };
+async fn turn(bytes: u64, slow: bool) -> Option<SemaphorePermit<'static>> {
+    let turns = if slow { &TURNS_OF_SLOW } else { &TURNS };
     // They are never closed.
     if bytes > LONG { turns.acquire().await.ok() } else { None }
 }

@@ -1,8 +1,8 @@
 //! `/health/live` and `/health/ready`.
-use super::problem::Problem;
 use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::gateway;
+use crate::fault::Fault;
 use salvo::Depot;
 use salvo::oapi::endpoint;
 
@@ -24,12 +24,7 @@ pub(super) async fn live() -> Outcome {
 )]
 pub(super) async fn ready(depot: &mut Depot) -> Outcome {
     if let Some(cause) = gateway(depot)?.store.poisoned() {
-        tracing::error!(cause, "The gateway is not ready: the store takes no changes.");
-        return Err(Problem::unavailable(
-            30,
-            "the store takes no changes since a write to the disk failed; mend the disk and restart \
-             the gateway, whose log says why",
-        ));
+        return Err(Fault::from(penstock_store::Error::Poisoned { cause }).into());
     }
     Reply::json(&shapes::Health { status: "ready" })
 }

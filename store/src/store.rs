@@ -71,7 +71,7 @@ impl Store {
         let mut index = index::open(dir, id)?;
         if index.noted() >= LOADING || (index.noted() < recovery.from() && index.noted() > 0) {
             tracing::warn!(
-                "the quad index is unfinished or too old; it is made again from the base"
+                "The quad index was unfinished or too old; it is made again from the journal."
             );
             index = anew(dir, index, id)?;
         }
@@ -80,15 +80,15 @@ impl Store {
             tracing::error!(
                 index = index.noted(),
                 journal = journal.newest,
-                "the journal ends before the quad index, which is made again from it"
+                "The journal ended before the quad index, which is made again from it."
             );
             index = anew(dir, index, id)?;
         }
         match replay(&mut index, &journal, &options, progress) {
             Err(Error::Index(cause)) => {
-                tracing::error!(
+                tracing::warn!(
                     cause,
-                    "the quad index is unusable; it is made again from the journal"
+                    "The quad index was unusable; it is made again from the journal."
                 );
                 index = anew(dir, index, id)?;
                 replay(&mut index, &journal, &options, progress)?;
@@ -246,7 +246,7 @@ impl Drop for Inner {
         if self.synced.check().is_ok()
             && let Err(cause) = self.checkpoint(&writer)
         {
-            tracing::warn!(%cause, "the last checkpoint failed; the next open replays the journal");
+            tracing::warn!(%cause, "The last checkpoint failed; the next open replays the journal.");
         }
     }
 }
@@ -332,7 +332,7 @@ impl Replay<'_> {
         tracing::info!(
             parts,
             frames = total - parts,
-            "the journal was replayed into the quad index"
+            "The journal was replayed into the quad index."
         );
         Ok(())
     }

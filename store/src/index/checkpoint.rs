@@ -42,7 +42,7 @@ pub(crate) fn is_there(dir: &Path) -> bool {
 /// does not open, or that belongs to another journal, is thrown away first.
 pub(crate) fn open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
     if mark(dir).exists() {
-        tracing::warn!("a checkpoint was cut; the quad index is made again from the journal");
+        tracing::warn!("A checkpoint was cut; the quad index is made again from the journal.");
         discard(dir)?;
     }
     let found = match try_open(dir, store_id) {
@@ -51,7 +51,7 @@ pub(crate) fn open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
         Err(error @ Error::Io { .. }) => return Err(error),
         Err(error) => error,
     };
-    tracing::error!(cause = %found, "the quad index is unusable; it is made again from the journal");
+    tracing::warn!(cause = %found, "The quad index was unusable; it is made again from the journal.");
     discard(dir)?;
     try_open(dir, store_id)
 }

@@ -76,7 +76,7 @@ impl Engine {
             Ok(db) => db,
             Err(error) => {
                 // A snapshot only shortens sled's own recovery.
-                tracing::warn!(%error, "the quad index did not open; its snapshots were removed");
+                tracing::warn!(%error, "The quad index did not open; its snapshots were removed.");
                 remove_named(folder, |name| name.starts_with("snap."))?;
                 catching(|| open(folder).map_err(fault))?
             }

@@ -49,7 +49,7 @@ impl Base {
     pub(crate) fn remove_older(&self) -> u64 {
         let mut removed = 0;
         if let Err(cause) = self.remove_counted(&mut removed) {
-            tracing::warn!(%cause, "what a new base of the journal made useless was left in part");
+            tracing::warn!(%cause, "What a new base of the journal took the place of was left in part.");
         }
         removed
     }
@@ -216,6 +216,6 @@ impl ReadBack {
 /// The next open would remove it, too.
 fn drop_new(new: &Path, folder: &Path) {
     if let Err(cause) = files::remove(new, folder) {
-        tracing::warn!(%cause, "what was made of a base is left until the store is opened anew");
+        tracing::warn!(%cause, "What was made of a base was left until the store is opened anew.");
     }
 }

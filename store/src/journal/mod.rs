@@ -44,7 +44,7 @@ impl Writer {
             let cut = self.file.set_len(self.length);
             if let Err(cause) = &cut {
                 tracing::warn!(path = %self.path.display(), %cause,
-                    "a frame that was written in part could not be cut; the next open cuts it");
+                    "A frame that was written in part could not be cut; the next open cuts it.");
             }
             if cut.is_err() || !error.is_no_room() {
                 self.synced.poison(error);

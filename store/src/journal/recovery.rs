@@ -109,7 +109,7 @@ impl Recovery {
                 return Err(segment.damage(what));
             }
             tracing::warn!(path = %path.display(), offset = length, what,
-                "what a crash left at the end of the journal was cut; it was never acknowledged");
+                "What a crash left at the end of the journal was cut; it was never acknowledged.");
             file.set_len(length).map_err(files::fault("cutting", &path))?;
         }
         if segment.next <= exact {

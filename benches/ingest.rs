@@ -75,13 +75,20 @@ impl Gateway {
     }
 
     fn ingest(&self, body: &str) {
-        let limits =
-            Limits { nesting: 128, objects: 10_000, idempotency_keys: 1000, history: 1000 };
+        let limits = Limits {
+            nesting: 128,
+            objects: 10_000,
+            values: 150_000,
+            idempotency_keys: 1000,
+            idempotency_bytes: 16 << 20,
+            history: 1000,
+        };
         let request = Request {
             business_object: &self.business_object,
             mode: Mode::Add,
             caller: "local",
             idempotency_key: None,
+            tells_objects: true,
             body: Body::Json(body.as_bytes()),
         };
         ingest(&self.store, &limits, &request).unwrap();

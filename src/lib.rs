@@ -1,7 +1,8 @@
 //! Penstock: a semantic data gateway for the edge.
 //!
 //! Each layer knows only what is below it: `cli` > `app` > `http` > `gateway` > `export` > `business_object` >
-//! the `penstock_store` crate; `config`, `fault` and `telemetry` stand beside them.
+//! the `penstock_store` crate; `config`, `fault`, `files`, `nearest`, `telemetry` and `time` stand beside them.
+//! ARCHITECTURE.md is the map.
 
 pub mod app;
 pub mod business_object;
@@ -12,5 +13,6 @@ pub mod fault;
 pub mod files;
 pub mod gateway;
 pub mod http;
+mod nearest;
 pub mod telemetry;
 pub mod time;

@@ -38,7 +38,7 @@ fn credentials() -> Credentials {
 }
 
 fn new_name() -> String {
-    format!("plant-{}", uuid::Uuid::new_v4().simple())
+    format!("plant-{}", uuid::Uuid::now_v7().simple())
 }
 
 async fn create(name: &str) -> Box<Bucket> {

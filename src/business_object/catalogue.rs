@@ -200,7 +200,7 @@ impl Catalogue {
             if base_url.is_none() {
                 tracing::warn!(
                     namespace = %name, base = %uri_base,
-                    "a namespace got a base that leads nowhere, since service.base-url is not set"
+                    "A namespace got a base that leads nowhere, since service.base-url was not set."
                 );
             }
             let namespace = Namespace {

@@ -10,6 +10,5 @@ pub mod json;
 pub mod mapping;
 pub mod members;
 pub mod namespace;
-pub mod nearest;
 pub mod resource;
 pub mod view;

@@ -310,7 +310,7 @@ fn counter(read: &impl Read, namespace: &Namespace) -> Result<u64, Fault> {
     match read.document(COUNTERS, namespace.uri_base.as_bytes())? {
         None => Ok(0),
         Some(bytes) => bytes.as_slice().try_into().map(u64::from_be_bytes).map_err(|_| {
-            tracing::error!(namespace = %namespace.name, "the state of a counter was not readable");
+            tracing::error!(namespace = %namespace.name, "The state of a counter was not readable.");
             Fault::new(
                 Kind::Internal,
                 format!("the counter of namespace {:?} is not readable", namespace.name),

@@ -1,13 +1,13 @@
 //! `penstock check FILE...`: what a file is, and whether it is right.
-use super::output::{self, FAILED};
+use super::output;
 use crate::business_object::mapping::{self, Mapping};
 use crate::business_object::resource::Definition;
 use crate::config;
 use crate::fault::{Fault, Finding, Kind, Place};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command};
 use serde_json::json;
 use serde_yaml::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// First parts of names that a configuration begins with.
@@ -16,14 +16,7 @@ const ROOTS: [&str; 6] = ["service", "server", "framework", "spring", "security"
 pub(super) fn command() -> Command {
     Command::new("check")
         .about("Check a mapping, a Business Object or a configuration, without a service")
-        .arg(
-            Arg::new("FILE")
-                .help("YAML, JSON or .properties files")
-                .required(true)
-                .action(ArgAction::Append)
-                .num_args(1..)
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .arg(output::files("YAML, JSON or .properties files"))
         .arg(output::json_flag().help("Answer in JSON, an object a line for each file"))
         .after_help(
             "Exit status: 0 every file is right, 1 one is not.\n\nExamples:\n  penstock check pumps.yaml\n  \
@@ -32,19 +25,11 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches) -> ExitCode {
-    let json = given.get_flag("json");
-    let mut status = ExitCode::SUCCESS;
-    for path in given.get_many::<PathBuf>("FILE").into_iter().flatten() {
+    output::each_file(given, |path, json| {
         let checked = file(path);
-        if !checked.faults.is_empty() {
-            status = FAILED.into();
-        }
         let text = if json { checked.json(path) } else { checked.text(path) };
-        if let Err(failed) = output::answer(&text) {
-            return failed;
-        }
-    }
-    status
+        (checked.faults.is_empty(), text)
+    })
 }
 
 /// What was found out about a file.

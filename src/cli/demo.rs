@@ -6,31 +6,40 @@
 mod client;
 mod tour;
 
+use super::output;
 use crate::app;
 use crate::config::{self, Sources, Targets};
 use crate::telemetry;
+use clap::{ArgMatches, Command};
 use client::{Client, Failure};
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tour::Tour;
 
 /// Where the data is kept, unless `--service.data-dir` says otherwise.
 const DATA_DIR: &str = "penstock-demo";
 
-/// Runs the demo with the arguments that follow the command: `--exit` and settings.
-pub(super) fn run(arguments: &[String]) -> ExitCode {
-    let (options, settings): (Vec<_>, Vec<_>) =
-        arguments.iter().cloned().partition(|argument| argument == "--exit");
-    match demo(settings, !options.is_empty()) {
+pub(super) fn command() -> Command {
+    Command::new("demo")
+        .about("Show the main job on sample data, and stay up to look around")
+        .override_usage("penstock demo [--exit] [--name=value]...")
+        .arg(output::flag("exit", "End once everything was shown"))
+        .after_help(
+            "Its data is in ./penstock-demo unless --service.data-dir says otherwise; configured targets \
+             are left alone.\n\nExamples:\n  \
+             penstock demo\n  penstock demo --exit --service.data-dir=/tmp/demo",
+        )
+}
+
+pub(super) fn run(given: &ArgMatches, settings: Vec<String>) -> ExitCode {
+    match demo(settings, given.get_flag("exit")) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            let _ = writeln!(std::io::stderr(), "penstock demo: {failure}");
-            ExitCode::FAILURE
-        }
+        Err(failure) => output::fail(&failure),
     }
 }
 
@@ -59,25 +68,33 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
         settings.base_url = Some(format!("http://{address}"));
     }
     telemetry::log::start(&settings.log_level, settings.log_format);
-
     telemetry::metrics::start();
     super::serve::runtime()?.block_on(async {
         let (ready, started) = oneshot::channel();
         let (end, ended) = oneshot::channel::<()>();
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
         let server = app::serve_until(
             Arc::new(settings),
             move |address, gateway| drop(ready.send((address, gateway))),
-            async move { drop(ended.await) },
+            async move {
+                tokio::select! {
+                    _ = ended => {}
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+            },
         );
         let tour = async move {
             // When the server fails before it is ready, it says why.
             let Ok((address, gateway)) = started.await else { return Ok(()) };
-            Tour { client: Client { address }, gateway: &gateway, out: &mut out, step: 0 }
-                .run()
-                .await?;
+            let client = Client { address };
+            let mut tour = Tour { client, gateway: &gateway, out: &mut out, step: 0 };
+            let base = tour.run().await?;
             if exit {
                 return Ok(());
             }
+            tour.look_around(&base)?;
             let dir = gateway.settings.data_dir.display();
             writeln!(
                 out,

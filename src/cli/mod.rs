@@ -40,10 +40,7 @@ pub fn main() -> ExitCode {
     };
     match matches.subcommand() {
         Some(("serve", _)) => serve::run(settings),
-        Some(("demo", given)) => {
-            let exit = given.get_flag("exit").then(|| "--exit".to_owned());
-            demo::run(&settings.into_iter().chain(exit).collect::<Vec<_>>())
-        }
+        Some(("demo", given)) => demo::run(given, settings),
         Some(("export", given)) => export::run(given, settings),
         Some((name, given)) => match (name, settings.first()) {
             (_, Some(setting)) => {
@@ -67,23 +64,12 @@ fn command() -> Command {
         .arg_required_else_help(true)
         .subcommands([
             serve::command(),
-            demo_command(),
+            demo::command(),
             check::command(),
             verify_export::command(),
             export::command(),
             version::command(),
         ])
-}
-
-fn demo_command() -> Command {
-    Command::new("demo")
-        .about("Show the main job on sample data, and stay up to look around")
-        .override_usage("penstock demo [--exit] [--name=value]...")
-        .arg(output::flag("exit", "End once everything was shown"))
-        .after_help(
-            "Its data is in ./penstock-demo unless --service.data-dir says otherwise.\n\nExamples:\n  \
-             penstock demo\n  penstock demo --exit --service.data-dir=/tmp/demo",
-        )
 }
 
 /// Settings, and everything else. What follows `--` is never a setting.

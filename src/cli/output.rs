@@ -1,7 +1,8 @@
 //! What every command writes, and the statuses they end with.
 use crate::config::ConfigFault;
-use clap::{Arg, ArgAction};
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,36 @@ pub(super) fn flag(name: &'static str, help: &'static str) -> Arg {
 /// `--json`
 pub(super) fn json_flag() -> Arg {
     flag("json", "Answer in JSON")
+}
+
+/// `FILE...`
+pub(super) fn files(help: &'static str) -> Arg {
+    Arg::new("FILE")
+        .help(help)
+        .required(true)
+        .action(ArgAction::Append)
+        .num_args(1..)
+        .value_parser(value_parser!(PathBuf))
+}
+
+/// Looks at each of [`files`], whose arguments have [`json_flag`] too: `look` says whether a file is
+/// right, and the answer about it.
+pub(super) fn each_file(
+    given: &ArgMatches,
+    look: impl Fn(&Path, bool) -> (bool, String),
+) -> ExitCode {
+    let json = given.get_flag("json");
+    let mut status = ExitCode::SUCCESS;
+    for path in given.get_many::<PathBuf>("FILE").into_iter().flatten() {
+        let (right, text) = look(path, json);
+        if !right {
+            status = FAILED.into();
+        }
+        if let Err(failed) = answer(&text) {
+            return failed;
+        }
+    }
+    status
 }
 
 /// Writes the answer to standard output, with a line end. A reader that went away has all it wanted.

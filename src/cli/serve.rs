@@ -46,7 +46,7 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
             name = value.name,
             value = value.value,
             origin = value.origin,
-            "a setting is in force"
+            "A setting was read."
         );
     }
     match serve(settings) {

@@ -1,23 +1,16 @@
 //! `penstock verify-export FILE...`: are export files whole?
-use super::output::{self, FAILED};
+use super::output;
 use crate::export::verify;
 use crate::fault::Kind;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(super) fn command() -> Command {
     Command::new("verify-export")
         .about("Check the form, the count and the checksum of export files")
-        .arg(
-            Arg::new("FILE")
-                .help("Export files")
-                .required(true)
-                .action(ArgAction::Append)
-                .num_args(1..)
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .arg(output::files("Export files"))
         .arg(output::json_flag().help("Answer in JSON, an object a line for each file"))
         .after_help(
             "Exit status: 0 every file is whole, 1 one is not.\n\nExamples:\n  \
@@ -27,18 +20,7 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches) -> ExitCode {
-    let json = given.get_flag("json");
-    let mut status = ExitCode::SUCCESS;
-    for path in given.get_many::<PathBuf>("FILE").into_iter().flatten() {
-        let (whole, text) = one(path, json);
-        if !whole {
-            status = FAILED.into();
-        }
-        if let Err(failed) = output::answer(&text) {
-            return failed;
-        }
-    }
-    status
+    output::each_file(given, one)
 }
 
 fn one(path: &Path, json: bool) -> (bool, String) {

@@ -29,8 +29,10 @@ pub(super) fn settings(
             body: values.number("service.limits.body"),
             nesting: values.count("service.limits.nesting"),
             objects: values.count("service.limits.objects"),
+            values: values.count("service.limits.values"),
             in_flight: values.number("service.limits.in-flight"),
             idempotency_keys: values.count("service.limits.idempotency-keys"),
+            idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),
         },
         targets: targets(&values, faults, warnings),
@@ -156,8 +158,7 @@ fn target(
     }
     let text = |property: &str| values.text(&format!("{prefix}{property}"));
     let Some(kind) = text("type") else {
-        let message = "it is missing: s3 or directory".to_owned();
-        faults.push(ConfigFault::absent(format!("{prefix}type"), message));
+        absent(faults, format!("{prefix}type"), "it is missing: s3 or directory".to_owned());
         return None;
     };
     let (required, foreign): (&[&str], &[&str]) = match kind.as_str() {
@@ -176,10 +177,8 @@ fn target(
         ),
     };
     for property in required.iter().filter(|property| !given.contains(property)) {
-        faults.push(ConfigFault::absent(
-            format!("{prefix}{property}"),
-            format!("it is missing: an s3 target needs {}", required.join(", ")),
-        ));
+        let message = format!("it is missing: an s3 target needs {}", required.join(", "));
+        absent(faults, format!("{prefix}{property}"), message);
     }
     for property in foreign.iter().filter(|property| given.contains(property)) {
         warnings.push(format!("{prefix}{property} does nothing: the target's type is {kind}"));
@@ -205,6 +204,13 @@ fn target(
         _ => TargetKind::Directory { path: text("path").map(Into::into) },
     };
     Some(Target { kind, prefix: text("prefix").unwrap_or_default() })
+}
+
+/// The fault of a value that is missing; one that is there with a fault of its own has been reported.
+fn absent(faults: &mut Vec<ConfigFault>, name: String, message: String) {
+    if faults.iter().all(|fault| fault.name.as_ref() != Some(&name)) {
+        faults.push(ConfigFault::absent(name, message));
+    }
 }
 
 /// Values by name. A name with a fault is absent; its default stands in.

@@ -1,4 +1,4 @@
-//! The settings' documentation, made from the table.
+//! The settings' documentation, made from the table; its test keeps the page true.
 use super::kind::Kind;
 use super::table::{Setting, TABLE};
 use std::fmt::Write;
@@ -32,7 +32,7 @@ Every setting has one dotted name. It is looked for in these places, and the lat
 ";
 
 /// The documentation of every setting, in Markdown.
-pub fn markdown() -> String {
+fn markdown() -> String {
     let mut text = HEAD.to_owned();
     section(&mut text, "Settings", |setting| setting.missing.is_none());
     text.push_str("\nWith no target configured at all, a bucketName is a directory under `<data-dir>/buckets`.\n\n");

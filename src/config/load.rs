@@ -8,9 +8,6 @@ use super::table::{self, SIGN_IN_MISSING, SIGN_IN_PROFILES, Setting, TABLE};
 use super::{build, kind::Kind};
 use std::collections::BTreeMap;
 
-/// The origin of a default.
-const DEFAULT: &str = "default";
-
 /// A configuration that stands.
 #[derive(Debug, Clone)]
 pub struct Loaded {
@@ -20,13 +17,6 @@ pub struct Loaded {
     pub warnings: Vec<String>,
     /// Every value in force, by name.
     pub effective: Vec<Effective>,
-}
-
-impl Loaded {
-    /// Whether this setting has a value that is no default.
-    pub fn is_given(&self, name: &str) -> bool {
-        self.effective.iter().any(|e| e.name == name && e.origin != DEFAULT)
-    }
 }
 
 /// One value in force.
@@ -117,9 +107,7 @@ pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigFault>, Vec<
     let found = sources::file(path, text, &mut faults);
     let merged = merge(found, &Sources::default(), &mut faults, &mut warnings);
     let typed = read(merged, &mut faults);
-    if faults.is_empty() {
-        build::check_ids(&typed, &mut faults);
-    }
+    build::check_ids(&typed, &mut faults);
     (faults, warnings)
 }
 
@@ -269,12 +257,11 @@ fn defaults(sources: &Sources) -> BTreeMap<String, Entry> {
         };
         // systemd.exec(5): the directories of StateDirectory=, with colons between them.
         let state = sources.environment.get("STATE_DIRECTORY").and_then(|d| d.split(':').next());
-        let entry = match (s.name, sources.defaults.get(s.name), state) {
-            (_, Some(value), _) => entry(value, DEFAULT),
-            ("service.data-dir", None, Some(dir)) if !dir.is_empty() => {
+        let entry = match (s.name, state) {
+            ("service.data-dir", Some(dir)) if !dir.is_empty() => {
                 entry(dir, "environment variable STATE_DIRECTORY")
             }
-            _ => entry(s.default?, DEFAULT),
+            _ => entry(s.default?, "default"),
         };
         Some((s.name.to_owned(), entry))
     });

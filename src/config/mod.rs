@@ -12,6 +12,7 @@
 //! not given, so that it brings the default back.
 
 mod build;
+#[cfg(test)]
 mod document;
 mod fault;
 mod kind;
@@ -23,7 +24,6 @@ mod sources;
 mod table;
 mod yaml;
 
-pub use document::markdown;
 pub use fault::ConfigFault;
 pub use kind::{Kind, check_bucket_name};
 pub use load::{Effective, Loaded, check_file, load};

@@ -174,33 +174,21 @@ pub(super) fn id_of_variable<'a>(
 /// The known name nearest to one that is not known, if any is near.
 pub(super) fn nearest(name: &str) -> Option<String> {
     let parts = canonical(parts(name));
-    let wanted = parts.iter().map(|p| p.to_ascii_lowercase()).collect::<Vec<_>>().join(".");
-    nearest_of(&wanted, |setting| match placeholder(setting.name) {
+    let known = TABLE.iter().map(|setting| match placeholder(setting.name) {
         Some((before, after)) => {
             let at = before.matches('.').count();
             concrete(before, parts.get(at).copied().unwrap_or("name"), after)
         }
         None => setting.name.to_owned(),
-    })
+    });
+    crate::nearest::nearest(&parts.join("."), known)
 }
 
 /// The variable of the known name nearest to one that is not known, if any is near.
 pub(super) fn nearest_variable(variable: &str) -> Option<String> {
-    nearest_of(variable, |setting| {
-        setting.name.replace('.', "_").replace(['-', '<', '>'], "").to_ascii_uppercase()
-    })
-}
-
-fn nearest_of(wanted: &str, spelled: impl Fn(&Setting) -> String) -> Option<String> {
-    TABLE
-        .iter()
-        .map(&spelled)
-        .map(|known| {
-            (strsim::osa_distance(&wanted.to_ascii_lowercase(), &known.to_ascii_lowercase()), known)
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance * 3 <= wanted.chars().count())
-        .map(|(_, known)| known)
+    let spelled =
+        |name: &str| name.replace('.', "_").replace(['-', '<', '>'], "").to_ascii_uppercase();
+    crate::nearest::nearest(variable, TABLE.iter().map(|setting| spelled(setting.name)))
 }
 
 #[cfg(test)]

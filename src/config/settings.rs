@@ -72,10 +72,14 @@ pub struct Limits {
     pub nesting: usize,
     /// `objects`: objects in one JSON request.
     pub objects: usize,
+    /// `values`: JSON values in one JSON request, or in a chunk of NDJSON.
+    pub values: usize,
     /// `in-flight`: bytes of all bodies at once.
     pub in_flight: u64,
     /// `idempotency-keys`: answers kept for 24 h.
     pub idempotency_keys: usize,
+    /// `idempotency-bytes`: of those answers.
+    pub idempotency_bytes: u64,
     /// `history`: records of ingestions, and of delivered exports, kept.
     pub history: usize,
 }

@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 /// reading it depends on nothing else.
 #[derive(Clone, Default)]
 pub struct Sources {
-    /// Defaults of a command, by name: they stand above the table's and below everything else.
-    pub defaults: BTreeMap<String, String>,
     /// The first directory with `application*` files.
     pub working_dir: PathBuf,
     /// The second: its files win over those of the first.
@@ -31,7 +29,6 @@ impl Sources {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         Self {
-            defaults: BTreeMap::new(),
             working_dir: PathBuf::from("."),
             system_dir: PathBuf::from("/etc/penstock"),
             credentials_dir: environment.get("CREDENTIALS_DIRECTORY").map(PathBuf::from),

@@ -37,7 +37,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 let id = match ended {
                     Ok((id, ())) => id,
                     Err(error) => {
-                        tracing::error!(%error, "a delivery worker failed and is started anew");
+                        tracing::error!(%error, "A delivery worker failed and is started anew.");
                         error.id()
                     }
                 };
@@ -65,7 +65,7 @@ async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<boo
             Ok(Some(job)) => job,
             Ok(None) => return,
             Err(fault) => {
-                tracing::error!(target_name = target, %fault, "the export queue could not be read");
+                tracing::error!(target_name = target, %fault, "The export queue could not be read.");
                 if wait(LONGEST_WAIT, &wake, &mut stop).await {
                     continue;
                 }
@@ -85,7 +85,7 @@ async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<boo
                 tracing::info!(
                     export_id = job.entry.id,
                     target_name = target,
-                    "a delivery was left off since the gateway stops; it goes on at the next start"
+                    "A delivery was left off, since the gateway stops; it goes on at the next start."
                 );
                 return;
             }
@@ -116,7 +116,7 @@ async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<boo
                 bytes = entry.bytes,
                 duration_ms = started.elapsed().as_millis(),
                 attempts = entry.attempts,
-                "an export was delivered"
+                "An export was delivered."
             ),
             Err(Failure { reached, cause }) => {
                 opened = None;
@@ -133,7 +133,8 @@ async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<boo
                         target_name = target,
                         sequence = job.entry.sequence,
                         failures,
-                        "an export did not get through and is tried again: {cause}"
+                        cause,
+                        "An export did not get through and is tried again."
                     );
                 }
                 if !wait(backoff(failures), &wake, &mut stop).await {
@@ -195,7 +196,7 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, Fault> {
     let inner = Arc::clone(inner);
     task::spawn_blocking(move || work(&inner)).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a task of the exporter failed");
+        tracing::error!(%error, "A task of the exporter failed.");
         Err(Fault::new(
             crate::fault::Kind::Internal,
             "the exporter failed; the gateway's log says why",

@@ -197,8 +197,12 @@ impl Exporter {
             warnings,
             targets: &targets,
         });
-        // A commit that failed may still be there after the next start, and needs the files then.
-        if !matches!(added, Err(penstock_store::Error::TooLarge { .. })) {
+        let none_remains = added.as_ref().is_err_and(|error| {
+            matches!(error, penstock_store::Error::TooLarge { .. })
+                || (error.is_no_room() && queue.store.poisoned().is_none())
+        });
+        // Another commit that failed may still be there after the next start, and needs the files then.
+        if !none_remains {
             files.names.clear();
         }
         let exports = added?;
@@ -213,7 +217,7 @@ impl Exporter {
                 objects = entry.object_count,
                 bytes = entry.bytes,
                 duration_ms = started.elapsed().as_millis(),
-                "an export was queued"
+                "An export was queued."
             );
         }
         Ok(Push { exports, reason: None })

@@ -65,7 +65,13 @@ impl Queue {
         let mut state = State::default();
         let mut files = HashSet::new();
         let mut missing = Vec::new();
-        record::scan(&store, &mut |order, mut record| {
+        let mut unread = 0_u64;
+        record::scan(&store, &mut |order, record| {
+            let Some(mut record) = record else {
+                unread += 1;
+                state.next = state.next.max(order + 1);
+                return;
+            };
             state.take_up(order, &record);
             if !record.kept {
                 return;
@@ -90,7 +96,8 @@ impl Queue {
                     export_id = id,
                     target_name = target,
                     business_object = business_object_name,
-                    "an export cannot be delivered: {cause}"
+                    cause,
+                    "The file of an export was missing or damaged; put it back, or park the export."
                 );
             }
         }
@@ -99,10 +106,23 @@ impl Queue {
                 missing.iter().try_for_each(|(order, record)| record::put(t, *order, record))
             })?;
         }
-        spool.retain(&files)?;
+        if unread == 0 {
+            spool.retain(&files)?;
+        } else {
+            tracing::error!(
+                unread,
+                "records of the export queue cannot be read, and their files stay in the spool; was this \
+                 data directory written by a newer version?"
+            );
+        }
         for (target, line) in state.lines.iter().filter(|(_, line)| !line.waiting.is_empty()) {
             let (exports, bytes) = (line.waiting.len(), line.bytes);
-            tracing::info!(target_name = target, exports, bytes, "exports wait for their target");
+            tracing::info!(
+                target_name = target,
+                exports,
+                bytes,
+                "Exports were found that wait for their target."
+            );
         }
         let queue = Self { store, spool, limits, added: Notify::new(), state: Mutex::new(state) };
         queue.added.notify_one();
@@ -326,6 +346,23 @@ fn encode(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_file_of_a_record_that_cannot_be_read_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = penstock_store::Options::default();
+        let store = Store::open(&dir.path().join("store"), options, &mut |_| {}).unwrap();
+        let of_the_future = br#"{"entries":[]}"#;
+        let put = |t: &mut penstock_store::Transaction<'_>| {
+            t.put(record::EXPORTS, &7_u64.to_be_bytes(), of_the_future)
+        };
+        store.transact::<_, Error>(put).unwrap();
+        let spool = Spool::open(dir.path().join("spool")).unwrap();
+        std::fs::write(spool.path("some.json"), "{}").unwrap();
+        let queue = Queue::open(store, spool, Limits { records: 1, bytes: 1 }).unwrap();
+        assert!(queue.spool.path("some.json").exists());
+        assert_eq!(queue.state().next, 8);
+    }
 
     #[test]
     fn keys_hold_no_character_that_leads_elsewhere() {

@@ -69,18 +69,22 @@ pub(super) fn page(
     Ok(documents.iter().filter_map(|(key, value)| Some((to_u64(key)?, decode(value)?))).collect())
 }
 
-/// Hands every record to `each`, a page at a time, oldest first.
+/// Hands every record to `each`, a page at a time, oldest first; `None` for one that cannot be read.
 pub(super) fn scan(
     store: &penstock_store::Store,
-    each: &mut dyn FnMut(u64, Record),
+    each: &mut dyn FnMut(u64, Option<Record>),
 ) -> Result<(), Error> {
-    let mut after = None;
+    let mut after: Option<Vec<u8>> = None;
     loop {
-        let records = page(&store.read(), after, false, PAGE)?;
-        let Some((last, _)) = records.last() else { return Ok(()) };
-        after = Some(*last);
-        for (order, record) in records {
-            each(order, record);
+        let range =
+            DocumentRange { after: after.as_deref(), limit: PAGE, ..DocumentRange::default() };
+        let documents = store.read().documents(EXPORTS, range)?;
+        for (key, value) in &documents {
+            each(to_u64(key).unwrap_or_default(), decode(value));
+        }
+        match documents.into_iter().last() {
+            Some((last, _)) => after = Some(last),
+            None => return Ok(()),
         }
     }
 }
@@ -117,6 +121,8 @@ fn to_u64(bytes: &[u8]) -> Option<u64> {
 
 fn decode(bytes: &[u8]) -> Option<Record> {
     serde_json::from_slice(bytes)
-        .inspect_err(|error| tracing::error!(%error, "a record of the export queue cannot be read"))
+        .inspect_err(
+            |error| tracing::error!(%error, "A record of the export queue could not be read."),
+        )
         .ok()
 }

@@ -19,8 +19,9 @@ use s3::error::S3Error;
 use s3::region::Region;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt as _;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use words::{answer, bounded, chain};
 
 /// A request may take this long, and longer by what its bytes take at [`SLOWEST`].
@@ -29,11 +30,19 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const SLOWEST: u64 = 32 << 10;
 /// Seconds within which a signed request must begin.
 const SIGNED_FOR: u32 = 300;
-/// Bytes of one request: the least that S3 takes as a part. Two of them are in memory for each target.
+/// Bytes of one request: the least that S3 takes as a part. Two copies of it are in memory.
 const PART: u64 = 5 << 20;
 /// Parts of one upload (S3 takes 10,000).
 const MOST_PARTS: u64 = 9_000;
 const JSON: &str = "application/json";
+/// Longer requests wait for their turn, over all targets, because of their memory. Each part waits anew,
+/// and a target that failed or is slow has a lane apart, so that it holds up no sound one for longer than
+/// its first part takes to go or to fail.
+const LONG: u64 = 1 << 20;
+/// A target that takes longer for a part is slow.
+const SLOW: Duration = Duration::from_secs(10);
+static TURNS: Semaphore = Semaphore::const_new(2);
+static TURNS_OF_SLOW: Semaphore = Semaphore::const_new(1);
 
 /// A bucket.
 pub(super) struct Bucket {
@@ -116,7 +125,7 @@ impl Bucket {
         let headers = self.headers(entry)?;
         match &self.private {
             Some(client) => self.put_signed(client, source, entry, headers).await,
-            None => self.put(source, entry, headers).await,
+            None => self.put(source, entry, headers, again).await,
         }
         .map_err(|error| self.failure(&error))?;
         if self.held(entry).await? == Held::Not {
@@ -130,12 +139,19 @@ impl Bucket {
     }
 
     /// Sends the file, in parts when it is long.
-    async fn put(&self, source: File, entry: &Entry, headers: HeaderMap) -> Result<(), S3Error> {
+    async fn put(
+        &self,
+        source: File,
+        entry: &Entry,
+        headers: HeaderMap,
+        again: bool,
+    ) -> Result<(), S3Error> {
         let mut source = tokio::fs::File::from_std(source);
         let part = PART.max(entry.bytes.div_ceil(MOST_PARTS));
         let mut bucket = self.client.clone();
         bucket.set_request_timeout(Some(timeout(entry.bytes.min(part))));
         if entry.bytes <= part {
+            let _turn = turn(entry.bytes, again).await;
             let content = next_part(&mut source, entry.bytes).await?;
             let request = bucket.put_object_builder(&entry.key, &content);
             request.with_content_type(JSON).with_headers(headers).execute().await?;
@@ -147,12 +163,16 @@ impl Bucket {
         let sent = async {
             let mut parts = Vec::new();
             let mut rest = entry.bytes;
+            let mut slow = again;
             for number in 1.. {
+                let _turn = turn(part, slow).await;
+                let begun = Instant::now();
                 let content = next_part(&mut source, part.min(rest)).await?;
                 rest -= content.len() as u64;
                 parts.push(
                     bucket.put_multipart_chunk(content, &entry.key, number, &upload, JSON).await?,
                 );
+                slow |= begun.elapsed() > SLOW;
                 if rest == 0 {
                     break;
                 }
@@ -218,7 +238,7 @@ impl Bucket {
         for upload in pages.iter().flat_map(|page| &page.uploads).filter(|upload| upload.key == key)
         {
             if let Err(error) = bucket.abort_upload(key, &upload.id).await {
-                tracing::debug!(key, %error, "an upload that was left behind could not be ended");
+                tracing::debug!(key, %error, "An upload that was left behind could not be ended.");
             }
         }
     }
@@ -287,6 +307,13 @@ impl Bucket {
             },
         }
     }
+}
+
+/// Waits until a request of so many bytes may be held in memory.
+async fn turn(bytes: u64, slow: bool) -> Option<SemaphorePermit<'static>> {
+    let turns = if slow { &TURNS_OF_SLOW } else { &TURNS };
+    // They are never closed.
+    if bytes > LONG { turns.acquire().await.ok() } else { None }
 }
 
 /// The next bytes of a file, which must have so many.

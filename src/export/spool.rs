@@ -53,7 +53,7 @@ impl Spool {
     pub(super) fn remove(&self, name: &str) {
         match fs::remove_file(self.path(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(file = name, %error, "a file could not be removed from the spool");
+                tracing::warn!(file = name, %error, "A file could not be removed from the spool.");
             }
             _ => {}
         }
@@ -71,7 +71,7 @@ impl Spool {
                 self.remove(name);
                 tracing::info!(
                     file = name,
-                    "a file that no export names was removed from the spool"
+                    "A file that no export names was removed from the spool."
                 );
                 removed += 1;
             }
@@ -88,7 +88,7 @@ pub(super) fn fault(action: &str, path: &Path, error: &io::Error) -> Fault {
             "there is no room on the disk of the gateway for the export",
         );
     }
-    tracing::error!(path = %path.display(), %error, "{action} a file of the spool failed");
+    tracing::error!(action, path = %path.display(), %error, "The spool failed.");
     Fault::new(
         Kind::Internal,
         format!("{action} the export's file failed; the gateway's log says why"),

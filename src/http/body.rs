@@ -72,8 +72,16 @@ impl Room {
 /// A body in memory, and the room that it takes.
 #[derive(Debug)]
 pub(super) struct Whole {
-    pub(super) bytes: Vec<u8>,
+    bytes: Vec<u8>,
     _room: Room,
+}
+
+impl Whole {
+    /// What came. Only borrowed: whoever works on it, on whatever thread, holds the room as long as the bytes,
+    /// also when the client has gone away meanwhile.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// What a route takes as its body.
@@ -181,8 +189,19 @@ async fn read(body: &mut ReqBody, state: &State) -> Result<Whole, Problem> {
     Ok(Whole { bytes, _room: room })
 }
 
-/// 413: a body, or a line of one, is over the limit.
-pub(super) fn too_large(limit: u64) -> Problem {
+/// 413: a line of NDJSON is over the limit.
+pub(super) fn line_too_large(limit: u64) -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!(
+            "a line is longer than service.limits.body allows ({limit} bytes); an object must fit \
+             into one line"
+        ),
+    )
+}
+
+/// 413: a body is over the limit.
+fn too_large(limit: u64) -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         format!(

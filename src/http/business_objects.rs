@@ -88,7 +88,7 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     let only_if_new = only_if_new(req)?;
     let one_at_a_time = state.defining.lock().await;
     // A body that names nothing is refused by the catalogue, with every fault in it.
-    let asked = match name(&body.bytes) {
+    let asked = match name(body.bytes()) {
         Some(name) => {
             let there = gateway.catalogue.get(&name).map(|there| there.object.clone());
             let there = there.filter(|there| there.definition.name == name);
@@ -104,7 +104,7 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     };
     let (compiled, created) = blocking(move || {
         let check = |bucket: &str| gateway.exporter.check_target(bucket);
-        Ok(gateway.catalogue.put(&body.bytes, asked, &check)?)
+        Ok(gateway.catalogue.put(body.bytes(), asked, &check)?)
     })
     .await?;
     drop(one_at_a_time);
@@ -161,7 +161,7 @@ pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
     let id = path(req, "id").to_owned();
     let compiled = blocking(move || {
         let check = |bucket: &str| gateway.exporter.check_target(bucket);
-        Ok(gateway.catalogue.replace(&id, &body.bytes, asked, &check)?)
+        Ok(gateway.catalogue.replace(&id, body.bytes(), asked, &check)?)
     })
     .await?;
     answer(&compiled.object)

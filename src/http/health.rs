@@ -2,6 +2,7 @@
 use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::gateway;
+use crate::fault::Fault;
 use salvo::Depot;
 use salvo::oapi::endpoint;
 
@@ -15,13 +16,15 @@ pub(super) async fn live() -> Outcome {
     Reply::json(&shapes::Health { status: "live" })
 }
 
-/// The store is open. Targets and identity providers have no say in it.
+/// The store is open and takes changes. Targets and identity providers have no say in it.
 #[endpoint(
     operation_id = "ready",
     tags("Gateway"),
     responses((status_code = 200, description = "It is ready.", body = shapes::Health)),
 )]
 pub(super) async fn ready(depot: &mut Depot) -> Outcome {
-    gateway(depot)?;
+    if let Some(cause) = gateway(depot)?.store.poisoned() {
+        return Err(Fault::from(penstock_store::Error::Poisoned { cause }).into());
+    }
     Reply::json(&shapes::Health { status: "ready" })
 }

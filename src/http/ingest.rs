@@ -37,7 +37,9 @@ impl Job {
         let limits = Limits {
             nesting: limits.nesting,
             objects: limits.objects,
+            values: limits.values,
             idempotency_keys: limits.idempotency_keys,
+            idempotency_bytes: limits.idempotency_bytes,
             history: limits.history,
         };
         let request = Ingestion {
@@ -45,6 +47,7 @@ impl Job {
             mode: self.mode,
             caller: CALLER,
             idempotency_key: self.idempotency_key.as_deref(),
+            tells_objects: self.objects,
             body,
         };
         run(&self.gateway.store, &limits, &request)
@@ -93,7 +96,7 @@ async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
         MediaType::Json => {
             let body = body::whole(req, &job.state).await?;
             let answer =
-                blocking(move || Ok((job.ingest(Body::Json(&body.bytes))?, job.objects))).await?;
+                blocking(move || Ok((job.ingest(Body::Json(body.bytes()))?, job.objects))).await?;
             if answer.1 {
                 return Reply::json(&answer.0);
             }

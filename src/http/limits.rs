@@ -19,8 +19,10 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
         body: limits.body,
         nesting: limits.nesting,
         objects: limits.objects,
+        values: limits.values,
         in_flight: limits.in_flight,
         idempotency_keys: limits.idempotency_keys,
+        idempotency_bytes: limits.idempotency_bytes,
         history: limits.history,
     })
 }

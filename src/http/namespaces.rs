@@ -72,7 +72,7 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     let (namespace, created) = blocking(move || {
         let settings = &gateway.settings;
         let base = default_base(settings.base_url.as_deref(), &gateway.gateway_id, &name);
-        let namespace = Namespace::read(&name, &body.bytes, &base)?;
+        let namespace = Namespace::read(&name, body.bytes(), &base)?;
         let (done, _) = gateway.store.transact(|change| namespace::put(change, namespace))?;
         Ok(done)
     })

@@ -3,7 +3,7 @@ use super::body::{self, Room};
 use super::ingest::Job;
 use super::problem::Problem;
 use super::reply::{Outcome, Reply};
-use super::state::blocking;
+use super::state::{blocking, ended};
 use crate::business_object::ingest::{Answer, Body};
 use bytes::Bytes;
 use futures_util::stream;
@@ -25,7 +25,10 @@ const LARGE_LINES: usize = 4;
 /// Ingests the stream. The status waits for the first chunk.
 pub(super) async fn ingest(body: ReqBody, job: Job) -> Outcome {
     let mut chunks = Chunks::new(body, job)?;
-    let Some(first) = chunks.next().await else {
+    // On a task of its own: a chunk that is being ingested holds its room, though the client goes away.
+    let begun = tokio::spawn(async move { (chunks.next().await, chunks) });
+    let (first, mut chunks) = begun.await.map_err(|error| ended(&error))?;
+    let Some(first) = first else {
         return Ok(Reply::bytes(MEDIA_TYPE, ""));
     };
     let first = match first {
@@ -154,7 +157,7 @@ impl Chunks {
                     self.cutter.text.extend_from_slice(&data);
                     self.room.grow(self.cutter.text.len())?;
                     if self.cutter.unfinished() as u64 > limit {
-                        return Err(body::too_large(limit));
+                        return Err(body::line_too_large(limit));
                     }
                 }
             }

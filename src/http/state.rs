@@ -9,6 +9,7 @@ use salvo::http::StatusCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use tokio::task::JoinError;
 
 /// The account that asks, until sign-in exists.
 pub(super) const CALLER: &str = "local";
@@ -95,11 +96,14 @@ pub(super) fn gateway(depot: &Depot) -> Result<Gateway, Problem> {
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        tracing::error!(%error, "A request's work ended without an answer.");
-        Err(Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "the request's work ended without an answer; the gateway's log says why",
-        ))
-    })
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ended(&error)))
+}
+
+/// 500: the task that a request waited for has ended otherwise than with its answer.
+pub(super) fn ended(error: &JoinError) -> Problem {
+    tracing::error!(%error, "A request's work ended without an answer.");
+    Problem::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "the request's work ended without an answer; the gateway's log says why",
+    )
 }

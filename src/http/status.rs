@@ -4,6 +4,7 @@ use super::reply::{Outcome, Reply};
 use super::shapes::{QueueStatus, Status, StoreStatus};
 use super::state::{blocking, gateway, state};
 use crate::export::TargetState;
+use crate::telemetry::metrics;
 use penstock_store::Stats;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
@@ -26,7 +27,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
             gateway_id: gateway.gateway_id,
             uptime_seconds: state.started.elapsed().as_secs(),
             disk_free_bytes: disk_free(&state.settings.data_dir),
-            memory_bytes: resident(),
+            memory_bytes: metrics::resident_bytes(),
             clock_synchronised: clock_synchronised(),
         })
     })
@@ -61,13 +62,6 @@ fn queue(targets: Vec<TargetState>) -> QueueStatus {
 fn disk_free(dir: &Path) -> Option<u64> {
     let stat = nix::sys::statvfs::statvfs(dir).ok()?;
     Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
-}
-
-fn resident() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
 }
 
 /// systemd-timesyncd leaves this mark; with another time service nothing is known.

@@ -104,23 +104,10 @@ fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
     );
 }
 
-/// The resident memory (`proc_pid_statm(5)`): field 2, in pages.
-fn resident_bytes() -> Option<u64> {
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages.saturating_mul(page_bytes()))
-}
-
-/// The page size, from `AT_PAGESZ` of the auxiliary vector (getauxval(3)): ARM64 has 4, 16 or 64 `KiB`.
-fn page_bytes() -> u64 {
-    const AT_PAGESZ: usize = 6;
-    const WORD: usize = size_of::<usize>();
-    let vector = std::fs::read("/proc/self/auxv").unwrap_or_default();
-    let word = |bytes: &[u8]| bytes.try_into().map(usize::from_ne_bytes).unwrap_or_default();
-    vector
-        .chunks_exact(2 * WORD)
-        .map(|pair| pair.split_at(WORD))
-        .find(|(key, _)| word(key) == AT_PAGESZ)
-        .and_then(|(_, value)| u64::try_from(word(value)).ok())
-        .unwrap_or(4096)
+/// The resident memory of this process (`proc_pid_status(5)`), in bytes; `None` when it cannot be told.
+pub fn resident_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
 }

@@ -38,7 +38,7 @@ pub fn start(filter: &str, format: LogFormat) {
             .try_init(),
     };
     if let Err(error) = started {
-        tracing::debug!(%error, "the log was already started");
+        tracing::debug!(%error, "The log was already started.");
     }
 }
 

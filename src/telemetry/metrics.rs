@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use std::time::Instant;
 
 use super::gauges;
-pub use super::gauges::{Gauges, TargetGauges};
+pub use super::gauges::{Gauges, TargetGauges, resident_bytes};
 
 /// The media type of what [`encode`] gives.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

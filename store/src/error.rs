@@ -34,7 +34,8 @@ pub enum Error {
     /// Bytes on the medium are not what was written.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
-    /// An earlier write or sync failed; commits are refused until the store is opened anew.
+    /// An earlier write or sync failed, so that it is not known what is on the medium; commits are
+    /// refused until the store is opened anew. A lack of room that left nothing behind does not poison.
     #[error("the store takes no commits since {cause}")]
     Poisoned {
         /// The failure that poisoned it.
@@ -48,9 +49,35 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
+    /// A backup is restored only into a folder without files. Name another one, or move them away.
+    #[error("{} is not empty; a backup is restored only into an empty folder", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The file is the base of a journal, which is nothing without its segments.
+    #[error("{} is not a backup but a part of a store; restore a file that penstock backup wrote", path.display())]
+    NotABackup {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The store was dropped while it compacted its journal or wrote a backup. Nothing is lost.
+    #[error("the store is being closed")]
+    Closing,
     /// The index engine failed; the journal is whole, and the index is rebuilt at the next open.
     #[error("the quad index failed: {0}")]
     Index(String),
+}
+
+impl Error {
+    /// Whether it is a lack of room on the disk, after which the same may succeed once there is some.
+    pub fn is_no_room(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            _ => false,
+        }
+    }
 }
 
 /// A place where the bytes on the medium are not what was written.

@@ -4,7 +4,7 @@ use crate::varint::{self, Input};
 use oxrdf::{BlankNodeRef, LiteralRef, NamedNodeRef, TermRef};
 
 /// The kind of payload that holds a commit.
-const COMMIT: u8 = 1;
+pub(crate) const COMMIT: u8 = 1;
 
 /// A quad of the frame's own term numbers: subject, predicate, object, graph. Numbers count from
 /// 1; the graph 0 is the default graph.
@@ -95,7 +95,11 @@ fn term_of<'a>(terms: &[TermRef<'a>], number: u64) -> Option<TermRef<'a>> {
     terms.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
 }
 
-fn put_term(out: &mut Vec<u8>, term: TermRef<'_>, datatype: impl Fn(NamedNodeRef<'_>) -> u32) {
+pub(crate) fn put_term(
+    out: &mut Vec<u8>,
+    term: TermRef<'_>,
+    datatype: impl Fn(NamedNodeRef<'_>) -> u32,
+) {
     match term {
         TermRef::NamedNode(iri) => {
             out.push(kind::IRI);

@@ -6,6 +6,9 @@
 //!
 //! FORMAT.md, beside this crate, draws the files and says what is assumed of the medium.
 
+mod backup;
+mod compaction;
+mod digest;
 mod error;
 mod files;
 mod frame;
@@ -20,10 +23,14 @@ mod store;
 mod term;
 mod transaction;
 mod varint;
+mod verify;
 
+pub use backup::{Backup, BackupFile, JUMP, Restored};
 pub use error::{Corruption, Error};
+pub use index::panic_is_caught;
 pub use options::{Commit, Options, Progress, Stats};
 pub use read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 pub use reader::Reader;
 pub use store::Store;
 pub use transaction::Transaction;
+pub use verify::{Verified, verify};

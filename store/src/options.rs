@@ -8,20 +8,23 @@ pub struct Options {
     pub write_back_bytes: usize,
     /// Bytes after which the journal begins a new segment. Default 8 MiB.
     pub segment_bytes: u64,
+    /// The journal is compacted when the frames behind its base take more bytes than the base, and
+    /// more than this. Default 8 MiB.
+    pub compact_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { write_back_bytes: 12 << 20, segment_bytes: 8 << 20 }
+        Self { write_back_bytes: 12 << 20, segment_bytes: 8 << 20, compact_bytes: 8 << 20 }
     }
 }
 
 /// How far an opening store has come with replaying its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Frames replayed so far.
+    /// Frames, and parts of the base, replayed so far.
     pub done: u64,
-    /// Frames to replay in all.
+    /// Frames and parts to replay in all.
     pub total: u64,
 }
 
@@ -43,8 +46,10 @@ pub struct Stats {
     pub sequence: u64,
     /// Quads held.
     pub quads: u64,
-    /// Bytes of the journal on disk.
+    /// Bytes of the journal on disk, its base among them.
     pub journal_bytes: u64,
+    /// Bytes of the journal's base on disk.
+    pub base_bytes: u64,
     /// Bytes of the index on disk.
     pub index_bytes: u64,
     /// Bytes of index entries that wait for a checkpoint.

@@ -1,31 +1,56 @@
 //! The store: commits go to the journal, then to the index; reads come from the index.
+use crate::compaction::{Closing, Compactor};
 use crate::frame::Change;
 use crate::index::{self, Index};
-use crate::journal::{Recovery, Settled, Synced, Writer};
+use crate::journal::{Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
 use crate::transaction::Changes;
-use crate::{Commit, Error, Options, Progress, Reader, Stats, Transaction, files};
+use crate::{Commit, Error, Options, Progress, Reader, Stats, Transaction, files, verify};
 use std::fs::{File, TryLockError};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 /// Frames between two tidings of a replay.
 const TELL_EVERY: u64 = 1_024;
+/// While the index takes over a base it notes sequences from here on, so that the next open throws
+/// away what a crash left of it.
+pub(crate) const LOADING: u64 = 1 << 63;
 
 /// A durable set of quads and documents. Cheap to clone; all clones are one store, which closes
 /// with a checkpoint when the last of them is dropped.
 #[derive(Debug, Clone)]
 pub struct Store {
+    shared: Arc<Shared>,
+}
+
+/// What all clones share. The compaction's thread has only what is within, so that it never keeps
+/// a store open.
+#[derive(Debug)]
+struct Shared {
     inner: Arc<Inner>,
+    compactor: Compactor,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.compactor.end(&self.inner);
+    }
 }
 
 #[derive(Debug)]
-struct Inner {
-    /// Taken first of all locks, by whoever changes anything.
+pub(crate) struct Inner {
+    /// Had by the one who reads all that is held: a compaction or a backup. Taken before `writer`.
+    pub(crate) turn: Mutex<()>,
+    /// Taken before the locks below, by whoever changes anything.
     writer: Mutex<Writer>,
     /// Written to only under `writer`.
     index: RwLock<Index>,
-    synced: Arc<Synced>,
+    pub(crate) synced: Arc<Synced>,
+    pub(crate) closing: Closing,
+    /// How many quads were added and removed since the store was opened.
+    touched: AtomicU64,
     write_back_bytes: usize,
+    pub(crate) compact_bytes: u64,
     /// Keeps other processes out; dropped last.
     _lock: File,
 }
@@ -42,71 +67,111 @@ impl Store {
         files::make_folder(dir)?;
         let lock = lock(dir)?;
         let recovery = Recovery::begin(&dir.join("journal"), index::is_there(dir))?;
-        let mut index = index::open(dir, recovery.id)?;
-        let journal = recovery.settle(index.noted())?;
+        let id = recovery.id;
+        let mut index = index::open(dir, id)?;
+        if index.noted() >= LOADING || (index.noted() < recovery.from() && index.noted() > 0) {
+            tracing::warn!(
+                "The quad index was unfinished or too old; it is made again from the journal."
+            );
+            index = anew(dir, index, id)?;
+        }
+        let mut journal = recovery.settle(index.noted())?;
         if index.noted() > journal.newest {
             tracing::error!(
                 index = index.noted(),
                 journal = journal.newest,
-                "the journal ends before the quad index, which is made again from it"
+                "The journal ended before the quad index, which is made again from it."
             );
-            index = anew(dir, index, &journal)?;
+            index = anew(dir, index, id)?;
         }
         match replay(&mut index, &journal, &options, progress) {
             Err(Error::Index(cause)) => {
-                tracing::error!(
+                tracing::warn!(
                     cause,
-                    "the quad index is unusable; it is made again from the journal"
+                    "The quad index was unusable; it is made again from the journal."
                 );
-                index = anew(dir, index, &journal)?;
+                index = anew(dir, index, id)?;
                 replay(&mut index, &journal, &options, progress)?;
             }
             done => done?,
         }
+        journal.remove_useless()?;
+        verify::discard_scratch(dir)?;
         let writer = journal.writer(options.segment_bytes);
         let inner = Inner {
+            turn: Mutex::default(),
             synced: writer.synced(),
             writer: Mutex::new(writer),
             index: RwLock::new(index),
+            closing: Closing::default(),
+            touched: AtomicU64::new(0),
             write_back_bytes: options.write_back_bytes,
+            compact_bytes: options.compact_bytes,
             _lock: lock,
         };
-        Ok(Self { inner: Arc::new(inner) })
+        let shared = Shared { inner: Arc::new(inner), compactor: Compactor::default() };
+        let store = Self { shared: Arc::new(shared) };
+        store.compact_if_outgrown();
+        Ok(store)
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.shared.inner
+    }
+
+    fn compact_if_outgrown(&self) {
+        if self.inner().is_outgrown() {
+            self.shared.compactor.begin(&self.shared.inner);
+        }
+    }
+
+    /// Writes all that is held into a new base of the journal, and removes the frames that it
+    /// stands for. Commits and reads go on meanwhile. It happens by itself, in a thread of the
+    /// store, when the frames outgrow the base.
+    pub fn compact(&self) -> Result<(), Error> {
+        self.inner().compact()
     }
 
     /// A view of all whole commits. Keep it briefly: commits wait while it lives, also one of the
     /// same thread, which would wait forever.
     pub fn read(&self) -> Reader<'_> {
-        Reader { index: self.inner.index.read().unwrap_or_else(PoisonError::into_inner) }
+        Reader { index: self.inner().index() }
     }
 
     /// Runs `change` alone among the writers and commits what it did as one frame. Returns once the
     /// frame is synced, and when nothing changed, once all that `change` could have seen is. When
     /// `change` fails, nothing of it remains.
     ///
-    /// After [`Error::Io`], [`Error::Poisoned`] or [`Error::Index`] it is unknown until the store
-    /// is opened anew whether the commit is there; it is never there in part.
+    /// After an error for which [`Error::is_no_room`] nothing of it remains either, unless
+    /// [`Store::poisoned`]. After another [`Error::Io`], [`Error::Poisoned`] or [`Error::Index`] it is
+    /// unknown until the store is opened anew whether the commit is there; it is never there in part.
     pub fn transact<T, E: From<Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<(T, Commit), E> {
-        let mut writer = self.inner.writer();
-        self.inner.synced.check()?;
-        self.inner.make_room(&writer)?;
+        let mut writer = self.inner().writer();
+        self.inner().synced.check()?;
+        self.inner().make_room(&writer)?;
         let mut transaction = Transaction::new(self.read().index);
         let value = change(&mut transaction)?;
         let changes = transaction.into_changes()?;
-        let sequence = self.inner.commit(&mut writer, &changes)?;
+        let sequence = self.inner().commit(&mut writer, &changes)?;
         drop(writer);
-        self.inner.synced.wait(sequence)?;
+        self.inner().synced.wait(sequence)?;
+        self.compact_if_outgrown();
         Ok((value, Commit { sequence, added: changes.added, removed: changes.removed }))
+    }
+
+    /// Why no commit is taken until the store is opened anew; `None` while they are.
+    pub fn poisoned(&self) -> Option<String> {
+        self.inner().synced.cause()
     }
 
     /// Writes what waits in memory to the index and syncs it, so that the next open is quick.
     pub fn checkpoint(&self) -> Result<(), Error> {
-        let writer = self.inner.writer();
-        self.inner.synced.check()?;
-        self.inner.checkpoint(&writer)
+        let writer = self.inner().writer();
+        self.inner().synced.check()?;
+        self.inner().checkpoint(&writer)
     }
 
     /// What the store holds and uses now.
@@ -115,7 +180,8 @@ impl Store {
         Stats {
             sequence: index.sequence(),
             quads: index.quads(),
-            journal_bytes: self.inner.synced.journal_bytes(),
+            journal_bytes: self.inner().synced.journal_bytes(),
+            base_bytes: self.inner().synced.base_bytes(),
             index_bytes: index.bytes_on_disk(),
             write_back_bytes: index.dirty_bytes() as u64,
         }
@@ -123,13 +189,22 @@ impl Store {
 }
 
 impl Inner {
-    fn writer(&self) -> MutexGuard<'_, Writer> {
+    pub(crate) fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many quads were added and removed by the commits so far.
+    pub(crate) fn touched(&self) -> u64 {
+        self.touched.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends the frame of the changes and applies it. Gives the sequence to wait for.
     fn commit(&self, writer: &mut Writer, changes: &Changes) -> Result<u64, Error> {
-        let newest = self.index.read().unwrap_or_else(PoisonError::into_inner).sequence();
+        let newest = self.index().sequence();
         if changes.is_empty() {
             return Ok(newest);
         }
@@ -138,26 +213,29 @@ impl Inner {
         let change = Change::decode(&payload)
             .map_err(|what| Error::Index(format!("the commit makes no frame: {what}")))?;
         writer.append(sequence, &payload)?;
+        // Before it can be read: who counts what was read must not count too little here.
+        self.touched.fetch_add(changes.added + changes.removed, Ordering::AcqRel);
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         index.apply(sequence, &change).inspect_err(|error| self.synced.poison(error))?;
         Ok(sequence)
     }
 
     fn make_room(&self, writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let index = self.index();
         let full = index.dirty_bytes() >= self.write_back_bytes;
         drop(index);
         if full { self.checkpoint(writer) } else { Ok(()) }
     }
 
     /// Readers go on while a checkpoint is written; the writer's lock keeps commits out.
-    fn checkpoint(&self, _writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn checkpoint(&self, _writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
+        let index = self.index();
         // An index must not be ahead of its journal after a power cut.
         self.synced.wait(index.sequence())?;
-        index.write_out().inspect_err(|error| self.synced.poison(error))?;
+        index.begin_checkpoint()?;
+        let written = index.write_out().inspect_err(|error| self.synced.poison(error))?;
         drop(index);
-        self.index.write().unwrap_or_else(PoisonError::into_inner).written();
+        self.index.write().unwrap_or_else(PoisonError::into_inner).written(written);
         Ok(())
     }
 }
@@ -168,12 +246,12 @@ impl Drop for Inner {
         if self.synced.check().is_ok()
             && let Err(cause) = self.checkpoint(&writer)
         {
-            tracing::warn!(%cause, "the last checkpoint failed; the next open replays the journal");
+            tracing::warn!(%cause, "The last checkpoint failed; the next open replays the journal.");
         }
     }
 }
 
-fn lock(dir: &Path) -> Result<File, Error> {
+pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
     let path = dir.join("lock");
     let file = files::open_or_make(&path)?;
     match file.try_lock() {
@@ -184,10 +262,10 @@ fn lock(dir: &Path) -> Result<File, Error> {
 }
 
 /// An empty index in place of one that is of no use.
-fn anew(dir: &Path, index: Index, journal: &Settled) -> Result<Index, Error> {
+fn anew(dir: &Path, index: Index, id: StoreId) -> Result<Index, Error> {
     drop(index);
     index::discard(dir)?;
-    index::open(dir, journal.id())
+    index::open(dir, id)
 }
 
 fn replay(
@@ -196,29 +274,66 @@ fn replay(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
-    let noted = index.noted();
-    let total = journal.newest - noted;
-    if total == 0 {
-        return Ok(());
+    Replay {
+        base: journal.base(),
+        newest: journal.newest,
+        write_back_bytes: options.write_back_bytes,
+        frames: &|after, apply| journal.replay(after, apply),
     }
-    let mut done = 0;
-    progress(Progress { done, total });
-    journal.replay(noted, &mut |sequence, payload| {
-        let change = match Change::decode(payload) {
-            Ok(change) => change,
-            Err(what) => return Ok(Err(what)),
+    .run(index, progress)
+}
+
+/// Bringing an index up to the newest frame.
+pub(crate) struct Replay<'a> {
+    pub(crate) base: Option<&'a Base>,
+    pub(crate) newest: u64,
+    pub(crate) write_back_bytes: usize,
+    /// Hands the frames after one to what it is given, in order.
+    pub(crate) frames: &'a dyn Fn(u64, &mut Apply<'_>) -> Result<(), Error>,
+}
+
+impl Replay<'_> {
+    pub(crate) fn run(
+        &self,
+        index: &mut Index,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), Error> {
+        let base = self.base.filter(|base| index.noted() < base.end.from);
+        let noted = base.map_or(index.noted(), |base| base.end.from);
+        let parts = base.map_or(0, |base| base.end.parts);
+        let total = parts + self.newest - noted;
+        if total == 0 {
+            return Ok(());
+        }
+        let mut done = 0;
+        progress(Progress { done, total });
+        let mut apply = |index: &mut Index, sequence, payload: &[u8]| {
+            let change = match Change::decode(payload) {
+                Ok(change) => change,
+                Err(what) => return Ok(Err(what)),
+            };
+            index.apply(sequence, &change)?;
+            if index.dirty_bytes() >= self.write_back_bytes {
+                index.begin_checkpoint()?;
+                let written = index.write_out()?;
+                index.written(written);
+            }
+            done += 1;
+            if done.is_multiple_of(TELL_EVERY) || done == total {
+                progress(Progress { done, total });
+            }
+            Ok(Ok(()))
         };
-        index.apply(sequence, &change)?;
-        if index.dirty_bytes() >= options.write_back_bytes {
-            index.write_out()?;
-            index.written();
+        if let Some(base) = base {
+            base.replay(&mut |part, payload| apply(index, LOADING + part, payload))?;
+            index.apply(base.end.from, &Change::default())?;
         }
-        done += 1;
-        if done.is_multiple_of(TELL_EVERY) || done == total {
-            progress(Progress { done, total });
-        }
-        Ok(Ok(()))
-    })?;
-    tracing::info!(frames = total, "the journal was replayed into the quad index");
-    Ok(())
+        (self.frames)(noted, &mut |sequence, payload| apply(index, sequence, payload))?;
+        tracing::info!(
+            parts,
+            frames = total - parts,
+            "The journal was replayed into the quad index."
+        );
+        Ok(())
+    }
 }

@@ -1,4 +1,4 @@
-//! Any commits, failing ones among them, with reopening, checkpoints, lost and unfinished indexes
+//! Any commits, failing ones among them, with reopening, checkpoints, compactions, lost and unfinished indexes
 //! in between: the store holds and answers what sets and maps would.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod model;
@@ -24,6 +24,7 @@ enum Step {
     Commit(Vec<Change>),
     Fail(Vec<Change>),
     Checkpoint,
+    Compact,
     Reopen,
     LoseIndex,
     MarkIndex,
@@ -85,6 +86,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         8 => changes().prop_map(Step::Commit),
         2 => changes().prop_map(Step::Fail),
         1 => Just(Step::Checkpoint),
+        2 => Just(Step::Compact),
         1 => Just(Step::Reopen),
         1 => Just(Step::LoseIndex),
         1 => Just(Step::MarkIndex),
@@ -222,9 +224,10 @@ proptest! {
         steps in steps(),
         write_back_bytes in prop::sample::select(vec![1, 5_000, 1 << 20]),
         segment_bytes in prop::sample::select(vec![1_u64, 3_000, 1 << 20]),
+        compact_bytes in prop::sample::select(vec![1_u64, 5_000, 1 << 20]),
     ) {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { write_back_bytes, segment_bytes };
+        let options = Options { write_back_bytes, segment_bytes, compact_bytes };
         let open = || Store::open(dir.path(), options.clone(), &mut |_| {}).unwrap();
         let mut store = open();
         let mut model = Model::default();
@@ -235,6 +238,10 @@ proptest! {
                 Step::Checkpoint => {
                     store.checkpoint().unwrap();
                     prop_assert_eq!(store.stats().write_back_bytes, 0);
+                }
+                Step::Compact => {
+                    store.compact().unwrap();
+                    prop_assert!(store.stats().base_bytes > 0 || store.stats().sequence == 0);
                 }
                 Step::Reopen | Step::LoseIndex | Step::MarkIndex => {
                     drop(store);

@@ -11,7 +11,7 @@ use std::path::Path;
 #[test]
 fn all_of_many_committers_are_durable_when_they_are_told_so() {
     let [dir, cut] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    let options = Options { write_back_bytes: 20_000, segment_bytes: 4_000 };
+    let options = Options { write_back_bytes: 20_000, segment_bytes: 4_000, ..Options::default() };
     let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..8 {

@@ -1,6 +1,9 @@
 //! The demo: once in an empty folder, once more on what it left, and with its port taken.
-use crate::server::penstock;
+use crate::client::Client;
+use crate::server::{penstock, signal};
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::process::{Child, Stdio};
 
 #[test]
 fn it_shows_everything_and_goes_on_with_what_it_left() {
@@ -20,12 +23,32 @@ fn it_shows_everything_and_goes_on_with_what_it_left() {
             format!("queued as number {number} for the bucket operations"),
             "and verified: 3 objects of Plants".to_owned(),
             format!("/id/Rounds/{number}\n"),
-            "/swagger-ui".to_owned(),
         ] {
             assert!(said.contains(&shown), "no {shown:?} in\n{said}");
         }
     }
     drop(taken);
+}
+
+#[test]
+fn it_stays_up_until_it_is_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let child = penstock(dir.path())
+        .args(["demo", "--server.port=0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut child = Killed(child);
+    let said = BufReader::new(child.0.stdout.take().unwrap());
+    let mut lines = said.lines().map(Result::unwrap);
+    let listens = lines.find(|line| line.starts_with("1. ")).expect("the demo begins");
+    let address = listens.split("http://").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+    lines.find(|line| line.starts_with("Ctrl-C ends it")).expect("the demo comes to its end");
+    let client = Client { address: address.parse().unwrap() };
+    client.get("/health/ready").expect(200);
+    assert!(client.get("/swagger-ui").status < 400);
+    signal(child.0.id(), "INT");
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -40,4 +63,14 @@ fn a_port_that_was_asked_for_and_is_taken_is_a_failure() {
     assert_eq!(run.status.code(), Some(1));
     let said = String::from_utf8(run.stderr).unwrap();
     assert!(said.contains(&port.to_string()), "{said}");
+}
+
+/// A child that does not outlive its test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

@@ -18,7 +18,7 @@ struct Account {
 #[test]
 fn exports_arrive_in_a_bucket_whole_and_in_order() {
     let account = Account::of_environment();
-    let name = format!("countries-{}", uuid::Uuid::new_v4());
+    let name = format!("countries-{}", uuid::Uuid::now_v7());
     let bucket = account.create_bucket(&name);
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(
@@ -82,7 +82,7 @@ fn exports_arrive_in_a_bucket_whole_and_in_order() {
 #[test]
 fn wrong_credentials_block_the_target_and_lose_nothing() {
     let account = Account::of_environment();
-    let name = format!("refused-{}", uuid::Uuid::new_v4());
+    let name = format!("refused-{}", uuid::Uuid::now_v7());
     let bucket = account.create_bucket(&name);
     let dir = tempfile::tempdir().unwrap();
     let arguments = |secret: &str| {

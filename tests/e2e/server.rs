@@ -143,7 +143,7 @@ fn open_store(data_dir: &Path) -> Store {
 }
 
 /// Sends a signal by name. std can only kill.
-fn signal(pid: u32, name: &str) {
+pub(crate) fn signal(pid: u32, name: &str) {
     let status =
         Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status().expect("sh runs");
     assert!(status.success(), "kill -{name} {pid}");

@@ -53,12 +53,20 @@ impl World {
     }
 
     pub(crate) fn send_text(&self, mode: Mode, body: &str) -> Result<Answer, Fault> {
-        let limits = Limits { nesting: 128, objects: 10_000, idempotency_keys: 0, history: 10 };
+        let limits = Limits {
+            nesting: 128,
+            objects: 10_000,
+            values: 1_000_000,
+            idempotency_keys: 0,
+            idempotency_bytes: 0,
+            history: 10,
+        };
         let request = Request {
             business_object: &self.business_object,
             mode,
             caller: "local",
             idempotency_key: None,
+            tells_objects: true,
             body: Body::Json(body.as_bytes()),
         };
         ingest(&self.store, &limits, &request)

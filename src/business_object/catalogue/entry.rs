@@ -56,7 +56,7 @@ impl Entry {
             Err(why) => {
                 tracing::error!(
                     %id, %name, %why,
-                    "a stored Business Object did not compile and is not served; replace it"
+                    "A stored Business Object did not compile and is not served; replace it."
                 );
                 None
             }
@@ -88,7 +88,7 @@ impl Entries {
                 Ok(stored) => entries.insert(Entry::compile(stored.object)),
                 Err(error) => {
                     let id = String::from_utf8_lossy(id);
-                    tracing::error!(%id, %error, "a stored Business Object was not readable and is not served");
+                    tracing::error!(%id, %error, "A stored Business Object was not readable and is not served.");
                 }
             }
             ControlFlow::Continue(())

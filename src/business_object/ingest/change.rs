@@ -17,12 +17,13 @@ use oxrdf::NamedNode;
 use penstock_store::Transaction;
 use std::collections::HashSet;
 
-/// Does what the request asks, except that nothing is committed yet.
+/// Does what the request asks, except that nothing is committed yet. The answer, and the nested objects that were
+/// removed since nothing refers to them any more.
 pub(super) fn change(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
     request: &Request<'_>,
-) -> Result<Answer, Fault> {
+) -> Result<(Answer, Vec<NamedNode>), Fault> {
     let mapping = &request.business_object.mapping;
     let spaces = Spaces::read(transaction, mapping)?;
     let mut writer = Writer {
@@ -61,12 +62,13 @@ pub(super) fn change(
         return Err(fault);
     }
     let Writer { transaction, orphans, mut warnings, .. } = writer;
-    answer.deleted += orphans.remove(transaction)?;
+    let removed = orphans.remove(transaction)?;
+    answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
         warn_of_strangers(transaction, request.business_object, &answer, &mut warnings)?;
     }
     answer.warnings = warnings.into_vec();
-    Ok(answer)
+    Ok((answer, removed))
 }
 
 /// One object of the request; `None` when something about it is wrong.

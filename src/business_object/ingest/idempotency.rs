@@ -5,7 +5,7 @@
 //! A refused request keeps nothing and may be mended and sent again under its key; VALIDATE stores
 //! nothing, so it has no use for a key and does not look at it.
 use super::bounded::Bounded;
-use super::{Answer, Body, Request};
+use super::{Answer, Body, Limits, Request};
 use crate::fault::{Fault, Kind};
 use penstock_store::{Read, Transaction};
 use serde::{Deserialize, Serialize};
@@ -78,14 +78,14 @@ impl Key {
         }
     }
 
-    /// Keeps the answer, and lets go of those past the time or the number.
+    /// Keeps the answer, and lets go of those past the time, the number or the bytes.
     pub(super) fn keep(
         &self,
         transaction: &mut Transaction<'_>,
         answer: &Answer,
-        most: usize,
+        limits: &Limits,
     ) -> Result<(), Fault> {
-        if most == 0 {
+        if limits.idempotency_keys == 0 {
             return Ok(());
         }
         if let Some(old) = self.kept(transaction)? {
@@ -98,14 +98,17 @@ impl Key {
         })?;
         transaction.put(ANSWERS, &self.scope, &value)?;
         let entry = [at.to_be_bytes().as_slice(), &self.scope].concat();
-        ORDER.add(transaction, sequence, &entry)?;
-        while let Some((key, entry)) = ORDER.oldest(transaction)? {
-            let Some((at, scope)) = entry.split_first_chunk::<8>() else { break };
-            if ORDER.count(transaction)? <= most as u64 && !expired(i64::from_be_bytes(*at)) {
+        ORDER.add(transaction, sequence, &entry, value.len() as u64)?;
+        while let Some(oldest) = ORDER.oldest(transaction)? {
+            let Some((at, scope)) = oldest.value.split_first_chunk::<8>() else { break };
+            let sum = ORDER.sum(transaction)?;
+            let fits = sum.entries <= limits.idempotency_keys as u64
+                && (sum.bytes <= limits.idempotency_bytes || sum.entries == 1);
+            if fits && !expired(i64::from_be_bytes(*at)) {
                 break;
             }
             transaction.delete(ANSWERS, scope)?;
-            ORDER.remove(transaction, &key)?;
+            ORDER.remove(transaction, &oldest.key)?;
         }
         Ok(())
     }
@@ -113,7 +116,7 @@ impl Key {
     fn kept(&self, read: &impl Read) -> Result<Option<Kept>, Fault> {
         let Some(value) = read.document(ANSWERS, &self.scope)? else { return Ok(None) };
         serde_json::from_slice(&value).map(Some).map_err(|error| {
-            tracing::error!(%error, "a kept answer could not be read");
+            tracing::error!(%error, "A kept answer could not be read.");
             Fault::new(Kind::Internal, "a kept answer could not be read; the log says why")
         })
     }

@@ -50,9 +50,17 @@ pub(super) fn literal(kind: &Kind, json: Json) -> Result<Literal, String> {
     }
 }
 
+/// The longest IRI that the store takes, in bytes.
+const LONGEST_IRI: usize = 1 << 16;
+
 /// An absolute IRI, or what is wrong with it.
 pub(super) fn iri(json: Json) -> Result<NamedNode, String> {
     match json {
+        Json::String(text) if text.len() > LONGEST_IRI => Err(format!(
+            "{} is an IRI of {} bytes, and the longest may have {LONGEST_IRI}",
+            excerpt(&text),
+            text.len()
+        )),
         Json::String(text) => match NamedNode::new(&text) {
             Ok(iri) => Ok(iri),
             Err(error) => Err(format!("{} is no absolute IRI: {error}", excerpt(&text))),
@@ -127,5 +135,17 @@ mod tests {
             assert!(iri(Json::String(wrong.to_owned())).is_err(), "{wrong}");
         }
         assert!(iri(Json::String("urn:x:1".to_owned())).is_ok());
+    }
+
+    #[test]
+    fn an_iri_is_as_long_as_the_store_takes() {
+        let of_length = |length: usize| Json::String(format!("urn:{}", "x".repeat(length - 4)));
+        let longest = iri(of_length(LONGEST_IRI)).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let options = penstock_store::Options::default();
+        let store = penstock_store::Store::open(dir.path(), options, &mut |_| {}).unwrap();
+        let quad = oxrdf::Quad::new(longest.clone(), longest.clone(), longest.clone(), longest);
+        store.transact(|change| change.insert(quad.as_ref())).unwrap();
+        assert!(iri(of_length(LONGEST_IRI + 1)).unwrap_err().contains("65537 bytes"));
     }
 }

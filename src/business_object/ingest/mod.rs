@@ -35,6 +35,7 @@ mod run;
 mod spaces;
 #[cfg(test)]
 mod tests;
+mod values;
 mod write;
 
 pub use answer::{Answer, Nested, Outcome, Status, Warning};

@@ -43,11 +43,11 @@ impl<'m> Orphans<'m> {
         self.named.insert(uri);
     }
 
-    /// Removes the orphans with every quad about them. How many objects that were.
-    pub(super) fn remove(self, transaction: &mut Transaction<'_>) -> Result<u64, Fault> {
+    /// Removes the orphans with every quad about them. Which objects that were.
+    pub(super) fn remove(self, transaction: &mut Transaction<'_>) -> Result<Vec<NamedNode>, Fault> {
         let Self { suspects, named } = self;
         if suspects.is_empty() {
-            return Ok(0);
+            return Ok(Vec::new());
         }
         let reached = reach(transaction, suspects)?;
         let mut living: Vec<NamedNode> = Vec::new();
@@ -70,12 +70,14 @@ impl<'m> Orphans<'m> {
                 }
             }
         }
-        let mut removed = 0;
+        let mut removed: Vec<NamedNode> = Vec::new();
         for uri in reached.into_keys().filter(|uri| !alive.contains(uri)) {
-            let quads = transaction.quads_about(&uri.into())?;
-            removed += u64::from(!quads.is_empty());
+            let quads = transaction.quads_about(&uri.clone().into())?;
             for quad in &quads {
                 transaction.remove(quad.as_ref())?;
+            }
+            if !quads.is_empty() {
+                removed.push(uri);
             }
         }
         Ok(removed)

@@ -69,12 +69,12 @@ pub(super) fn keep(
     };
     let value = serde_json::to_vec(&record)
         .map_err(|error| Fault::new(Kind::Internal, format!("writing a record failed: {error}")))?;
-    RECORDS.add(transaction, sequence, &value)?;
+    RECORDS.add(transaction, sequence, &value, value.len() as u64)?;
     transaction.put(IDS, record.id.as_bytes(), &Bounded::key(sequence))?;
-    while RECORDS.count(transaction)? > most as u64 {
-        let Some((key, value)) = RECORDS.oldest(transaction)? else { break };
-        transaction.delete(IDS, decode(&value)?.id.as_bytes())?;
-        RECORDS.remove(transaction, &key)?;
+    while RECORDS.sum(transaction)?.entries > most as u64 {
+        let Some(oldest) = RECORDS.oldest(transaction)? else { break };
+        transaction.delete(IDS, decode(&oldest.value)?.id.as_bytes())?;
+        RECORDS.remove(transaction, &oldest.key)?;
     }
     Ok(())
 }
@@ -83,7 +83,7 @@ pub(super) fn keep(
 pub fn record(store: &Store, id: &str) -> Result<Option<Record>, Fault> {
     let read = store.read();
     let Some(key) = read.document(IDS, id.as_bytes())? else { return Ok(None) };
-    read.document(RECORDS.0, &key)?.map(|value| decode(&value)).transpose()
+    read.document(RECORDS.0, &key)?.map(|entry| decode(Bounded::value(&entry))).transpose()
 }
 
 /// Records, newest first, those older than the one with the id `after`.
@@ -103,12 +103,15 @@ pub fn records(store: &Store, after: Option<&str>, limit: usize) -> Result<Vec<R
     };
     let range =
         DocumentRange { after: after.as_deref(), reverse: true, limit, ..DocumentRange::default() };
-    read.documents(RECORDS.0, range)?.iter().map(|(_, value)| decode(value)).collect()
+    read.documents(RECORDS.0, range)?
+        .iter()
+        .map(|(_, entry)| decode(Bounded::value(entry)))
+        .collect()
 }
 
 fn decode(value: &[u8]) -> Result<Record, Fault> {
     serde_json::from_slice(value).map_err(|error| {
-        tracing::error!(%error, "a record of an ingestion could not be read");
+        tracing::error!(%error, "A record of an ingestion could not be read.");
         Fault::new(Kind::Internal, "a record of an ingestion could not be read; the log says why")
     })
 }

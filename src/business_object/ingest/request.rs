@@ -9,8 +9,12 @@ pub struct Limits {
     pub nesting: usize,
     /// `service.limits.objects`
     pub objects: usize,
+    /// `service.limits.values`
+    pub values: usize,
     /// `service.limits.idempotency-keys`: answers kept for 24 h, the oldest given up first.
     pub idempotency_keys: usize,
+    /// `service.limits.idempotency-bytes`: of those answers, the newest always kept.
+    pub idempotency_bytes: u64,
     /// `service.limits.history`: ingestion records kept.
     pub history: usize,
 }
@@ -26,6 +30,9 @@ pub struct Request<'a> {
     pub caller: &'a str,
     /// The `Idempotency-Key` header; VALIDATE, which stores nothing, does not look at it.
     pub idempotency_key: Option<&'a str>,
+    /// Whether the answer tells what became of each object. What is not told is not kept under the key
+    /// either: so the answers of a stream of any length stay small.
+    pub tells_objects: bool,
     /// The body.
     pub body: Body<'a>,
 }
@@ -47,8 +54,12 @@ pub enum Body<'a> {
 impl Body<'_> {
     /// Its size.
     pub fn bytes(&self) -> u64 {
+        self.text().len() as u64
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
         match self {
-            Self::Json(text) | Self::Lines { text, .. } => text.len() as u64,
+            Self::Json(text) | Self::Lines { text, .. } => text,
         }
     }
 }

@@ -1,15 +1,18 @@
 //! The whole of one ingestion: transaction, answer, log line, metrics.
 use super::change::change;
+use super::findings::excerpt;
 use super::idempotency::Key;
-use super::{Answer, Limits, Mode, Request, record};
+use super::{Answer, Limits, Mode, Request, record, values};
 use crate::fault::{Fault, Kind};
 use crate::telemetry::metrics;
+use oxrdf::NamedNode;
 use penstock_store::{Error, Store};
 use std::time::Instant;
 
 /// How an ingestion that did not fail ended.
 enum Done {
-    Committed(Answer),
+    /// With the nested objects that were removed since nothing refers to them any more.
+    Committed(Answer, Vec<NamedNode>),
     Replayed(Answer),
 }
 
@@ -39,7 +42,10 @@ impl From<Fault> for Stop {
 pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Answer, Fault> {
     let started = Instant::now();
     let (outcome, result) = match run(store, limits, request) {
-        Ok(Done::Committed(answer)) => ("committed", Ok(answer)),
+        Ok(Done::Committed(answer, orphans)) => {
+            report_removed(request, &answer, &orphans);
+            ("committed", Ok(answer))
+        }
         Ok(Done::Replayed(answer)) => ("replayed", Ok(answer)),
         Err(Stop::Validated(answer)) => ("validated", Ok(answer)),
         Err(Stop::Refused(mut fault)) => {
@@ -56,6 +62,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
         Some(key) if request.mode != Mode::Validate => Some(Key::new(request, key)?),
         _ => None,
     };
+    values::check(request.body.text(), limits.values)?;
     let (done, _) = store.transact(|transaction| -> Result<Done, Stop> {
         if let Some(key) = &key
             && let Some(answer) = key.replay(transaction)?
@@ -67,20 +74,40 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
             let message = format!("the Business Object {:?} is disabled", definition.name);
             return Err(Fault::new(Kind::Conflict, message).into());
         }
-        let answer = change(transaction, limits, request)?;
+        let (mut answer, orphans) = change(transaction, limits, request)?;
+        if !request.tells_objects {
+            answer.objects.clear();
+        }
         if request.mode == Mode::Validate {
             return Err(Stop::Validated(answer));
         }
         record::keep(transaction, request, &answer, limits.history)?;
         if let Some(key) = &key {
-            key.keep(transaction, &answer, limits.idempotency_keys)?;
+            key.keep(transaction, &answer, limits)?;
         }
-        Ok(Done::Committed(answer))
+        Ok(Done::Committed(answer, orphans))
     })?;
     Ok(done)
 }
 
 /// One log line and one count for each ingestion, refused or not.
+/// Names what the request removed without naming it: one of them may have been ingested as an object of its own.
+fn report_removed(request: &Request<'_>, answer: &Answer, orphans: &[NamedNode]) {
+    const MOST: usize = 20;
+    if orphans.is_empty() {
+        return;
+    }
+    let named: Vec<_> = orphans.iter().take(MOST).map(|uri| excerpt(uri.as_str())).collect();
+    tracing::info!(
+        ingestion_id = answer.ingestion_id,
+        business_object = request.business_object.object.definition.name.as_str(),
+        mode = request.mode.name(),
+        count = orphans.len(),
+        first = named.join(", "),
+        "Nested objects that nothing referred to any more were removed."
+    );
+}
+
 fn report(
     request: &Request<'_>,
     outcome: &'static str,
@@ -105,7 +132,7 @@ fn report(
             bytes,
             duration_ms,
             caller,
-            "an ingestion was done"
+            "An ingestion was done."
         ),
         Err(fault) => tracing::warn!(
             business_object,
@@ -114,9 +141,11 @@ fn report(
             bytes,
             duration_ms,
             caller,
-            "an ingestion was refused"
+            "An ingestion was refused."
         ),
     }
-    let objects = result.as_ref().map_or(0, |answer| answer.objects.len() as u64);
+    let objects = result
+        .as_ref()
+        .map_or(0, |answer| answer.created + answer.updated + answer.unchanged + answer.deleted);
     metrics::ingestion(outcome, objects, bytes, elapsed.as_secs_f64());
 }

@@ -1,7 +1,7 @@
 //! Strict reading of an object's members into typed fields.
 use super::{Json, push_pointer};
-use crate::business_object::nearest::nearest;
 use crate::fault::Finding;
+use crate::nearest::nearest;
 
 /// The most findings of one body; the answer to a request must not outgrow it.
 const MAX_FINDINGS: usize = 1000;

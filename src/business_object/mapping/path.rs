@@ -8,7 +8,7 @@
 //! ex:has/Plant:.     the same, leading to objects
 //! ```
 use crate::business_object::namespace::check_name;
-use crate::business_object::nearest::nearest;
+use crate::nearest::nearest;
 use oxrdf::NamedNode;
 use std::collections::BTreeMap;
 

@@ -48,6 +48,21 @@ pub(in crate::http) struct Definition {
     /// ISO 8601 duration after which unchanged, delivered objects are removed.
     #[salvo(schema(required = false))]
     pub(in crate::http) retention: Option<String>,
+    /// Taken and not looked at, as the four that follow: an answer can be put back.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) id: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) version: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) created_at: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) updated_at: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) created_namespaces: Value,
 }
 
 /// A Business Object.

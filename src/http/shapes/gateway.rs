@@ -13,10 +13,14 @@ pub(in crate::http) struct Limits {
     pub(in crate::http) nesting: usize,
     /// Objects in one JSON request.
     pub(in crate::http) objects: usize,
+    /// JSON values in one JSON request, or in a chunk of NDJSON.
+    pub(in crate::http) values: usize,
     /// Bytes of all bodies at once.
     pub(in crate::http) in_flight: u64,
     /// Answers kept for 24 h under their `Idempotency-Key`.
     pub(in crate::http) idempotency_keys: usize,
+    /// Bytes of those answers.
+    pub(in crate::http) idempotency_bytes: u64,
     /// Records of ingestions, and of delivered exports, kept.
     pub(in crate::http) history: usize,
 }

@@ -1,6 +1,7 @@
 //! Namespaces.
 use salvo::oapi::ToSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// A namespace as it is put.
 #[derive(Deserialize, ToSchema)]
@@ -18,7 +19,7 @@ pub(in crate::http) struct NamespaceDefinition {
     pub(in crate::http) generator: Option<Generator>,
     /// Taken and not looked at, so that an answer can be put back.
     #[salvo(schema(required = false))]
-    pub(in crate::http) created_at: Option<String>,
+    pub(in crate::http) created_at: Value,
 }
 
 /// A namespace.

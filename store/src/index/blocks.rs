@@ -317,9 +317,13 @@ impl Blocks {
         Ok(())
     }
 
-    /// Writes what is dirty to the engine, in order, and `last` after it; returns when all of it
-    /// is on the medium.
-    pub(crate) fn write_out(&self, last: (&[u8], &[u8])) -> Result<(), Error> {
+    /// Writes what is dirty to the engine, in order, and after it under the name `last` what `note`
+    /// makes of the change of the sum of all checksums; returns when all of it is on the medium.
+    pub(crate) fn write_out(
+        &self,
+        last: &[u8],
+        note: impl FnOnce(u64) -> Vec<u8>,
+    ) -> Result<(), Error> {
         let mut writes = self.engine.write();
         let mut packer = Packer::new();
         let (mut bytes, mut packed) = (Vec::new(), Vec::new());
@@ -338,7 +342,8 @@ impl Blocks {
             packer.pack(&bytes, &mut packed);
             writes.insert(name, &packed)?;
         }
-        writes.insert(last.0, last.1)?;
+        let note = note(writes.change());
+        writes.insert(last, &note)?;
         writes.finish()
     }
 

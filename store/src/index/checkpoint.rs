@@ -9,8 +9,14 @@ use super::key::tree;
 use super::note::Note;
 use super::{Index, damaged};
 use crate::{Error, files};
+use nix::sys::statvfs::statvfs;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// A checkpoint may take so many times the bytes that are dirty in memory, and so many beyond. The
+/// engine writes whole segments, and lets go of old ones only afterwards.
+const ROOM_FACTOR: u64 = 2;
+const ROOM_SPARE: u64 = 2 << 20;
 
 fn folder(dir: &Path) -> PathBuf {
     dir.join("index")
@@ -36,7 +42,7 @@ pub(crate) fn is_there(dir: &Path) -> bool {
 /// does not open, or that belongs to another journal, is thrown away first.
 pub(crate) fn open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
     if mark(dir).exists() {
-        tracing::warn!("a checkpoint was cut; the quad index is made again from the journal");
+        tracing::warn!("A checkpoint was cut; the quad index is made again from the journal.");
         discard(dir)?;
     }
     let found = match try_open(dir, store_id) {
@@ -45,19 +51,56 @@ pub(crate) fn open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
         Err(error @ Error::Io { .. }) => return Err(error),
         Err(error) => error,
     };
-    tracing::error!(cause = %found, "the quad index is unusable; it is made again from the journal");
+    tracing::warn!(cause = %found, "The quad index was unusable; it is made again from the journal.");
     discard(dir)?;
     try_open(dir, store_id)
 }
 
+/// Stands in for the store's id where no index names it.
+const NO_STORE: [u8; 16] = [0; 16];
+
+/// What an index is found to be by who does not want to change it.
+pub(crate) enum Inspected {
+    /// There is none.
+    None,
+    /// A checkpoint was cut.
+    Unfinished,
+    /// It is damaged, and how.
+    Unusable(String),
+    Open(Box<Index>),
+}
+
+/// Opens the index of the data directory as it is.
+pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
+    if !is_there(dir) {
+        return Ok(Inspected::None);
+    }
+    if mark(dir).exists() {
+        return Ok(Inspected::Unfinished);
+    }
+    match try_open(dir, NO_STORE) {
+        Ok(index) if index.store_id() == NO_STORE => Ok(Inspected::None),
+        Ok(index) => Ok(Inspected::Open(Box::new(index))),
+        Err(Error::Index(cause)) => Ok(Inspected::Unusable(cause)),
+        Err(error) => Err(error),
+    }
+}
+
 fn try_open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
-    let engine = Engine::open(&folder(dir))?;
     let name = [tree::NOTE];
-    let note = match engine.get(&name, Note::decode)? {
-        None => Note::new(store_id),
-        Some(None) => return Err(damaged("the note", &name)),
-        Some(Some(note)) => note,
-    };
+    // An engine that finds damage may pass over it, and answer with what was there before.
+    let (engine, note) = Engine::open(&folder(dir), |engine| {
+        let note = match engine.get(&name, Note::decode)? {
+            None => Note::new(store_id),
+            Some(None) => return Err(damaged("the note", &name)),
+            Some(Some(note)) => note,
+        };
+        if engine.sum_of_all_but(&name)? == note.sum {
+            Ok(note)
+        } else {
+            Err(Error::Index("its blocks do not have their checksum".into()))
+        }
+    })?;
     Ok(Index {
         noted: note.sequence,
         note,
@@ -78,21 +121,48 @@ pub(crate) fn discard(dir: &Path) -> Result<(), Error> {
     files::remove(&mark(dir), dir)
 }
 
+/// What a checkpoint wrote; [`Index::written`] takes it.
+#[must_use]
+pub(crate) struct Written {
+    note: Note,
+}
+
 impl Index {
+    /// Finds out whether there is room for [`Index::write_out`]. The engine does not survive a write
+    /// that failed, so it had better not begin one; after a failure here nothing has changed.
+    pub(crate) fn begin_checkpoint(&self) -> Result<(), Error> {
+        self.check()?;
+        let needed = self.blocks.dirty_bytes() as u64 * ROOM_FACTOR + ROOM_SPARE;
+        let failed =
+            |error: nix::Error| files::fault("asking for the room of", &self.dir)(error.into());
+        let room = statvfs(&self.dir).map_err(failed)?;
+        if room.blocks_available().saturating_mul(room.fragment_size()) < needed {
+            let full = std::io::ErrorKind::StorageFull.into();
+            return Err(files::fault("writing a checkpoint to", &folder(&self.dir))(full));
+        }
+        Ok(())
+    }
+
     /// Writes what is dirty to the medium. The journal must be synced up to [`Index::sequence`].
     /// Readers may go on meanwhile; [`Index::written`] has to follow before the next change.
-    pub(crate) fn write_out(&self) -> Result<(), Error> {
+    pub(crate) fn write_out(&self) -> Result<Written, Error> {
         self.check()?;
+        let mut note = self.note.clone();
         if self.noted == self.note.sequence {
-            return Ok(());
+            return Ok(Written { note });
         }
         set_mark(&self.dir)?;
-        self.blocks.write_out((&[tree::NOTE], &self.note.encode()))?;
-        files::remove(&mark(&self.dir), &self.dir)
+        self.blocks.write_out(&[tree::NOTE], |change| {
+            note.sum = note.sum.wrapping_add(change);
+            note.encode()
+        })?;
+        files::remove(&mark(&self.dir), &self.dir)?;
+        Ok(Written { note })
     }
 
     /// What was dirty is on the medium.
-    pub(crate) fn written(&mut self) {
+    pub(crate) fn written(&mut self, written: Written) {
+        self.note = written.note;
         self.noted = self.note.sequence;
         self.blocks.written();
     }

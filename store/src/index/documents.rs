@@ -11,15 +11,15 @@ use std::ops::ControlFlow;
 /// byte, and greater than the pair that ends the key.
 const ZERO: [u8; 2] = [0, 0xff];
 const END: [u8; 2] = [0, 1];
-const PAST_END: [u8; 2] = [0, 2];
+pub(super) const PAST_END: [u8; 2] = [0, 2];
 
-fn collection_key(collection: &str) -> Vec<u8> {
+pub(super) fn collection_key(collection: &str) -> Vec<u8> {
     let mut out = vec![tree::DOCUMENT];
     varint::put_bytes(&mut out, collection.as_bytes());
     out
 }
 
-fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     for byte in bytes {
         match byte {
             0 => out.extend_from_slice(&ZERO),
@@ -29,7 +29,7 @@ fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// The key that all parts of a document begin with.
-fn document_key(collection: &str, name: &[u8]) -> Vec<u8> {
+pub(super) fn document_key(collection: &str, name: &[u8]) -> Vec<u8> {
     let mut out = collection_key(collection);
     put_escaped(&mut out, name);
     out.extend_from_slice(&END);
@@ -37,7 +37,7 @@ fn document_key(collection: &str, name: &[u8]) -> Vec<u8> {
 }
 
 /// The document's key, and its part, from what follows the collection.
-fn split(rest: &[u8]) -> Option<(Vec<u8>, u64)> {
+pub(super) fn split(rest: &[u8]) -> Option<(Vec<u8>, u64)> {
     let mut name = Vec::new();
     let mut input = Input::new(rest);
     loop {

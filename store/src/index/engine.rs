@@ -3,9 +3,12 @@
 //! What sled 0.34 was measured to do decides how it is used: small values, single insertions, no
 //! batches (they leak), and its file synced by us, since its own flush syncs no metadata.
 use crate::{Error, files};
+use std::cell::Cell;
 use std::fs::{self, Permissions};
+use std::io::ErrorKind;
 use std::ops::Bound;
 use std::os::unix::fs::PermissionsExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,28 +27,90 @@ pub(crate) struct Engine {
 
 #[expect(clippy::needless_pass_by_value, reason = "map_err gives it away")]
 fn fault(error: sled::Error) -> Error {
+    if let sled::Error::Io(source) = &error
+        && matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    {
+        let source = source.kind().into();
+        return Error::Io { action: "writing to", path: "the quad index".into(), source };
+    }
     Error::Index(error.to_string())
 }
 
+thread_local! {
+    static CATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread is one of the engine that is caught, or one of its own threads,
+/// whose work is waited for by such a one: nothing but the index is harmed, and it is made again.
+pub fn panic_is_caught() -> bool {
+    CATCHING.get() || std::thread::current().name().is_some_and(|name| name.starts_with("sled-"))
+}
+
+/// Runs what reads files that may be damaged: sled panics at some kinds of damage.
+fn catching<T>(risky: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    CATCHING.set(true);
+    let done = catch_unwind(AssertUnwindSafe(risky));
+    CATCHING.set(false);
+    done.unwrap_or_else(|_| Err(Error::Index("the engine failed on its own files".into())))
+}
+
+/// The checksum of an entry. Sums of them tell one set of entries from another.
+fn checksum(name: &[u8], value: &[u8]) -> u64 {
+    let crc = crc32c::crc32c_append(crc32c::crc32c(name), value);
+    // The finalizer of SplitMix64: CRCs alone are linear, and their sums say little.
+    let mut mixed = (value.len() as u64) << 32 | u64::from(crc);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
 impl Engine {
-    /// Opens the engine in a folder of its own.
-    pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
+    /// Opens the engine in a folder of its own; `check` finds out whether it can be used.
+    pub(crate) fn open<T>(
+        folder: &Path,
+        check: impl Fn(&Self) -> Result<T, Error>,
+    ) -> Result<(Self, T), Error> {
         files::make_folder(folder)?;
         remove_named(folder, |name| name.ends_with(".generating"))?;
-        let db = match open(folder) {
+        let db = match catching(|| open(folder).map_err(fault)) {
             Ok(db) => db,
             Err(error) => {
                 // A snapshot only shortens sled's own recovery.
-                tracing::warn!(%error, "the quad index did not open; its snapshots were removed");
+                tracing::warn!(%error, "The quad index did not open; its snapshots were removed.");
                 remove_named(folder, |name| name.starts_with("snap."))?;
-                open(folder).map_err(fault)?
+                catching(|| open(folder).map_err(fault))?
             }
         };
-        for path in files_of(folder)? {
-            fs::set_permissions(&path, Permissions::from_mode(0o600))
-                .map_err(files::fault("setting the mode of", &path))?;
+        let engine = Self { db, folder: folder.to_owned() };
+        match catching(|| check(&engine)) {
+            Ok(checked) => {
+                for path in files_of(folder)? {
+                    fs::set_permissions(&path, Permissions::from_mode(0o600))
+                        .map_err(files::fault("setting the mode of", &path))?;
+                }
+                Ok((engine, checked))
+            }
+            Err(error) => {
+                // Its end writes, and may fail in the same way.
+                let _ = catching(|| {
+                    drop(engine);
+                    Ok(())
+                });
+                Err(error)
+            }
         }
-        Ok(Self { db, folder: folder.to_owned() })
+    }
+
+    /// The checksums of all entries but the one of this name, added up.
+    pub(crate) fn sum_of_all_but(&self, name: &[u8]) -> Result<u64, Error> {
+        let mut sum = 0_u64;
+        for entry in self.db.iter() {
+            let (found, value) = entry.map_err(fault)?;
+            if *found != *name {
+                sum = sum.wrapping_add(checksum(&found, &value));
+            }
+        }
+        Ok(sum)
     }
 
     /// Reads the value of a name.
@@ -74,7 +139,7 @@ impl Engine {
 
     /// Begins a series of writes, which end with [`Writes::finish`].
     pub(crate) fn write(&self) -> Writes<'_> {
-        Writes { engine: self, count: 0 }
+        Writes { engine: self, count: 0, change: 0 }
     }
 
     /// Bytes on disk.
@@ -87,22 +152,33 @@ impl Engine {
 pub(crate) struct Writes<'a> {
     engine: &'a Engine,
     count: usize,
+    /// By how much the sum of all checksums has changed.
+    change: u64,
 }
 
 impl Writes<'_> {
     pub(crate) fn insert(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.engine.db.insert(name, value).map_err(fault)?;
-        self.collect();
+        let before = self.engine.db.insert(name, value).map_err(fault)?;
+        self.replaced(name, before.as_deref());
+        self.change = self.change.wrapping_add(checksum(name, value));
         Ok(())
     }
 
     pub(crate) fn remove(&mut self, name: &[u8]) -> Result<(), Error> {
-        self.engine.db.remove(name).map_err(fault)?;
-        self.collect();
+        let before = self.engine.db.remove(name).map_err(fault)?;
+        self.replaced(name, before.as_deref());
         Ok(())
     }
 
-    fn collect(&mut self) {
+    /// By how much the sum of the checksums of all entries has changed.
+    pub(crate) fn change(&self) -> u64 {
+        self.change
+    }
+
+    fn replaced(&mut self, name: &[u8], before: Option<&[u8]>) {
+        if let Some(before) = before {
+            self.change = self.change.wrapping_sub(checksum(name, before));
+        }
         self.count += 1;
         if self.count.is_multiple_of(COLLECT_EVERY) {
             crossbeam_epoch::pin().flush();

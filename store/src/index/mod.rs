@@ -9,10 +9,12 @@ mod engine;
 mod key;
 mod note;
 mod packing;
+mod page;
 mod quads;
 mod subjects;
 
-pub(crate) use checkpoint::{discard, is_there, open};
+pub(crate) use checkpoint::{Inspected, discard, inspect, is_there, open};
+pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 
 use crate::Error;

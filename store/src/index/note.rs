@@ -13,11 +13,13 @@ pub(super) struct Note {
     pub(super) next_id: u64,
     pub(super) next_long: u64,
     pub(super) quads: u64,
+    /// The checksums of all blocks, added up.
+    pub(super) sum: u64,
 }
 
 impl Note {
     pub(super) fn new(store_id: [u8; 16]) -> Self {
-        Self { store_id, sequence: 0, next_id: 1, next_long: 1, quads: 0 }
+        Self { store_id, sequence: 0, next_id: 1, next_long: 1, quads: 0, sum: 0 }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -27,6 +29,7 @@ impl Note {
         for number in [self.sequence, self.next_id, self.next_long, self.quads] {
             varint::put(&mut out, number);
         }
+        out.extend_from_slice(&self.sum.to_le_bytes());
         out
     }
 
@@ -41,6 +44,7 @@ impl Note {
             next_id: input.number()?,
             next_long: input.number()?,
             quads: input.number()?,
+            sum: u64::from_le_bytes(input.take(8)?.try_into().ok()?),
         })
     }
 }

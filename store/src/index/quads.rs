@@ -137,7 +137,7 @@ impl Index {
     ) -> Result<(), Error> {
         self.check()?;
         let Some(sought) = self.sought(pattern)? else { return Ok(()) };
-        let names = Names { index: self, met: RefCell::default() };
+        let names = Names::new(self);
         self.search(&sought, &mut |row| {
             if !sought.matches(row) || hidden(row) {
                 return Ok(ControlFlow::Continue(()));
@@ -308,7 +308,7 @@ impl Sought {
 }
 
 /// Turns codes into terms, remembering the few names that come again and again.
-struct Names<'a> {
+pub(super) struct Names<'a> {
     index: &'a Index,
     met: RefCell<Met>,
 }
@@ -323,13 +323,17 @@ struct Met {
 /// Names remembered before all are forgotten.
 const MOST_MET: usize = 1_024;
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    pub(super) fn new(index: &'a Index) -> Self {
+        Self { index, met: RefCell::default() }
+    }
+
     fn name(&self, id: &[u8]) -> Result<oxrdf::Term, Error> {
         let id = Input::new(id).number().ok_or_else(|| damaged("an id", id))?;
         self.index.name(id)
     }
 
-    fn quad(&self, row: Row<'_>) -> Result<Quad, Error> {
+    pub(super) fn quad(&self, row: Row<'_>) -> Result<Quad, Error> {
         let met = &mut *self.met.borrow_mut();
         let subject = match &met.subject {
             Some((id, subject)) if id == row.subject => subject.clone(),

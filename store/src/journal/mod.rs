@@ -1,16 +1,22 @@
 //! The journal: every commit as one checksummed frame, in order, in segments.
+mod base;
+mod check;
+mod parts;
 mod recovery;
 mod segment;
 mod sync;
 
-pub(crate) use recovery::{Recovery, Settled};
-use segment::StoreId;
+pub(crate) use base::{Base, NewBase, ReadBack, read as read_base};
+pub(crate) use check::{Checked, check};
+pub(crate) use parts::{End, Parts};
+pub(crate) use recovery::{Apply, Recovery, Settled, new_id, replay_synced};
+pub(crate) use segment::{StoreId, make as make_segment};
 pub(crate) use sync::Synced;
 
 use crate::{Error, files};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Appends frames. There is one, and whoever has it is the only writer.
@@ -24,36 +30,84 @@ pub(crate) struct Writer {
     /// Where the next frame goes.
     length: u64,
     synced: Arc<Synced>,
+    /// The newest frame that the base has taken the place of.
+    base_from: u64,
 }
 
 impl Writer {
-    /// Appends a frame; it is synced by whoever waits for it. After a failure the store is
-    /// poisoned, so that no frame ever follows what a failed write may have left in the file.
+    /// Appends a frame; it is synced by whoever waits for it. No frame ever follows what a failed
+    /// write may have left in the file: that is cut off, and unless a lack of room was the cause,
+    /// or when the cut fails too, the store is poisoned.
     pub(crate) fn append(&mut self, sequence: u64, payload: &[u8]) -> Result<(), Error> {
         let frame = segment::frame(sequence, payload)?;
-        self.write(sequence, &frame).inspect_err(|error| self.synced.poison(error))
+        self.write(sequence, &frame).inspect_err(|error| {
+            let cut = self.file.set_len(self.length);
+            if let Err(cause) = &cut {
+                tracing::warn!(path = %self.path.display(), %cause,
+                    "A frame that was written in part could not be cut; the next open cuts it.");
+            }
+            if cut.is_err() || !error.is_no_room() {
+                self.synced.poison(error);
+            }
+        })
     }
 
     fn write(&mut self, sequence: u64, frame: &[u8]) -> Result<(), Error> {
         if self.length >= self.segment_bytes && self.length > segment::HEADER_BYTES {
             self.roll(sequence)?;
         }
-        if let Err(error) = self.file.write_all_at(frame, self.length) {
-            if let Err(cause) = self.file.set_len(self.length) {
-                tracing::warn!(path = %self.path.display(), %cause,
-                    "a frame that was written in part could not be cut; the next open cuts it");
-            }
-            return Err(files::fault("writing", &self.path)(error));
-        }
+        self.file.write_all_at(frame, self.length).map_err(files::fault("writing", &self.path))?;
         self.length += frame.len() as u64;
         self.synced.appended(sequence, frame.len() as u64);
         Ok(())
     }
 
+    /// What tells the store of this journal from any other.
+    pub(crate) fn id(&self) -> StoreId {
+        self.id
+    }
+
+    /// The folder of the journal.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Begins a base that takes the place of all frames up to `newest`, the newest one; nothing
+    /// when there is such a base already. The frames that follow go to a new segment.
+    pub(crate) fn begin_base(&mut self, newest: u64) -> Result<Option<NewBase>, Error> {
+        if newest == self.base_from {
+            return Ok(None);
+        }
+        if self.length > segment::HEADER_BYTES {
+            self.roll(newest + 1)?;
+        }
+        NewBase::begin(&self.folder, &self.id, newest).map(Some)
+    }
+
+    /// Removes what a segment that could not be made may have left: frames go on in the segment before it,
+    /// and the two must not both be there.
+    fn take_back(&self, first: u64) {
+        let path = self.folder.join(segment::name(first));
+        for left in [path.with_extension("new"), path] {
+            if let Err(error) = files::remove(&left, &self.folder) {
+                self.synced.poison(&error);
+            }
+        }
+    }
+
+    /// Puts a base in the place of the frames that it stands for. What it makes useless is left to
+    /// [`Base::remove_older`].
+    pub(crate) fn replace(&mut self, base: ReadBack) -> Result<Base, Error> {
+        let base = base.publish()?;
+        self.base_from = base.end.from;
+        Ok(base)
+    }
+
     /// Begins a new segment. Only the newest segment ever holds frames that are not synced.
     fn roll(&mut self, first: u64) -> Result<(), Error> {
         self.synced.wait(first - 1)?;
-        let (file, path) = segment::make(&self.folder, &self.id, first)?;
+        let made = segment::make(&self.folder, &self.id, first);
+        let (file, path) = made.inspect_err(|_| self.take_back(first))?;
         self.file = Arc::new(file);
         self.path = path;
         self.length = segment::HEADER_BYTES;
@@ -66,9 +120,19 @@ impl Writer {
 mod tests {
     use super::*;
 
-    fn writer(folder: &std::path::Path) -> Writer {
+    fn writer(folder: &Path) -> Writer {
         let recovery = Recovery::begin(folder, false).unwrap();
         recovery.settle(0).unwrap().writer(1 << 20)
+    }
+
+    /// Appends to a file that takes nothing.
+    fn append_to(writer: &mut Writer, file: File) -> Error {
+        let real = std::mem::replace(&mut writer.file, Arc::new(file));
+        let error = writer.append(2, b"\x01\x00lost").unwrap_err();
+        assert!(matches!(error, Error::Io { action: "writing", .. }), "{error}");
+        assert_eq!(real.metadata().unwrap().len(), writer.length);
+        writer.file = real;
+        error
     }
 
     #[test]
@@ -77,13 +141,20 @@ mod tests {
         let mut writer = writer(folder.path());
         writer.append(1, b"\x01\x00whole").unwrap();
         writer.synced.wait(1).unwrap();
-        let real = writer.file.clone();
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        writer.file = Arc::new(full);
-        let error = writer.append(2, b"\x01\x00lost").unwrap_err();
-        assert!(matches!(error, Error::Io { action: "writing", .. }), "{error}");
+        let read_only = File::open(&writer.path).unwrap();
+        assert!(!append_to(&mut writer, read_only).is_no_room());
         assert!(matches!(writer.synced.check(), Err(Error::Poisoned { .. })));
-        assert_eq!(real.metadata().unwrap().len(), writer.length);
+    }
+
+    #[test]
+    fn a_write_that_cannot_be_cut_off_poisons_for_lack_of_room_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = writer(folder.path());
+        writer.append(1, b"\x01\x00whole").unwrap();
+        // It takes no bytes, and its length cannot be set.
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        assert!(append_to(&mut writer, full).is_no_room());
+        assert!(matches!(writer.synced.check(), Err(Error::Poisoned { .. })));
     }
 
     #[test]

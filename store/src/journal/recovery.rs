@@ -1,4 +1,5 @@
 //! Opening a journal: finding its end, cutting what a crash left behind it, replaying it.
+use super::base::{self, Base};
 use super::segment::{self, Found, Segment, StoreId};
 use super::{Synced, Writer};
 use crate::{Corruption, Error, files};
@@ -13,8 +14,11 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Recovery {
     folder: PathBuf,
-    /// In order; at least one.
+    /// In order; at least one, and none that the base makes useless.
     segments: Vec<(u64, PathBuf)>,
+    base: Option<Base>,
+    /// What the base has taken the place of.
+    useless: Vec<PathBuf>,
     pub(crate) id: StoreId,
 }
 
@@ -33,25 +37,28 @@ impl Recovery {
     /// Finds the journal in `folder`, or makes one unless `expected` says that one must be there.
     pub(crate) fn begin(folder: &Path, expected: bool) -> Result<Self, Error> {
         files::make_folder(folder)?;
-        let mut segments = Vec::new();
-        for entry in fs::read_dir(folder).map_err(files::fault("reading", folder))? {
-            let path = entry.map_err(files::fault("reading", folder))?.path();
-            if let Some(first) = segment::first_of(&path) {
-                segments.push((first, path));
-            } else if path.extension().is_some_and(|extension| extension == "new") {
-                files::remove(&path, folder)?;
+        let Names { segments: all, bases } = Names::of(folder, true)?;
+        let mut useless: Vec<PathBuf> = Vec::new();
+        let base = match bases.split_last() {
+            None => None,
+            Some(((_, newest), older)) => {
+                useless.extend(older.iter().map(|(_, path)| path.clone()));
+                Some(Base::open(newest)?)
             }
-        }
-        segments.sort_unstable();
+        };
+        let from = base.as_ref().map_or(0, |base| base.end.from);
+        let (old, mut segments) = up_to(all, from);
+        useless.extend(old.into_iter().map(|(_, path)| path));
         let missing = |what: &str| {
             let path = folder.to_owned();
             Err(Corruption { path, offset: 0, what: what.to_owned() }.into())
         };
         let id = match (segments.first(), segments.last()) {
-            (Some((1, _)), Some((_, last))) => Segment::open(last)?.id,
+            (Some((first, _)), Some((_, last))) if *first <= from + 1 => Segment::open(last)?.id,
             (Some((first, _)), _) => {
                 return missing(&format!("the segments before frame {first} are missing"));
             }
+            _ if base.is_some() => return missing("the segments behind the base are missing"),
             _ if expected => return missing("the journal is missing while its index is there"),
             _ => {
                 let id = new_id();
@@ -60,7 +67,20 @@ impl Recovery {
                 id
             }
         };
-        Ok(Self { folder: folder.to_owned(), segments, id })
+        if let Some(base) = &base
+            && base.id != id
+        {
+            let what = "the base belongs to another store than the segments";
+            return Err(
+                Corruption { path: base.path.clone(), offset: 12, what: what.into() }.into()
+            );
+        }
+        Ok(Self { folder: folder.to_owned(), segments, base, useless, id })
+    }
+
+    /// The newest frame that the base has taken the place of.
+    pub(crate) fn from(&self) -> u64 {
+        self.base.as_ref().map_or(0, |base| base.end.from)
     }
 
     /// Finds the end of the journal and cuts what a crash left behind it. `noted` is the newest
@@ -82,13 +102,18 @@ impl Recovery {
         };
         let file = files::open_or_make(&path)?;
         let length = segment.offset;
+        // No base gets its name before all frames that it may hold something of are synced.
+        let exact = self.base.as_ref().map_or(0, |base| base.end.exact);
         if let Some(what) = damage {
-            if segment.next <= noted || segment.synced_past_damage()? {
+            if segment.next <= noted.max(exact) || segment.synced_past_damage()? {
                 return Err(segment.damage(what));
             }
             tracing::warn!(path = %path.display(), offset = length, what,
-                "what a crash left at the end of the journal was cut; it was never acknowledged");
+                "What a crash left at the end of the journal was cut; it was never acknowledged.");
             file.set_len(length).map_err(files::fault("cutting", &path))?;
+        }
+        if segment.next <= exact {
+            return Err(segment.damage(format!("frame {exact}, which the base needs, is missing")));
         }
         write_again(&file, unsure, length)
             .and_then(|()| file.sync_all())
@@ -118,47 +143,31 @@ fn write_again(file: &fs::File, from: u64, to: u64) -> std::io::Result<()> {
 pub(crate) type Apply<'a> = dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error> + 'a;
 
 impl Settled {
-    pub(crate) fn id(&self) -> StoreId {
-        self.recovery.id
+    /// What the frames are to be replayed over.
+    pub(crate) fn base(&self) -> Option<&Base> {
+        self.recovery.base.as_ref()
+    }
+
+    /// Removes what the base has taken the place of, if a crash has left any of it.
+    pub(crate) fn remove_useless(&mut self) -> Result<(), Error> {
+        for path in self.recovery.useless.drain(..) {
+            files::remove(&path, &self.recovery.folder)?;
+        }
+        Ok(())
     }
 
     /// Hands every frame after `noted` to `apply`, in order.
     pub(crate) fn replay(&self, noted: u64, apply: &mut Apply<'_>) -> Result<(), Error> {
-        let segments = &self.recovery.segments;
-        let begin = segments.partition_point(|(first, _)| *first <= noted + 1).saturating_sub(1);
-        let mut expected = None;
-        for (_, path) in segments.iter().skip(begin) {
-            let mut segment = Segment::open(path)?;
-            if segment.id != self.recovery.id {
-                return Err(segment.damage("the segment belongs to another store"));
-            }
-            if expected.is_some_and(|expected| expected != segment.next) {
-                return Err(segment.damage("the segment before this one is missing or too short"));
-            }
-            loop {
-                let offset = segment.offset;
-                match segment.read()? {
-                    Found::Frame(sequence, payload) if sequence > noted => {
-                        if let Err(what) = apply(sequence, &payload)? {
-                            let path = path.clone();
-                            return Err(Corruption { path, offset, what: what.into() }.into());
-                        }
-                    }
-                    Found::Frame(..) => {}
-                    Found::End => break,
-                    Found::Damage(what) => return Err(segment.damage(what)),
-                }
-            }
-            expected = Some(segment.next);
-        }
-        Ok(())
+        replay(&self.recovery.segments, &self.recovery.id, noted, self.newest, apply)
     }
 
     /// Goes on writing where the journal ends.
     pub(crate) fn writer(self, segment_bytes: u64) -> Writer {
         let file = Arc::new(self.file);
         let bytes = files::size_of(&self.recovery.folder);
-        let synced = Arc::new(Synced::new(file.clone(), self.path.clone(), self.newest, bytes));
+        let base = self.recovery.base;
+        let base_bytes = base.as_ref().map_or(0, |base| base.bytes);
+        let synced = Synced::new(file.clone(), self.path.clone(), self.newest, bytes, base_bytes);
         Writer {
             folder: self.recovery.folder,
             id: self.recovery.id,
@@ -166,7 +175,8 @@ impl Settled {
             file,
             path: self.path,
             length: self.length,
-            synced,
+            synced: Arc::new(synced),
+            base_from: base.map_or(0, |base| base.end.from),
         }
     }
 }
@@ -178,7 +188,98 @@ impl Writer {
     }
 }
 
-fn new_id() -> StoreId {
+/// Hands the frames after `after` and up to `newest`, which are there, to `apply`, in order.
+fn replay(
+    segments: &[(u64, PathBuf)],
+    id: &StoreId,
+    after: u64,
+    newest: u64,
+    apply: &mut Apply<'_>,
+) -> Result<(), Error> {
+    let begin = segments.partition_point(|(first, _)| *first <= after + 1).saturating_sub(1);
+    let mut expected = None;
+    for (first, path) in segments.iter().skip(begin).filter(|(first, _)| *first <= newest) {
+        let mut segment = Segment::open(path)?;
+        if segment.id != *id {
+            return Err(segment.damage("the segment belongs to another store"));
+        }
+        if expected.map_or(*first > after + 1, |expected| expected != segment.next) {
+            return Err(segment.damage("the segment before this one is missing or too short"));
+        }
+        while segment.next <= newest {
+            let offset = segment.offset;
+            match segment.read()? {
+                Found::Frame(sequence, payload) if sequence > after => {
+                    if let Err(what) = apply(sequence, &payload)? {
+                        let path = path.clone();
+                        return Err(Corruption { path, offset, what: what.into() }.into());
+                    }
+                }
+                Found::Frame(..) => {}
+                Found::End => break,
+                Found::Damage(what) => return Err(segment.damage(what)),
+            }
+        }
+        expected = Some(segment.next);
+    }
+    if expected.is_some_and(|next| next <= newest) {
+        let (path, offset) = segments.last().map(|(_, path)| (path.clone(), 0)).unwrap_or_default();
+        let what = format!("frame {newest} is missing");
+        return Err(Corruption { path, offset, what }.into());
+    }
+    Ok(())
+}
+
+/// Hands the frames after `after` and up to `newest`, which are synced, to `apply`, while others
+/// are appended behind them.
+pub(crate) fn replay_synced(
+    folder: &Path,
+    id: &StoreId,
+    after: u64,
+    newest: u64,
+    apply: &mut Apply<'_>,
+) -> Result<(), Error> {
+    replay(&Names::of(folder, false)?.segments, id, after, newest, apply)
+}
+
+/// Segments and bases of a folder, each in order of the sequence that its name has.
+pub(crate) struct Names {
+    pub(crate) segments: Vec<(u64, PathBuf)>,
+    pub(crate) bases: Vec<(u64, PathBuf)>,
+}
+
+impl Names {
+    /// Lists a folder, and if asked removes what was in the making when a crash came.
+    pub(crate) fn of(folder: &Path, tidy: bool) -> Result<Self, Error> {
+        let mut names = Self { segments: Vec::new(), bases: Vec::new() };
+        for entry in fs::read_dir(folder).map_err(files::fault("reading", folder))? {
+            let path = entry.map_err(files::fault("reading", folder))?.path();
+            if let Some(first) = segment::first_of(&path) {
+                names.segments.push((first, path));
+            } else if let Some(from) = base::from_of(&path) {
+                names.bases.push((from, path));
+            } else if tidy && path.extension().is_some_and(|extension| extension == "new") {
+                files::remove(&path, folder)?;
+            }
+        }
+        names.segments.sort_unstable();
+        names.bases.sort_unstable();
+        Ok(names)
+    }
+}
+
+type Segments = Vec<(u64, PathBuf)>;
+
+/// The segments that have no frame after `from`, and the others. The newest is always among the
+/// others.
+pub(super) fn up_to(mut segments: Segments, from: u64) -> (Segments, Segments) {
+    let kept = segments.partition_point(|(first, _)| *first <= from + 1).saturating_sub(1);
+    let others = segments.split_off(kept);
+    (segments, others)
+}
+
+/// The id of a new store.
+pub(crate) fn new_id() -> StoreId {
     let mut id = StoreId::default();
     // Every hasher state of the standard library is seeded from the operating system's randomness.
     for half in id.chunks_exact_mut(8) {

@@ -1,7 +1,7 @@
 //! A segment: a header, then frames. FORMAT.md draws both.
 use crate::{Corruption, Error, files, frame};
 use std::fs::File;
-use std::io::{BufReader, Read as _, Write as _};
+use std::io::{BufReader, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 pub(crate) const VERSION: u32 = 1;
 /// The most bytes that the payload of a frame may have.
 pub(crate) const LARGEST_PAYLOAD: u32 = 256 << 20;
-const MAGIC: &[u8; 8] = b"PENSTOCK";
+const MAGIC: [u8; 8] = *b"PENSTOCK";
+const BASE_MAGIC: [u8; 8] = *b"PENSBASE";
+/// A part of a base has at most what a commit has, and what packing it may add.
+pub(crate) const LARGEST_PART: u32 = LARGEST_PAYLOAD + (1 << 20);
 const HEADER: usize = 40;
 pub(crate) const HEADER_BYTES: u64 = HEADER as u64;
 const FRAME_HEADER: usize = 16;
@@ -35,29 +38,53 @@ fn corrupt(path: &Path, offset: u64, what: impl Into<String>) -> Error {
     Corruption { path: path.to_owned(), offset, what: what.into() }.into()
 }
 
-/// Makes a segment without frames, durably. It has its name only once its header is synced.
-pub(crate) fn make(folder: &Path, id: &StoreId, first: u64) -> Result<(File, PathBuf), Error> {
+fn header(magic: [u8; 8], id: &StoreId, first: u64) -> Vec<u8> {
     let mut header = Vec::with_capacity(HEADER);
-    header.extend_from_slice(MAGIC);
+    header.extend_from_slice(&magic);
     header.extend_from_slice(&VERSION.to_le_bytes());
     header.extend_from_slice(id);
     header.extend_from_slice(&first.to_le_bytes());
     header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
+    header
+}
+
+/// What a base begins with. Its frames are numbered by themselves, from 1.
+pub(crate) fn base_header(id: &StoreId) -> Vec<u8> {
+    header(BASE_MAGIC, id, 1)
+}
+
+/// Makes a segment without frames, durably. It has its name only once its header is synced.
+pub(crate) fn make(folder: &Path, id: &StoreId, first: u64) -> Result<(File, PathBuf), Error> {
+    let header = header(MAGIC, id, first);
     let path = folder.join(name(first));
     let new = path.with_extension("new");
-    let mut file = files::make_anew(&new)?;
-    file.write_all(&header).map_err(files::fault("writing", &new))?;
-    file.sync_all().map_err(files::fault("syncing", &new))?;
-    files::rename(&new, &path, folder)?;
-    Ok((file, path))
+    let made = files::make_anew(&new).and_then(|mut file| {
+        file.write_all(&header).map_err(files::fault("writing", &new))?;
+        file.sync_all().map_err(files::fault("syncing", &new))?;
+        files::rename(&new, &path, folder)?;
+        Ok(file)
+    });
+    if made.is_err() {
+        // What is left of it would only take room; the fault that matters is the first.
+        let _ = std::fs::remove_file(&new);
+    }
+    Ok((made?, path))
 }
 
 /// The bytes of a frame.
 pub(crate) fn frame(sequence: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
-    let too_large =
-        || Error::TooLarge { bytes: payload.len() as u64, limit: u64::from(LARGEST_PAYLOAD) };
+    frame_within(LARGEST_PAYLOAD, sequence, payload)
+}
+
+/// The bytes of a frame of a base.
+pub(crate) fn part(number: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
+    frame_within(LARGEST_PART, number, payload)
+}
+
+fn frame_within(limit: u32, sequence: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
+    let too_large = || Error::TooLarge { bytes: payload.len() as u64, limit: u64::from(limit) };
     let length = u32::try_from(payload.len()).map_err(|_| too_large())?;
-    if length > LARGEST_PAYLOAD {
+    if length > limit {
         return Err(too_large());
     }
     let (length, sequence) = (length.to_le_bytes(), sequence.to_le_bytes());
@@ -87,6 +114,8 @@ pub(crate) struct Segment {
     length: u64,
     /// The sequence that the next frame must have.
     pub(crate) next: u64,
+    /// The most bytes that a payload may have.
+    largest: u32,
 }
 
 /// What stands where a frame is expected.
@@ -103,16 +132,33 @@ impl Segment {
     /// Opens a segment and reads its header.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let file = File::open(path).map_err(files::fault("opening", path))?;
+        let segment = Self::of(file, path, MAGIC, LARGEST_PAYLOAD)?;
+        if Some(segment.next) == first_of(path) {
+            return Ok(segment);
+        }
+        Err(corrupt(path, 28, "the first sequence is not the one of the file's name"))
+    }
+
+    /// Reads the header of a base.
+    pub(crate) fn of_base(file: &File, path: &Path) -> Result<Self, Error> {
+        let file = file.try_clone().map_err(files::fault("reading", path))?;
+        let base = Self::of(file, path, BASE_MAGIC, LARGEST_PART)?;
+        if base.next == 1 { Ok(base) } else { Err(corrupt(path, 28, "a base begins with part 1")) }
+    }
+
+    fn of(mut file: File, path: &Path, magic: [u8; 8], largest: u32) -> Result<Self, Error> {
+        file.rewind().map_err(files::fault("reading", path))?;
         let length = file.metadata().map_err(files::fault("reading", path))?.len();
         let mut reader = BufReader::with_capacity(1 << 16, file);
         let mut header = [0; HEADER];
         if length < HEADER_BYTES {
-            return Err(corrupt(path, length, "the header of the segment ends too early"));
+            return Err(corrupt(path, length, "the header of the file ends too early"));
         }
         reader.read_exact(&mut header).map_err(files::fault("reading", path))?;
         let damaged = |offset, what: &str| corrupt(path, offset, what);
-        if !header.starts_with(MAGIC) {
-            return Err(damaged(0, "a journal segment begins with PENSTOCK"));
+        if !header.starts_with(&magic) {
+            let magic = String::from_utf8_lossy(&magic);
+            return Err(damaged(0, &format!("the file does not begin with {magic}")));
         }
         let version = number(&header, 8).map(u32::from_le_bytes).unwrap_or_default();
         if version > VERSION {
@@ -128,10 +174,8 @@ impl Segment {
         }
         let id = number(&header, 12).unwrap_or_default();
         let first = number(&header, 28).map(u64::from_le_bytes).unwrap_or_default();
-        if Some(first) != first_of(path) {
-            return Err(damaged(28, "the first sequence is not the one of the file's name"));
-        }
-        Ok(Self { path: path.to_owned(), id, reader, offset: HEADER_BYTES, length, next: first })
+        let path = path.to_owned();
+        Ok(Self { path, id, reader, offset: HEADER_BYTES, length, next: first, largest })
     }
 
     /// The next frame.
@@ -148,7 +192,7 @@ impl Segment {
         let length = number(&header, 0).map(u32::from_le_bytes).unwrap_or_default();
         let sum = number(&header, 4).map(u32::from_le_bytes).unwrap_or_default();
         let sequence = number(&header, 8).map(u64::from_le_bytes).unwrap_or_default();
-        if length > LARGEST_PAYLOAD || u64::from(length) > left - FRAME_HEADER_BYTES {
+        if length > self.largest || u64::from(length) > left - FRAME_HEADER_BYTES {
             return Ok(Found::Damage(format!(
                 "a frame of {length} bytes does not fit into the {} that are left",
                 left - FRAME_HEADER_BYTES
@@ -199,7 +243,8 @@ impl Segment {
     }
 }
 
-fn frame_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
+/// The payload of the frame at a place, if there is a whole one.
+pub(crate) fn frame_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let length: [u8; 4] = number(bytes, at)?;
     let sum = number(bytes, at + 4).map(u32::from_le_bytes)?;
     let sequence: [u8; 8] = number(bytes, at + 8)?;

@@ -23,11 +23,19 @@ struct State {
     poison: Option<String>,
     /// Whether a sync failed: what was appended and is not synced may never be.
     lost: bool,
+    /// Bytes of the base and of all segments.
     journal_bytes: u64,
+    base_bytes: u64,
 }
 
 impl Synced {
-    pub(crate) fn new(file: Arc<File>, path: PathBuf, sequence: u64, journal_bytes: u64) -> Self {
+    pub(crate) fn new(
+        file: Arc<File>,
+        path: PathBuf,
+        sequence: u64,
+        journal_bytes: u64,
+        base_bytes: u64,
+    ) -> Self {
         let state = State {
             file,
             path,
@@ -37,6 +45,7 @@ impl Synced {
             poison: None,
             lost: false,
             journal_bytes,
+            base_bytes,
         };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -69,11 +78,34 @@ impl Synced {
         self.state().journal_bytes
     }
 
+    pub(crate) fn base_bytes(&self) -> u64 {
+        self.state().base_bytes
+    }
+
+    /// A new base took the place of files of so many bytes.
+    pub(crate) fn rebased(&self, removed: u64, base_bytes: u64) {
+        let mut state = self.state();
+        state.journal_bytes = (state.journal_bytes + base_bytes).saturating_sub(removed);
+        state.base_bytes = base_bytes;
+    }
+
+    /// Whether the frames behind the base take more bytes than it does, and more than `least`.
+    pub(crate) fn is_outgrown(&self, least: u64) -> bool {
+        let state = self.state();
+        let tail = state.journal_bytes.saturating_sub(state.base_bytes);
+        tail > least.max(state.base_bytes)
+    }
+
     /// Lets no further commit in.
     pub(crate) fn poison(&self, cause: &Error) {
-        tracing::error!(%cause, "the store takes no commits any more until it is opened anew");
+        tracing::error!(%cause, "A write failed; the store takes no commits until it is opened anew.");
         self.state().poison.get_or_insert_with(|| cause.to_string());
         self.changed.notify_all();
+    }
+
+    /// Why no commit is taken any more.
+    pub(crate) fn cause(&self) -> Option<String> {
+        self.state().poison.clone()
     }
 
     /// Refuses when the store is poisoned.

@@ -126,3 +126,23 @@ fn a_number_that_no_double_holds_keeps_its_digits() {
     assert!(world.view("urn:m").contains(&format!("\"weight\":{digits},")));
     assert!(world.view("urn:n").contains("\"weight\":1E400,"));
 }
+
+#[test]
+fn more_values_than_allowed_are_refused_before_any_is_read() {
+    let mut world = World::new(machine());
+    world.limits.values = 10;
+    let data = |parts: usize| format!(r#"{{"parts": [{}]}}"#, vec!["{}"; parts].join(","));
+    world.send(Mode::Add, &data(6)).unwrap();
+    world.refused(Mode::Add, &data(7), Kind::TooLarge);
+    let line = format!("{}\n", data(9));
+    let lines = world.request(Mode::Add, Body::Lines { text: line.as_bytes(), first: 0 });
+    let fault = world.run(&lines).unwrap_err();
+    assert!(fault.detail.contains("service.limits.values"), "{fault}");
+}
+
+#[test]
+fn a_body_that_is_no_object_is_told_without_an_empty_place() {
+    let world = World::new(machine());
+    let fault = world.run(&world.request(Mode::Add, Body::Json(b"[]"))).unwrap_err();
+    assert!(fault.detail.starts_with("Ingestion failed: the body is an array"), "{fault}");
+}

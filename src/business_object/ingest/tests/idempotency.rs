@@ -107,3 +107,33 @@ fn a_long_answer_is_kept_whole() {
     assert_eq!(first.created, 2000);
     assert_eq!(send(&world, "k", body.as_bytes()).unwrap(), first);
 }
+
+#[test]
+fn past_the_bytes_the_oldest_answers_go_and_the_newest_stays() {
+    let mut world = World::new(machine());
+    world.limits.idempotency_bytes = 900;
+    let first = send(&world, "1", A).unwrap();
+    let second = send(&world, "2", A).unwrap();
+    assert_eq!(send(&world, "1", A).unwrap(), first);
+    let third = send(&world, "3", A).unwrap();
+    assert_eq!(send(&world, "3", A).unwrap(), third);
+    assert_eq!(send(&world, "2", A).unwrap(), second);
+    assert_ne!(send(&world, "1", A).unwrap(), first);
+    world.limits.idempotency_bytes = 0;
+    let last = send(&world, "4", A).unwrap();
+    assert_eq!(send(&world, "4", A).unwrap(), last);
+    assert_ne!(send(&world, "3", A).unwrap(), third);
+}
+
+#[test]
+fn what_is_not_told_is_not_kept() {
+    let world = World::new(machine());
+    let request = Request {
+        idempotency_key: Some("k"),
+        tells_objects: false,
+        ..world.request(Mode::Add, Body::Json(A))
+    };
+    let first = world.run(&request).unwrap();
+    assert_eq!((first.created, first.objects.len()), (1, 0));
+    assert_eq!(world.run(&Request { tells_objects: true, ..request }).unwrap(), first);
+}

@@ -16,21 +16,25 @@ impl Write for Log {
     }
 }
 
-#[test]
-fn each_ingestion_is_a_line_in_the_log() {
+/// The lines that are logged meanwhile.
+fn logged<T>(work: impl FnOnce() -> T) -> (T, Vec<serde_json::Value>) {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
+    let done = tracing::subscriber::with_default(subscriber, work);
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    (done, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+#[test]
+fn each_ingestion_is_a_line_in_the_log() {
     let world = World::new(machine());
-    let answer = tracing::subscriber::with_default(subscriber, || {
+    let (answer, lines) = logged(|| {
         let answer = world.add(r#"{"name": "a"}"#);
         world.send(Mode::Update, r#"{"name": "a"}"#).unwrap_err();
         answer
     });
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let lines: Vec<serde_json::Value> =
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let [done, refused] = lines.as_slice() else { panic!("two lines: {text}") };
+    let [done, refused] = lines.as_slice() else { panic!("two lines: {lines:?}") };
     let fields = &done["fields"];
     assert_eq!(fields["ingestion_id"], answer.ingestion_id);
     assert_eq!(fields["business_object"], "Machine");
@@ -42,4 +46,16 @@ fn each_ingestion_is_a_line_in_the_log() {
     }
     assert!(fields["duration_ms"].is_u64());
     assert!(refused["fields"]["cause"].as_str().unwrap().contains("/data/0"), "{refused}");
+}
+
+#[test]
+fn nested_objects_that_go_unnamed_are_named_in_the_log() {
+    let world = World::new(machine());
+    world.add(r#"{"uri": "urn:m", "motor": {"uri": "urn:e", "name": "e"}}"#);
+    let replace = || world.send(Mode::Replace, r#"{"uri": "urn:m", "name": "m"}"#).unwrap();
+    let (answer, lines) = logged(replace);
+    assert_eq!(answer.deleted, 1);
+    let fields = &lines[0]["fields"];
+    assert_eq!(fields["ingestion_id"], answer.ingestion_id);
+    assert_eq!((&fields["count"], &fields["first"]), (&1.into(), &r#""urn:e""#.into()));
 }

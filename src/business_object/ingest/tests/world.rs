@@ -9,8 +9,14 @@ use oxrdf::{NamedNode, Quad, QuadRef};
 use penstock_store::{Options, Pattern, Read, Store};
 use std::ops::ControlFlow;
 
-pub(super) const LIMITS: Limits =
-    Limits { nesting: 128, objects: 10_000, idempotency_keys: 100, history: 100 };
+pub(super) const LIMITS: Limits = Limits {
+    nesting: 128,
+    objects: 10_000,
+    values: 100_000,
+    idempotency_keys: 100,
+    idempotency_bytes: 1 << 20,
+    history: 100,
+};
 
 pub(super) struct World {
     pub(super) store: Store,
@@ -68,6 +74,7 @@ impl World {
             mode,
             caller: "local",
             idempotency_key: None,
+            tells_objects: true,
             body,
         }
     }

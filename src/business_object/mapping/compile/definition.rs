@@ -1,7 +1,7 @@
 //! The entries of one definition.
 use super::{Checked, Compiler};
 use crate::business_object::mapping::yaml::{At, Content, Key, Node};
-use crate::business_object::nearest::nearest;
+use crate::nearest::nearest;
 use std::fmt;
 
 /// Characters of a field's name that a fault shows.

@@ -4,7 +4,7 @@ use super::{Checked, Compiler, Reported};
 use crate::business_object::mapping::path::{self, Path};
 use crate::business_object::mapping::yaml::{At, Node};
 use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
-use crate::business_object::nearest::nearest;
+use crate::nearest::nearest;
 use oxrdf::NamedNode;
 use oxrdf::vocab::{rdf, xsd};
 

@@ -1,7 +1,5 @@
 //! Start and stop: one process at a time, the control socket, what is acknowledged stays.
-mod http_support;
-
-use http_support::Server;
+use crate::server::Server;
 use penstock::fault::Kind;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;

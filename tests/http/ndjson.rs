@@ -1,7 +1,5 @@
 //! NDJSON over HTTP: chunks, each an ingestion of its own; a fault ends the stream where it stands.
-mod http_support;
-
-use http_support::{Answer, Server};
+use crate::server::{Answer, Server};
 use serde_json::json;
 use std::fmt::Write;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

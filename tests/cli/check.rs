@@ -1,18 +1,13 @@
 //! `penstock check` and `penstock verify-export` on files that are right and files that are not.
+use crate::penstock;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::Command;
 
 const MAPPING: &str = "type: object\npath: \"Pumps:.\"\nfields:\n  name: {type: string, path: <https://plant.example/name>}\n";
 
 /// The status and the standard output.
 fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_penstock"))
-        .args(arguments)
-        .current_dir(dir)
-        .env_clear()
-        .output()
-        .expect("the binary runs");
+    let output = penstock(dir, arguments).output().expect("the binary runs");
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -49,6 +44,11 @@ fn each_fault_has_its_place() {
         ("pumps.json", "{\"name\": ", "pumps.json:1:10: "),
         ("pumps.yaml", "name: x\nconfig: y\n", "sent as JSON"),
         ("application.yaml", "server:\n  port: many\n", "expected a whole number from 0 to 65535"),
+        (
+            "application.yaml",
+            "server.port: many\nservice.export.targets.No.type: directory\n",
+            "is not an S3 bucket name",
+        ),
         ("application.yaml", "a: [", "line 2"),
         ("service.properties", "service.x=\\u1", "line 1"),
         ("other.yaml", "a: 1", "neither a mapping"),

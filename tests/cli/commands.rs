@@ -1,13 +1,6 @@
 //! The command line as a script meets it: statuses, what goes where, settings among the arguments.
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
-
-/// The binary in a directory, with no environment of ours.
-fn penstock(dir: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
-    command.args(arguments).current_dir(dir).env_clear().stdin(Stdio::null());
-    command
-}
+use crate::penstock;
+use std::process::Output;
 
 fn run(arguments: &[&str]) -> Output {
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -1,6 +1,6 @@
 //! Run as root without a service, a command acts as the owner of the data directory.
+use crate::penstock;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::process::Command;
 
 const NOBODY: u32 = 65_534;
 
@@ -15,12 +15,8 @@ fn root_leaves_no_file_of_its_own_in_the_data_directory() {
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();
     chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_penstock"))
-        .args(["export", "list", "--service.data-dir=data"])
-        .current_dir(dir.path())
-        .env_clear()
-        .output()
-        .unwrap();
+    let arguments = ["export", "list", "--service.data-dir=data"];
+    let output = penstock(dir.path(), &arguments).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let files: Vec<_> = std::fs::read_dir(&data).unwrap().map(|f| f.unwrap()).collect();
     assert!(!files.is_empty(), "opening the store leaves files");

@@ -80,18 +80,6 @@ fn defaults_hold_when_nothing_is_given() {
 }
 
 #[test]
-fn a_command_has_defaults_of_its_own() {
-    let mut machine = Machine::new().variable("STATE_DIRECTORY", "/state");
-    machine.sources.defaults.insert("service.data-dir".into(), "penstock-demo".into());
-    let loaded = machine.load();
-    assert_eq!(loaded.settings.data_dir, PathBuf::from("penstock-demo"));
-    assert!(!loaded.is_given("service.data-dir"));
-    let loaded = machine.variable("SERVICE_DATA_DIR", "here").load();
-    assert_eq!(loaded.settings.data_dir, PathBuf::from("here"));
-    assert!(loaded.is_given("service.data-dir"));
-}
-
-#[test]
 fn systemd_gives_the_data_directory_unless_another_is_set() {
     let machine = Machine::new().variable("STATE_DIRECTORY", "/var/lib/private/penstock:/other");
     assert_eq!(machine.load().settings.data_dir, PathBuf::from("/var/lib/private/penstock"));

@@ -1,7 +1,5 @@
 //! The OpenAPI document and the Swagger UI come from the gateway itself.
-mod http_support;
-
-use http_support::Server;
+use crate::server::Server;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_loads_nothing_from_elsewhere() {

@@ -1,8 +1,9 @@
 //! `penstock export` asks the service that runs, through its control socket.
+use crate::penstock;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// Answers one request after the other with these, and gives back their first lines.
 fn service(
@@ -29,14 +30,8 @@ fn service(
 }
 
 fn export(dir: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_penstock"))
-        .arg("export")
-        .args(arguments)
-        .arg("--service.data-dir=.")
-        .current_dir(dir)
-        .env_clear()
-        .output()
-        .expect("the binary runs")
+    let mut command = penstock(dir, &["export", "--service.data-dir=."]);
+    command.args(arguments).output().expect("the binary runs")
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Every answer that is no success is a problem document (RFC 9457).
-mod http_support;
-
-use http_support::{Server, definition};
+use crate::server::{Server, definition};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

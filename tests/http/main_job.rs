@@ -1,7 +1,5 @@
 //! The main job over HTTP: defined, ingested, read back, exported, looked up.
-mod http_support;
-
-use http_support::{Server, escaped};
+use crate::server::{Server, escaped};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::time::{Duration, Instant};

@@ -88,6 +88,8 @@ fn an_s3_target_needs_its_endpoint_and_keys() {
     ] {
         assert!(found.iter().any(|f| f.starts_with(missing)), "{missing}: {found:#?}");
     }
+    let wrong = of_arguments(&["--service.export.default.type=s4"]);
+    assert_eq!(wrong.len(), 1, "what is wrong is not missing: {wrong:#?}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Under systemd the log has the priorities of the journal, and only there.
+use crate::penstock;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// What `serve` with a faulty configuration writes to a socket as standard error; `shift` is added to
 /// the inode that `$JOURNAL_STREAM` names.
@@ -12,10 +13,8 @@ fn written(shift: u64) -> String {
     let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     let stream =
         std::fs::metadata(format!("/proc/self/fd/{}", theirs.as_raw_fd())).expect("an inode");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_penstock"))
-        .args(["serve", "--server.port=x", "--service.limits.nesting=x"])
-        .current_dir(dir.path())
-        .env_clear()
+    let arguments = ["serve", "--server.port=x", "--service.limits.nesting=x"];
+    let mut child = penstock(dir.path(), &arguments)
         .env("JOURNAL_STREAM", format!("{}:{}", stream.dev(), stream.ino() + shift))
         .stdout(Stdio::null())
         .stderr(OwnedFd::from(theirs))

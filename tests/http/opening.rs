@@ -1,7 +1,5 @@
 //! Until the store is open every route but `/health/live` says so, and how far it has come.
-mod http_support;
-
-use http_support::connect;
+use crate::server::connect;
 use penstock::config::{Sources, load};
 use penstock::http::{State, service};
 use penstock_store::Progress;

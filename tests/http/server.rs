@@ -1,13 +1,4 @@
 //! A gateway that serves on a free port of the loopback address, and a client of its own.
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    unreachable_pub,
-    clippy::allow_attributes,
-    reason = "each test takes what it needs"
-)]
-
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Method, Request};
@@ -25,40 +16,40 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// A gateway that serves.
-pub struct Server {
-    pub address: SocketAddr,
-    pub dir: Option<TempDir>,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) dir: Option<TempDir>,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<Result<(), Fault>>,
 }
 
 /// What came back.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Bytes,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 impl Answer {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("{error}: {:?}", String::from_utf8_lossy(&self.body)))
     }
 
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
     /// The lines of NDJSON.
-    pub fn lines(&self) -> Vec<Value> {
+    pub(crate) fn lines(&self) -> Vec<Value> {
         let text = std::str::from_utf8(&self.body).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Asserts that it is a problem of this status and gives it.
     #[track_caller]
-    pub fn problem(&self, status: u16) -> Value {
+    pub(crate) fn problem(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{:?}", String::from_utf8_lossy(&self.body));
         assert_eq!(self.header("content-type"), "application/problem+json");
         let problem = self.json();
@@ -70,7 +61,7 @@ impl Answer {
 
     /// Asserts that it has this status.
     #[track_caller]
-    pub fn expect(self, status: u16) -> Self {
+    pub(crate) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{:?}", String::from_utf8_lossy(&self.body));
         self
     }
@@ -78,7 +69,7 @@ impl Answer {
 
 impl Server {
     /// With a data directory of its own.
-    pub async fn start(arguments: &[&str]) -> Self {
+    pub(crate) async fn start(arguments: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut server = Self::start_in(dir.path(), arguments).await.unwrap();
         server.dir = Some(dir);
@@ -86,7 +77,7 @@ impl Server {
     }
 
     /// In a data directory that is there.
-    pub async fn start_in(dir: &Path, arguments: &[&str]) -> Result<Self, Fault> {
+    pub(crate) async fn start_in(dir: &Path, arguments: &[&str]) -> Result<Self, Fault> {
         let mut all = vec![
             format!("--service.data-dir={}", dir.join("data").display()),
             "--server.port=0".to_owned(),
@@ -109,13 +100,13 @@ impl Server {
     }
 
     /// Stops it in good order and gives back its directory.
-    pub async fn stop(mut self) -> Option<TempDir> {
+    pub(crate) async fn stop(mut self) -> Option<TempDir> {
         self.stop.take().unwrap().send(()).unwrap();
         (&mut self.running).await.unwrap().unwrap();
         self.dir.take()
     }
 
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         method: &str,
         path: &str,
@@ -125,21 +116,21 @@ impl Server {
         connect(self.address, method, path, headers, body).await
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send("GET", path, &[], "").await
     }
 
-    pub async fn json(&self, method: &str, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn json(&self, method: &str, path: &str, body: &Value) -> Answer {
         self.send(method, path, &[("Content-Type", "application/json")], body.to_string()).await
     }
 
     /// Defines the Business Object `Pump`.
-    pub async fn define(&self) -> Value {
+    pub(crate) async fn define(&self) -> Value {
         self.json("PUT", "/api/v1/business-objects", &definition()).await.expect(201).json()
     }
 
     /// Ingests these objects into `Pump`.
-    pub async fn ingest(&self, mode: &str, objects: &Value) -> Answer {
+    pub(crate) async fn ingest(&self, mode: &str, objects: &Value) -> Answer {
         let path = format!("/api/v1/business-objects/Pump?mode={mode}");
         self.json("POST", &path, &json!({"data": objects})).await
     }
@@ -152,7 +143,7 @@ impl Drop for Server {
 }
 
 /// Sends one request over a connection of its own.
-pub async fn connect(
+pub(crate) async fn connect(
     address: SocketAddr,
     method: &str,
     path: &str,
@@ -179,7 +170,7 @@ pub async fn connect(
 }
 
 /// A pump with parts.
-pub fn definition() -> Value {
+pub(crate) fn definition() -> Value {
     json!({
         "name": "Pump",
         "description": "Pumps of the plant",
@@ -211,7 +202,7 @@ pub fn definition() -> Value {
 }
 
 /// Percent-encodes all that could mean something in a path or query.
-pub fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.bytes()
         .map(|b| {
             if b.is_ascii_alphanumeric() { char::from(b).to_string() } else { format!("%{b:02X}") }

@@ -1,7 +1,5 @@
 //! Business Objects over HTTP: created, listed, replaced, deleted, under their versions.
-mod http_support;
-
-use http_support::{Server, definition, escaped};
+use crate::server::{Server, definition, escaped};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,5 @@
 //! A minted URI leads to its object, in the form that the client asks for.
-mod http_support;
-
-use http_support::Server;
+use crate::server::Server;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,169 @@
+//! Backups: all that is held at one moment, in one file; and the store that is made of one.
+//!
+//! A backup is a base (FORMAT.md) in which the commits made while it was written stand as parts
+//! of their own, so that nothing has to be replayed over it.
+use crate::frame::Change;
+use crate::journal::{self, Base, End, NewBase, Parts};
+use crate::read::Document;
+use crate::store::lock;
+use crate::{Error, Store, files};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+/// How far counters and sequences jump ahead in a restored store: more than a gateway gives away
+/// between a backup and the loss of what it was made of.
+pub const JUMP: u64 = 1_000_000;
+
+/// What a backup holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backup {
+    /// The sequence of the newest commit in it.
+    pub sequence: u64,
+    /// Quads written, those that were changed meanwhile more than once.
+    pub quads: u64,
+    /// Documents written, those that were changed meanwhile more than once.
+    pub documents: u64,
+}
+
+/// What a backup was restored to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// What was in the backup.
+    pub backup: Backup,
+    /// The sequence after which the restored store goes on.
+    pub sequence: u64,
+    /// How many counters jumped ahead.
+    pub counters: u64,
+    /// The documents that [`Store::backup`] was given beside what the store holds.
+    pub beside: Vec<Document>,
+}
+
+/// The collection of what [`Store::backup`] is given. It is not restored into the store.
+const BESIDE: &str = "\0beside";
+
+impl Store {
+    /// Writes all that is held at one moment, the one at which it ends, and `beside`: what the
+    /// caller wants back from [`BackupFile::restore`]. Commits and reads go on meanwhile; a compaction waits.
+    /// What was written counts only when this has succeeded: [`BackupFile`] refuses a part of it.
+    pub fn backup(&self, beside: &[Document], out: &mut dyn Write) -> Result<Backup, Error> {
+        let inner = self.inner();
+        let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.closing.check()?;
+        let writer = inner.writer();
+        let (id, folder) = (writer.id(), writer.folder().to_owned());
+        let before = inner.before(&writer);
+        drop(writer);
+        let mut parts = Parts::begin(out, Path::new("the backup"), &id)?;
+        for (key, value) in beside {
+            parts.document(BESIDE, key, value);
+        }
+        parts.flush()?;
+        let exact = inner.write_state(&mut parts, &before)?;
+        journal::replay_synced(&folder, &id, before.from, exact, &mut |_, payload| {
+            inner.closing.check()?;
+            match Change::decode(payload) {
+                Ok(change) => parts.commit(payload, &change).map(Ok),
+                Err(what) => Ok(Err(what)),
+            }
+        })?;
+        let (end, _) = parts.finish(exact, exact)?;
+        Ok(Backup { sequence: exact, quads: end.quads, documents: end.documents })
+    }
+}
+
+/// A file that [`Store::backup`] wrote.
+#[derive(Debug)]
+pub struct BackupFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl BackupFile {
+    /// Opens a backup.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Ok(Self::of(File::open(path).map_err(files::fault("opening", path))?, path))
+    }
+
+    /// A backup in a file that is open for reading; faults call it `path`.
+    pub fn of(file: File, path: &Path) -> Self {
+        Self { file, path: path.to_owned() }
+    }
+
+    /// Reads all of it; fails unless it is whole.
+    pub fn check(&self) -> Result<Backup, Error> {
+        let (_, end) = journal::read_base(&self.file, &self.path, &mut |_, _| Ok(Ok(())))?;
+        self.summary(&end)
+    }
+
+    fn summary(&self, end: &End) -> Result<Backup, Error> {
+        if end.from != end.exact {
+            return Err(Error::NotABackup { path: self.path.clone() });
+        }
+        Ok(Backup { sequence: end.exact, quads: end.quads, documents: end.documents })
+    }
+
+    /// Makes a store of it, in a folder that has none, or is not there. It is a new epoch: the
+    /// sequence of commits and every document in the collections `counters` that is a big-endian
+    /// `u64` are [`JUMP`] ahead of what they were. The first open makes the index.
+    pub fn restore(&self, dir: &Path, counters: &[&str]) -> Result<Restored, Error> {
+        files::make_folder(dir)?;
+        let _lock = lock(dir)?;
+        for entry in fs::read_dir(dir).map_err(files::fault("reading", dir))? {
+            let path = entry.map_err(files::fault("reading", dir))?.path();
+            if path.file_name().is_some_and(|name| name != "lock") {
+                return Err(Error::NotEmpty { path: dir.to_owned() });
+            }
+        }
+        let folder = dir.join("journal");
+        files::make_folder(&folder)?;
+        self.make(&folder, counters).inspect_err(|_| {
+            // What is left would be in the way of the next restore; the first fault is told.
+            let _ = fs::remove_dir_all(&folder);
+        })
+    }
+
+    fn make(&self, folder: &Path, counters: &[&str]) -> Result<Restored, Error> {
+        let backup = self.summary(&Base::of(&self.file, &self.path)?.end)?;
+        let sequence = backup.sequence.saturating_add(JUMP);
+        let id = journal::new_id();
+        // A segment without its base is refused by an open; the base's name is what makes them a
+        // store.
+        journal::make_segment(folder, &id, sequence + 1)?;
+        let mut base = NewBase::begin(folder, &id, sequence)?;
+        let mut last = BTreeMap::new();
+        let mut beside = Vec::new();
+        journal::read_base(&self.file, &self.path, &mut |_, payload| {
+            let change = match Change::decode(payload) {
+                Ok(change) => change,
+                Err(what) => return Ok(Err(what)),
+            };
+            // What stands beside the store has parts of its own.
+            if change.documents.first().is_some_and(|(collection, ..)| *collection == BESIDE) {
+                beside.extend(change.documents.iter().map(|(_, key, value)| {
+                    (key.to_vec(), value.map(<[u8]>::to_vec).unwrap_or_default())
+                }));
+                return Ok(Ok(()));
+            }
+            for (collection, key, value) in &change.documents {
+                if counters.contains(collection) {
+                    let number = value.and_then(|value| value.try_into().ok());
+                    let name = ((*collection).to_owned(), key.to_vec());
+                    last.insert(name, number.map(u64::from_be_bytes));
+                }
+            }
+            base.parts.commit(payload, &change).map(Ok)
+        })?;
+        let mut jumped = 0;
+        for ((collection, key), counter) in last {
+            if let Some(counter) = counter {
+                base.parts.document(&collection, &key, &counter.saturating_add(JUMP).to_be_bytes());
+                jumped += 1;
+            }
+        }
+        base.finish(sequence, &|| Ok(()))?.publish()?;
+        Ok(Restored { backup, sequence, counters: jumped, beside })
+    }
+}

@@ -1,0 +1,206 @@
+//! Compaction: the journal gets a new base, so that it takes the room of what is held and not of
+//! all that ever was.
+//!
+//! A base is read from the index in pages while commits go on, so it may hold any mixture of what
+//! was and what is. FORMAT.md shows why the frames behind it, replayed over it, make it exact.
+use crate::Error;
+use crate::journal::{Parts, Writer};
+use crate::store::Inner;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Quads and documents read under one lock, so that no commit waits for more.
+const PAGE: usize = 256;
+/// How long a compaction that failed waits until it is tried again.
+const RETRY: Duration = Duration::from_mins(1);
+
+/// Whether the store is being closed.
+#[derive(Debug, Default)]
+pub(crate) struct Closing {
+    begun: AtomicBool,
+    lock: Mutex<()>,
+    bell: Condvar,
+}
+
+impl Closing {
+    fn begin(&self) {
+        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.begun.store(true, Ordering::Release);
+        self.bell.notify_all();
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.begun.load(Ordering::Acquire) { Err(Error::Closing) } else { Ok(()) }
+    }
+
+    fn wait(&self, at_most: Duration) {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ended = self
+            .bell
+            .wait_timeout_while(lock, at_most, |()| !self.begun.load(Ordering::Acquire))
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+/// Compacts in a thread that is there only while it has something to do.
+#[derive(Debug, Default)]
+pub(crate) struct Compactor {
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Compactor {
+    /// Begins a compaction unless one runs.
+    pub(crate) fn begin(&self, inner: &Arc<Inner>) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let inner = inner.clone();
+        let run = move || {
+            while inner.is_outgrown() && inner.closing.check().is_ok() {
+                if let Err(cause) = inner.compact() {
+                    if matches!(cause, Error::Closing) {
+                        return;
+                    }
+                    tracing::warn!(%cause,
+                        "Compacting the journal was given up: nothing is lost, and it is tried again.");
+                    inner.closing.wait(RETRY);
+                }
+            }
+        };
+        match std::thread::Builder::new().name("compaction".into()).spawn(run) {
+            Ok(started) => *thread = Some(started),
+            Err(cause) => {
+                tracing::warn!(%cause, "No thread could be started to compact the journal.");
+            }
+        }
+    }
+
+    /// Ends the compaction that runs, and returns when it has ended.
+    pub(crate) fn end(&self, inner: &Inner) {
+        inner.closing.begin();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::warn!("Compacting the journal panicked: nothing is lost.");
+        }
+    }
+}
+
+/// What was held before a pass over all of it.
+pub(crate) struct Before {
+    /// The newest frame.
+    pub(crate) from: u64,
+    quads: u64,
+    touched: u64,
+}
+
+impl Inner {
+    /// Whether the journal is worth a compaction.
+    pub(crate) fn is_outgrown(&self) -> bool {
+        self.synced.is_outgrown(self.compact_bytes) && self.synced.check().is_ok()
+    }
+
+    /// Gives the journal a new base. Whatever fails on the way, the old one stays.
+    pub(crate) fn compact(&self) -> Result<(), Error> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.closing.check()?;
+        let mut writer = self.writer();
+        self.synced.check()?;
+        let before = self.before(&writer);
+        let from = before.from;
+        let Some(mut base) = writer.begin_base(from)? else { return Ok(()) };
+        drop(writer);
+        let exact = match self.write_state(&mut base.parts, &before) {
+            Ok(exact) => exact,
+            Err(error) => {
+                base.give_up();
+                return Err(error);
+            }
+        };
+        let base = base.finish(exact, &|| self.closing.check())?;
+        let mut writer = self.writer();
+        // An index that lacks frames of the old segments would have to be made again from the base
+        // after a crash. That is better than no room for a compaction, which makes room.
+        if self.index().noted() < from
+            && let Err(error) = self.checkpoint(&writer)
+            && !error.is_no_room()
+        {
+            base.give_up();
+            return Err(error);
+        }
+        let base = writer.replace(base)?;
+        drop(writer);
+        self.synced.rebased(base.remove_older(), base.bytes);
+        let end = base.end;
+        tracing::info!(
+            quads = end.quads,
+            documents = end.documents,
+            bytes = base.bytes,
+            "The journal was compacted."
+        );
+        Ok(())
+    }
+
+    /// What is held before a pass over all of it begins.
+    pub(crate) fn before(&self, _writer: &MutexGuard<'_, Writer>) -> Before {
+        let index = self.index();
+        Before { from: index.sequence(), quads: index.quads(), touched: self.touched() }
+    }
+
+    /// Writes the whole state, page by page; gives the newest frame that the parts may hold
+    /// something of. All frames up to that one are synced.
+    pub(crate) fn write_state<W: Write>(
+        &self,
+        parts: &mut Parts<W>,
+        before: &Before,
+    ) -> Result<u64, Error> {
+        let mut written = 0_u64;
+        let mut cursor = Some(Vec::new());
+        while let Some(from) = cursor {
+            self.closing.check()?;
+            let mut left = PAGE;
+            cursor = self.index().page_of_quads(&from, &mut |quad| {
+                parts.quad(quad.as_ref())?;
+                written += 1;
+                Ok(full(&mut left, parts))
+            })?;
+            if parts.is_full() {
+                parts.flush()?;
+            }
+        }
+        let mut cursor = Some(Vec::new());
+        let mut exact = 0;
+        while let Some(from) = cursor {
+            self.closing.check()?;
+            let mut left = PAGE;
+            let index = self.index();
+            cursor = index.page_of_documents(&from, &mut |collection, key, value| {
+                parts.document(collection, key, value);
+                Ok(full(&mut left, parts))
+            })?;
+            exact = index.sequence();
+            drop(index);
+            if parts.is_full() {
+                parts.flush()?;
+            }
+        }
+        self.synced.wait(exact)?;
+        // No more than the commits meanwhile can the quads be more or fewer than they were.
+        let (quads, changed) = (before.quads, self.touched() - before.touched);
+        if quads.abs_diff(written) > changed {
+            return Err(Error::Index(format!(
+                "it gave {written} quads where it counts {quads}, and {changed} were changed meanwhile"
+            )));
+        }
+        Ok(exact)
+    }
+}
+
+fn full<W: Write>(left: &mut usize, parts: &Parts<W>) -> ControlFlow<()> {
+    *left = left.saturating_sub(1);
+    if *left == 0 || parts.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}

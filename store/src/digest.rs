@@ -1,0 +1,66 @@
+//! What tells one set of quads and documents from another, whatever their order.
+use crate::index::Index;
+use crate::{Error, term};
+use oxrdf::{Quad, TermRef};
+use std::hash::{DefaultHasher, Hasher};
+use std::ops::ControlFlow;
+
+/// How many there are, and the sum of what each hashes to. Damage changes it; who wants to forge it
+/// can.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Digest {
+    pub(crate) count: u64,
+    sum: u128,
+}
+
+impl Digest {
+    fn add(&mut self, parts: &[&[u8]]) {
+        let half = |seed: u8| {
+            let mut hasher = DefaultHasher::new();
+            hasher.write_u8(seed);
+            for part in parts {
+                hasher.write_usize(part.len());
+                hasher.write(part);
+            }
+            u128::from(hasher.finish())
+        };
+        self.count += 1;
+        self.sum = self.sum.wrapping_add((half(0) << 64) | half(1));
+    }
+
+    pub(crate) fn add_quad(&mut self, quad: &Quad) -> Result<(), Error> {
+        let terms: [Option<TermRef<'_>>; 4] = [
+            Some(quad.subject.as_ref().into()),
+            Some(quad.predicate.as_ref().into()),
+            Some(quad.object.as_ref()),
+            term::of_graph(quad.graph_name.as_ref()),
+        ];
+        let mut bytes: [Vec<u8>; 4] = Default::default();
+        for (bytes, term) in bytes.iter_mut().zip(terms) {
+            if let Some(term) = term {
+                term::encode(bytes, term)?;
+            }
+        }
+        let [s, p, o, g] = &bytes;
+        self.add(&[s, p, o, g]);
+        Ok(())
+    }
+}
+
+/// The digests of all quads, each of which is shown to `visit`, and of all documents.
+pub(crate) fn of(
+    index: &Index,
+    visit: &mut dyn FnMut(&Quad) -> Result<(), Error>,
+) -> Result<(Digest, Digest), Error> {
+    let (mut quads, mut documents) = (Digest::default(), Digest::default());
+    index.page_of_quads(&Vec::new(), &mut |quad| {
+        visit(&quad)?;
+        quads.add_quad(&quad)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    index.page_of_documents(&Vec::new(), &mut |collection, key, value| {
+        documents.add(&[collection.as_bytes(), key, value]);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok((quads, documents))
+}

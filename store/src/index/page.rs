@@ -1,0 +1,97 @@
+//! Reading all that the index holds, a page at a time, while commits go on between the pages.
+//!
+//! What no commit touches from the first page to the last comes once. What a commit touches
+//! meanwhile may come, as it was or as it is, or not; a quad even twice.
+use super::documents::{self, PAST_END};
+use super::key::{Row, key, tree};
+use super::quads::Names;
+use super::{Index, damaged};
+use crate::Error;
+use crate::varint::Input;
+use oxrdf::Quad;
+use std::ops::ControlFlow;
+
+/// Where the next page begins; the bytes mean nothing outside of this file.
+pub(crate) type Cursor = Vec<u8>;
+
+/// What is called for each document, with its collection, key and value.
+pub(crate) type VisitDocument<'v> =
+    dyn FnMut(&str, &[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'v;
+
+impl Index {
+    /// Hands the quads from a place on to `visit` until it breaks; gives the place after the last
+    /// one, or nothing when there are no more.
+    pub(crate) fn page_of_quads(
+        &self,
+        from: &Cursor,
+        visit: &mut dyn FnMut(Quad) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<Option<Cursor>, Error> {
+        self.check()?;
+        let names = Names::new(self);
+        let from = if from.is_empty() { key(tree::SPOG, &[]) } else { from.clone() };
+        let mut next = None;
+        self.blocks.scan(&from, &mut |key, _| {
+            let row = Row::from_spog(key).ok_or_else(|| damaged("a quad", key))?;
+            let flow = visit(names.quad(row)?)?;
+            if flow.is_break() {
+                let mut after = key.to_vec();
+                after.push(0);
+                next = Some(after);
+            }
+            Ok(flow)
+        })?;
+        Ok(next)
+    }
+
+    /// Hands the documents of all collections from a place on to `visit`
+    /// until it breaks; gives the place after the last one, or nothing when there are no more.
+    pub(crate) fn page_of_documents(
+        &self,
+        from: &Cursor,
+        visit: &mut VisitDocument<'_>,
+    ) -> Result<Option<Cursor>, Error> {
+        self.check()?;
+        let from = if from.is_empty() { key(tree::DOCUMENT, &[]) } else { from.clone() };
+        let mut current: Option<(String, Vec<u8>, Vec<u8>)> = None;
+        let mut next = None;
+        self.blocks.scan(&from, &mut |key, part| {
+            let (collection, name, number) =
+                parse(key).ok_or_else(|| damaged("a document", key))?;
+            if number > 0 {
+                let (_, _, value) = current.as_mut().ok_or_else(|| damaged("a document", key))?;
+                value.extend_from_slice(part);
+                return Ok(ControlFlow::Continue(()));
+            }
+            let whole = current.replace((collection.to_owned(), name, part.to_vec()));
+            let Some((collection, name, value)) = whole else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            let flow = visit(&collection, &name, &value)?;
+            if flow.is_break() {
+                next = Some(after(&collection, &name));
+                current = None;
+            }
+            Ok(flow)
+        })?;
+        if let Some((collection, name, value)) = current
+            && visit(&collection, &name, &value)?.is_break()
+        {
+            next = Some(after(&collection, &name));
+        }
+        Ok(next)
+    }
+}
+
+fn parse(key: &[u8]) -> Option<(&str, Vec<u8>, u64)> {
+    let mut input = Input::new(key.get(1..)?);
+    let collection = input.text()?;
+    let (name, number) = documents::split(input.rest())?;
+    Some((collection, name, number))
+}
+
+fn after(collection: &str, name: &[u8]) -> Cursor {
+    let mut cursor = documents::collection_key(collection);
+    documents::put_escaped(&mut cursor, name);
+    cursor.extend_from_slice(&PAST_END);
+    cursor
+}

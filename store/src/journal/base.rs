@@ -1,0 +1,233 @@
+//! A base: the whole state in packed parts, in a file of its own. FORMAT.md draws it.
+use super::parts::{self, END_BYTES, End, Parts};
+use super::recovery::{self, Apply, Names};
+use super::segment::{self, Found, Segment, StoreId};
+use crate::frame::Change;
+use crate::{Corruption, Error, files};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+/// Bytes after which a base in the making is synced, so that no commit's sync waits for all of it.
+const SYNC_EVERY: usize = 4 << 20;
+
+/// A base that was finished.
+#[derive(Debug, Clone)]
+pub(crate) struct Base {
+    pub(crate) path: PathBuf,
+    pub(crate) end: End,
+    pub(crate) bytes: u64,
+    pub(super) id: StoreId,
+}
+
+/// The name of a base after which the frames from `from` on are replayed.
+fn name(from: u64) -> String {
+    format!("{from:020}.base")
+}
+
+/// The sequence that a base of that name names.
+pub(super) fn from_of(path: &Path) -> Option<u64> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".base")?;
+    (stem.len() == 20).then(|| stem.parse().ok())?
+}
+
+impl Base {
+    /// Reads the header and the end of a base.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        Self::of(&File::open(path).map_err(files::fault("opening", path))?, path)
+    }
+
+    /// Reads the header and the end of a base.
+    pub(crate) fn of(file: &File, path: &Path) -> Result<Self, Error> {
+        let header = Segment::of_base(file, path)?;
+        let bytes = file.metadata().map_err(files::fault("reading", path))?.len();
+        let end = end_of(file, path, bytes)?;
+        if from_of(path).is_some_and(|from| from != end.from) {
+            return Err(damage(path, bytes, "the base is not the one of the file's name"));
+        }
+        Ok(Self { path: path.to_owned(), end, bytes, id: header.id })
+    }
+
+    /// Removes what the base has taken the place of, the oldest first; gives the bytes that it
+    /// took. What is left of it the next compaction or open removes.
+    pub(crate) fn remove_older(&self) -> u64 {
+        let mut removed = 0;
+        if let Err(cause) = self.remove_counted(&mut removed) {
+            tracing::warn!(%cause, "What a new base of the journal took the place of was left in part.");
+        }
+        removed
+    }
+
+    fn remove_counted(&self, removed: &mut u64) -> Result<(), Error> {
+        let Some(folder) = self.path.parent() else { return Ok(()) };
+        let names = Names::of(folder, false)?;
+        let (old, _) = recovery::up_to(names.segments, self.end.from);
+        for (_, old) in old.into_iter().chain(names.bases).filter(|(_, old)| *old != self.path) {
+            let bytes = std::fs::metadata(&old).map_or(0, |data| data.len());
+            files::remove(&old, folder)?;
+            *removed += bytes;
+        }
+        Ok(())
+    }
+
+    /// Hands the commits of the parts to `apply`, in order. The inner result says what is wrong
+    /// with a commit.
+    pub(crate) fn replay(&self, apply: &mut Apply<'_>) -> Result<(), Error> {
+        read_path(&self.path, apply).map(drop)
+    }
+}
+
+fn damage(path: &Path, offset: u64, what: &str) -> Error {
+    Corruption { path: path.to_owned(), offset, what: what.to_owned() }.into()
+}
+
+/// The end of a base, read from the end of its file.
+fn end_of(file: &File, path: &Path, bytes: u64) -> Result<End, Error> {
+    const TAIL: usize = 16 + END_BYTES;
+    let what = "the base does not end as it should; it was cut or is damaged";
+    let at = bytes.checked_sub(TAIL as u64).ok_or_else(|| damage(path, bytes, what))?;
+    let mut tail = [0; TAIL];
+    file.read_exact_at(&mut tail, at).map_err(files::fault("reading", path))?;
+    let end = segment::frame_at(&tail, 0).and_then(End::decode);
+    end.ok_or_else(|| damage(path, at, what))
+}
+
+/// Reads a base from its first byte to its last: every checksum, every commit, every count.
+pub(crate) fn read(
+    file: &File,
+    path: &Path,
+    apply: &mut Apply<'_>,
+) -> Result<(StoreId, End), Error> {
+    let mut segment = Segment::of_base(file, path)?;
+    let mut counted = End::default();
+    loop {
+        let offset = segment.offset;
+        let (number, payload) = match segment.read()? {
+            Found::Frame(number, payload) => (number, payload),
+            Found::End => return Err(segment.damage("the base ends without its end")),
+            Found::Damage(what) => return Err(segment.damage(what)),
+        };
+        if let Some(end) = End::decode(&payload) {
+            let agreed = End { from: end.from, exact: end.exact, ..counted };
+            if end != agreed || end.exact < end.from {
+                return Err(damage(path, offset, "the end does not count what the base has"));
+            }
+            return match segment.read()? {
+                Found::End => Ok((segment.id, end)),
+                _ => Err(segment.damage("the base goes on after its end")),
+            };
+        }
+        let wrong = |what| damage(path, offset, what);
+        let commit = parts::unpack(&payload).map_err(wrong)?;
+        counted.count(&Change::decode(&commit).map_err(wrong)?);
+        apply(number, &commit)?.map_err(wrong)?;
+    }
+}
+
+/// As [`read`], of the file of that name.
+pub(super) fn read_path(path: &Path, apply: &mut Apply<'_>) -> Result<(StoreId, End), Error> {
+    read(&File::open(path).map_err(files::fault("opening", path))?, path, apply)
+}
+
+/// A base in the making, which has another name.
+pub(crate) struct NewBase {
+    folder: PathBuf,
+    new: PathBuf,
+    pub(crate) parts: Parts<Synced>,
+    from: u64,
+}
+
+/// A file that is synced from time to time.
+pub(crate) struct Synced {
+    file: File,
+    unsynced: usize,
+}
+
+impl Write for Synced {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.unsynced += written;
+        if self.unsynced >= SYNC_EVERY {
+            self.file.sync_data()?;
+            self.unsynced = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl NewBase {
+    pub(crate) fn begin(folder: &Path, id: &StoreId, from: u64) -> Result<Self, Error> {
+        let new = folder.join(format!("{}.new", name(from)));
+        let file = files::make_anew(&new)?;
+        let parts = Parts::begin(Synced { file, unsynced: 0 }, &new, id);
+        let parts = parts.inspect_err(|_| drop_new(&new, folder))?;
+        Ok(Self { folder: folder.to_owned(), new, parts, from })
+    }
+
+    /// Ends the base, syncs it, and reads it back from its first byte to its last. After this it
+    /// lacks only its name. `check` may end it before.
+    pub(crate) fn finish(
+        self,
+        exact: u64,
+        check: &dyn Fn() -> Result<(), Error>,
+    ) -> Result<ReadBack, Error> {
+        let Self { folder, new, parts, from } = self;
+        let done = (|| {
+            let (end, out) = parts.finish(from, exact)?;
+            out.file.sync_all().map_err(files::fault("syncing", &new))?;
+            drop(out);
+            let (id, found) = read_path(&new, &mut |_, _| check().map(Ok))?;
+            if found != end {
+                return Err(damage(&new, 0, "the base read back is not the one written"));
+            }
+            let bytes = std::fs::metadata(&new).map_err(files::fault("reading", &new))?.len();
+            Ok(Base { path: folder.join(name(from)), end, bytes, id })
+        })();
+        match done {
+            Ok(base) => Ok(ReadBack { folder, new, base }),
+            Err(error) => {
+                drop_new(&new, &folder);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes what was made of it.
+    pub(crate) fn give_up(self) {
+        drop(self.parts);
+        drop_new(&self.new, &self.folder);
+    }
+}
+
+/// A base that was read back and does not have its name yet.
+pub(crate) struct ReadBack {
+    folder: PathBuf,
+    new: PathBuf,
+    pub(crate) base: Base,
+}
+
+impl ReadBack {
+    /// Gives the base its name, durably.
+    pub(crate) fn publish(self) -> Result<Base, Error> {
+        files::rename(&self.new, &self.base.path, &self.folder)
+            .inspect_err(|_| drop_new(&self.new, &self.folder))?;
+        Ok(self.base)
+    }
+
+    /// Removes it.
+    pub(crate) fn give_up(self) {
+        drop_new(&self.new, &self.folder);
+    }
+}
+
+/// The next open would remove it, too.
+fn drop_new(new: &Path, folder: &Path) {
+    if let Err(cause) = files::remove(new, folder) {
+        tracing::warn!(%cause, "What was made of a base was left until the store is opened anew.");
+    }
+}

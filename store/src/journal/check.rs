@@ -1,0 +1,129 @@
+//! Reading every byte of a journal, and changing none.
+use super::base::{self, Base};
+use super::recovery::{self, Names};
+use super::segment::{Found, Segment, StoreId};
+use crate::frame::Change;
+use crate::{Corruption, Error};
+use std::path::Path;
+
+/// What was found in a journal.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    /// What the segments follow; nothing when it is damaged.
+    pub(crate) base: Option<Base>,
+    pub(crate) id: StoreId,
+    /// The newest whole frame.
+    pub(crate) newest: u64,
+    pub(crate) segments: u64,
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+    pub(crate) faults: Vec<Corruption>,
+    /// What the next open tidies up.
+    pub(crate) left: Vec<String>,
+}
+
+impl Checked {
+    /// Takes a fault of what was read; any other ends the check.
+    fn take(&mut self, error: Error) -> Result<(), Error> {
+        match error {
+            Error::Corrupt(fault) => self.faults.push(fault),
+            other => return Err(other),
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
+        self.faults.push(Corruption { path: path.to_owned(), offset, what: what.into() });
+    }
+}
+
+/// Reads the journal in a folder. `noted` is the newest frame that the index has.
+pub(crate) fn check(folder: &Path, noted: u64) -> Result<Checked, Error> {
+    let mut checked = Checked::default();
+    let Names { segments, mut bases } = Names::of(folder, false)?;
+    let mut from = 0;
+    if let Some((named, path)) = bases.pop() {
+        from = named;
+        match base(&path) {
+            Ok(base) => {
+                checked.id = base.id;
+                checked.bytes += base.bytes;
+                checked.base = Some(base);
+            }
+            Err(error) => checked.take(error)?,
+        }
+    }
+    let (old, segments) = recovery::up_to(segments, from);
+    for (_, path) in bases.into_iter().chain(old) {
+        checked.left.push(format!("{} is there and of no use any more", path.display()));
+    }
+    let Some((first, _)) = segments.first() else {
+        checked.fault(folder, 0, "there are no segments");
+        return Ok(checked);
+    };
+    if *first > from + 1 {
+        checked.fault(folder, 0, format!("the segments before frame {first} are missing"));
+    }
+    checked.newest = first.saturating_sub(1);
+    let exact = checked.base.as_ref().map_or(0, |base| base.end.exact);
+    let last = segments.len().saturating_sub(1);
+    for (number, (_, path)) in segments.iter().enumerate() {
+        let synced = if number == last { noted.max(exact) } else { u64::MAX };
+        segment(&mut checked, path, synced).or_else(|error| checked.take(error))?;
+    }
+    if checked.newest < exact && checked.faults.is_empty() {
+        checked.fault(folder, 0, format!("frame {exact}, which the base needs, is missing"));
+    }
+    Ok(checked)
+}
+
+fn base(path: &Path) -> Result<Base, Error> {
+    let base = Base::open(path)?;
+    base::read_path(path, &mut |_, _| Ok(Ok(())))?;
+    Ok(base)
+}
+
+/// Reads a segment, of which the frames up to `synced` are known to be on the medium.
+fn segment(checked: &mut Checked, path: &Path, synced: u64) -> Result<(), Error> {
+    checked.segments += 1;
+    let mut segment = Segment::open(path)?;
+    if checked.segments == 1 && checked.base.is_none() {
+        checked.id = segment.id;
+    }
+    if segment.id != checked.id {
+        checked.fault(path, 12, "the segment belongs to another store");
+    }
+    if segment.next != checked.newest + 1 {
+        checked.fault(path, 28, "the segment before this one is missing or too short");
+    }
+    loop {
+        let offset = segment.offset;
+        match segment.read() {
+            Ok(Found::Frame(_, payload)) => {
+                checked.frames += 1;
+                if let Err(what) = Change::decode(&payload) {
+                    checked.fault(path, offset, what);
+                }
+            }
+            Ok(Found::End) => break,
+            Ok(Found::Damage(what)) => {
+                if segment.next <= synced || segment.synced_past_damage()? {
+                    checked.fault(path, offset, what);
+                } else {
+                    checked.left.push(format!(
+                        "{} ends at byte {offset} in what a crash cut: {what}; it was never acknowledged",
+                        path.display()
+                    ));
+                }
+                break;
+            }
+            Err(error) => {
+                checked.take(error)?;
+                break;
+            }
+        }
+    }
+    checked.bytes += segment.offset;
+    checked.newest = checked.newest.max(segment.next - 1);
+    Ok(())
+}

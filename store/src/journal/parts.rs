@@ -1,0 +1,258 @@
+//! What a base is made of: the state as commits without end, gathered, packed and numbered.
+use super::segment::{self, LARGEST_PART, StoreId};
+use crate::frame::{self, Change, Numbers};
+use crate::term::{self, Parts as Kind, parts};
+use crate::varint::{self, Input};
+use crate::{Error, files};
+use oxrdf::{QuadRef, TermRef};
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The kind of payload that holds a packed commit.
+const PART: u8 = 2;
+/// The kind of payload that ends a base.
+const END: u8 = 3;
+const STORED: u8 = 0;
+const ZSTD: u8 = 1;
+/// Measured on objects of 10 quads, level 1 packs as well as level 3 and takes half the time.
+const LEVEL: i32 = 1;
+/// Bytes that a part gathers before it is packed. One quad or document may exceed it.
+const PART_BYTES: usize = 256 << 10;
+/// The bytes of a payload that ends a base.
+pub(super) const END_BYTES: usize = 1 + 5 * 8;
+
+/// What stands at the end of a base.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct End {
+    /// How many parts it has.
+    pub(crate) parts: u64,
+    /// How many quads stand in them.
+    pub(crate) quads: u64,
+    /// How many documents stand in them.
+    pub(crate) documents: u64,
+    /// The frames after this one are to be replayed over the parts.
+    pub(crate) from: u64,
+    /// Once this frame was replayed, the state is exact.
+    pub(crate) exact: u64,
+}
+
+impl End {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = vec![END];
+        for number in [self.parts, self.quads, self.documents, self.from, self.exact] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+
+    pub(super) fn decode(payload: &[u8]) -> Option<Self> {
+        let rest = payload.strip_prefix(&[END])?;
+        if payload.len() != END_BYTES {
+            return None;
+        }
+        let mut numbers = rest.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes));
+        Some(Self {
+            parts: numbers.next()?,
+            quads: numbers.next()?,
+            documents: numbers.next()?,
+            from: numbers.next()?,
+            exact: numbers.next()?,
+        })
+    }
+
+    /// Counts what a part holds.
+    pub(super) fn count(&mut self, change: &Change<'_>) {
+        self.parts += 1;
+        self.quads += (change.added.len() + change.removed.len()) as u64;
+        self.documents += change.documents.len() as u64;
+    }
+}
+
+/// Writes parts.
+pub(crate) struct Parts<W> {
+    out: W,
+    /// What is written to, for faults.
+    path: PathBuf,
+    packer: zstd::bulk::Compressor<'static>,
+    end: End,
+    gathered: Gathered,
+}
+
+/// A commit in the making, which only adds and puts.
+#[derive(Default)]
+struct Gathered {
+    numbers: HashMap<Vec<u8>, u32>,
+    terms: Vec<u8>,
+    quads: Vec<u8>,
+    quads_count: usize,
+    documents: Vec<u8>,
+    documents_count: usize,
+    scratch: Vec<u8>,
+}
+
+impl Gathered {
+    fn bytes(&self) -> usize {
+        self.terms.len() + self.quads.len() + self.documents.len()
+    }
+
+    fn number(&mut self, term: TermRef<'_>) -> Result<u32, Error> {
+        self.scratch.clear();
+        term::encode(&mut self.scratch, term)?;
+        if let Some(number) = self.numbers.get(self.scratch.as_slice()) {
+            return Ok(*number);
+        }
+        let bytes = self.scratch.clone();
+        let datatype = match term {
+            TermRef::Literal(literal) => match parts(literal) {
+                Kind::Typed(iri, _) => self.number(iri.into())?,
+                _ => 0,
+            },
+            _ => 0,
+        };
+        frame::put_term(&mut self.terms, term, |_| datatype);
+        let number = u32::try_from(self.numbers.len() + 1)
+            .map_err(|_| Error::TooLarge { bytes: u64::MAX, limit: u64::from(u32::MAX) })?;
+        self.numbers.insert(bytes, number);
+        Ok(number)
+    }
+
+    fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), Error> {
+        let graph = match term::of_graph(quad.graph_name) {
+            Some(graph) => self.number(graph)?,
+            None => 0,
+        };
+        let numbers: Numbers = [
+            self.number(quad.subject.into())?,
+            self.number(quad.predicate.into())?,
+            self.number(quad.object)?,
+            graph,
+        ];
+        for number in numbers {
+            varint::put(&mut self.quads, u64::from(number));
+        }
+        self.quads_count += 1;
+        Ok(())
+    }
+
+    fn document(&mut self, collection: &str, key: &[u8], value: &[u8]) {
+        self.documents.push(1);
+        varint::put_bytes(&mut self.documents, collection.as_bytes());
+        varint::put_bytes(&mut self.documents, key);
+        varint::put_bytes(&mut self.documents, value);
+        self.documents_count += 1;
+    }
+
+    /// The payload of the commit.
+    fn take(&mut self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.bytes() + 32);
+        out.push(frame::COMMIT);
+        varint::put(&mut out, 0);
+        varint::put_length(&mut out, self.numbers.len());
+        out.extend_from_slice(&self.terms);
+        varint::put(&mut out, 0);
+        varint::put_length(&mut out, self.quads_count);
+        out.extend_from_slice(&self.quads);
+        varint::put_length(&mut out, self.documents_count);
+        out.extend_from_slice(&self.documents);
+        *self = Self::default();
+        out
+    }
+}
+
+impl<W: Write> Parts<W> {
+    /// Begins a base of that store.
+    pub(crate) fn begin(out: W, path: &Path, id: &StoreId) -> Result<Self, Error> {
+        let packer = zstd::bulk::Compressor::new(LEVEL).map_err(files::fault("packing", path))?;
+        let (end, gathered) = (End::default(), Gathered::default());
+        let mut parts = Self { out, path: path.to_owned(), packer, end, gathered };
+        parts.write(&segment::base_header(id))?;
+        Ok(parts)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.out.write_all(bytes).map_err(files::fault("writing", &self.path))
+    }
+
+    /// Gathers a quad.
+    pub(crate) fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), Error> {
+        self.gathered.quad(quad)
+    }
+
+    /// Gathers a document.
+    pub(crate) fn document(&mut self, collection: &str, key: &[u8], value: &[u8]) {
+        self.gathered.document(collection, key, value);
+    }
+
+    /// Whether what was gathered makes a part.
+    pub(crate) fn is_full(&self) -> bool {
+        self.gathered.bytes() >= PART_BYTES
+    }
+
+    /// Writes what was gathered as a part.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        if self.gathered.bytes() == 0 {
+            return Ok(());
+        }
+        self.end.quads += self.gathered.quads_count as u64;
+        self.end.documents += self.gathered.documents_count as u64;
+        self.end.parts += 1;
+        let commit = self.gathered.take();
+        self.pack(&commit)
+    }
+
+    /// Writes a whole commit as a part, after all that was gathered.
+    pub(crate) fn commit(&mut self, payload: &[u8], change: &Change<'_>) -> Result<(), Error> {
+        self.flush()?;
+        self.end.count(change);
+        self.pack(payload)
+    }
+
+    fn pack(&mut self, commit: &[u8]) -> Result<(), Error> {
+        let packed = self.packer.compress(commit).map_err(files::fault("packing", &self.path))?;
+        let (method, bytes) =
+            if packed.len() < commit.len() { (ZSTD, packed.as_slice()) } else { (STORED, commit) };
+        let mut payload = Vec::with_capacity(bytes.len() + 16);
+        payload.extend_from_slice(&[PART, method]);
+        payload.extend_from_slice(&crc32c::crc32c(commit).to_le_bytes());
+        varint::put_length(&mut payload, commit.len());
+        payload.extend_from_slice(bytes);
+        let frame = segment::part(self.end.parts, &payload)?;
+        self.write(&frame)
+    }
+
+    /// Writes the end; gives it and what was written to.
+    pub(crate) fn finish(mut self, from: u64, exact: u64) -> Result<(End, W), Error> {
+        self.flush()?;
+        let end = End { from, exact, ..self.end };
+        let frame = segment::part(end.parts + 1, &end.encode())?;
+        self.write(&frame)?;
+        self.out.flush().map_err(files::fault("writing", &self.path))?;
+        Ok((end, self.out))
+    }
+}
+
+/// The commit of a part; else what is wrong with it.
+pub(super) fn unpack(payload: &[u8]) -> Result<Vec<u8>, &'static str> {
+    const SHORT: &str = "the part ends too early";
+    let mut input = Input::new(payload);
+    if input.byte() != Some(PART) {
+        return Err("the payload is of an unknown kind");
+    }
+    let method = input.byte().ok_or(SHORT)?;
+    let sum = input.take(4).and_then(|sum| sum.first_chunk().copied()).ok_or(SHORT)?;
+    let length = input.length().ok_or(SHORT)?;
+    if length > LARGEST_PART as usize {
+        return Err("the part is longer than any can be");
+    }
+    let commit = match method {
+        STORED => input.rest().to_vec(),
+        ZSTD => zstd::bulk::decompress(input.rest(), length)
+            .map_err(|_| "the part cannot be unpacked")?,
+        _ => return Err("the part is packed in an unknown way"),
+    };
+    if commit.len() != length || crc32c::crc32c(&commit) != u32::from_le_bytes(sum) {
+        return Err("the unpacked part does not have its length and checksum");
+    }
+    Ok(commit)
+}

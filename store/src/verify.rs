@@ -1,0 +1,280 @@
+//! Verifying a store that nobody has open: every frame, every block, and the index against the
+//! journal.
+use crate::digest::{self, Digest};
+use crate::index::{self, Index, Inspected};
+use crate::journal::{self, Checked};
+use crate::store::{LOADING, Replay, lock};
+use crate::{Error, Options, Pattern, Progress, files};
+use oxrdf::Quad;
+use std::collections::HashMap;
+use std::fs;
+use std::hash::Hash;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Terms of one kind whose quads are counted, and then sought by each of them.
+const SOUGHT: usize = 4_096;
+/// The folder of the index that is made to compare with.
+const SCRATCH: &str = "verify";
+
+/// What a store was found to be.
+#[non_exhaustive]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// What is damaged, each with its place. Empty for a store that is whole.
+    pub faults: Vec<String>,
+    /// What the next open does by itself, such as replaying frames that the index lacks.
+    pub notes: Vec<String>,
+    /// Parts of the journal's base read.
+    pub parts: u64,
+    /// Segments of the journal read.
+    pub segments: u64,
+    /// Frames in them.
+    pub frames: u64,
+    /// Bytes of base and segments.
+    pub bytes: u64,
+    /// The sequence of the newest commit.
+    pub sequence: u64,
+    /// Quads held, as the journal has them; 0 when it is damaged.
+    pub quads: u64,
+    /// Documents held, as the journal has them; 0 when it is damaged.
+    pub documents: u64,
+}
+
+/// Reads all of a store and changes nothing that counts. It takes room for a second index in the
+/// folder while it runs, and about the memory of an open store.
+///
+/// What is damaged is told in what it returns; it fails when it cannot read, or when another
+/// process has the store open.
+pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified, Error> {
+    let folder = dir.join("journal");
+    fs::metadata(&folder).map_err(files::fault("reading", &folder))?;
+    let _lock = lock(dir)?;
+    discard_scratch(dir)?;
+    let mut verified = Verified::default();
+    let index = match index::inspect(dir)? {
+        Inspected::None => {
+            note(&mut verified, "there is no quad index, or nothing in it; the next open makes it")
+        }
+        Inspected::Unfinished => {
+            note(&mut verified, "a checkpoint was cut; the next open makes the quad index again")
+        }
+        Inspected::Unusable(cause) => {
+            verified.faults.push(format!("{cause}; the next open makes the quad index again"));
+            None
+        }
+        Inspected::Open(index) if index.noted() >= LOADING => {
+            note(&mut verified, "the quad index is unfinished; the next open makes it again")
+        }
+        Inspected::Open(index) => Some(*index),
+    };
+    let noted = index.as_ref().map_or(0, Index::noted);
+    let checked = journal::check(&folder, noted)?;
+    verified.notes.extend(checked.left.iter().cloned());
+    verified.faults.extend(checked.faults.iter().map(ToString::to_string));
+    verified.parts = checked.base.as_ref().map_or(0, |base| base.end.parts);
+    verified.segments = checked.segments;
+    verified.frames = checked.frames;
+    verified.bytes = checked.bytes;
+    verified.sequence = checked.newest;
+    if checked.faults.is_empty() {
+        let compared = compare(&mut verified, dir, index, &checked, progress);
+        discard_scratch(dir)?;
+        compared?;
+    }
+    Ok(verified)
+}
+
+fn note(verified: &mut Verified, what: &str) -> Option<Index> {
+    verified.notes.push(what.to_owned());
+    None
+}
+
+/// Removes what a verification has left that was cut.
+pub(crate) fn discard_scratch(dir: &Path) -> Result<(), Error> {
+    let scratch = dir.join(SCRATCH);
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch).map_err(files::fault("removing", &scratch))?;
+    }
+    Ok(())
+}
+
+/// Makes an index of the journal, and compares what both hold.
+fn compare(
+    verified: &mut Verified,
+    dir: &Path,
+    index: Option<Index>,
+    checked: &Checked,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), Error> {
+    let scratch = dir.join(SCRATCH);
+    files::make_folder(&scratch)?;
+    let mut again = index::open(&scratch, checked.id)?;
+    let folder = dir.join("journal");
+    let replay = |index: &mut Index, write_back_bytes, progress: &mut dyn FnMut(Progress)| {
+        let frames = |after: u64, apply: &mut journal::Apply<'_>| {
+            journal::replay_synced(&folder, &checked.id, after, checked.newest, apply)
+        };
+        let base = checked.base.as_ref();
+        Replay { base, newest: checked.newest, write_back_bytes, frames: &frames }
+            .run(index, progress)
+    };
+    replay(&mut again, Options::default().write_back_bytes, progress)?;
+    let (quads, documents) = digest::of(&again, &mut |_| Ok(()))?;
+    (verified.quads, verified.documents) = (quads.count, documents.count);
+    drop(again);
+    let Some(mut index) = index else { return Ok(()) };
+    let from = checked.base.as_ref().map_or(0, |base| base.end.from);
+    if index.store_id() != checked.id {
+        verified.faults.push("the quad index belongs to another journal".into());
+        return Ok(());
+    }
+    if index.noted() > checked.newest {
+        verified.faults.push(format!(
+            "the journal ends with frame {}, and the quad index has frame {}",
+            checked.newest,
+            index.noted()
+        ));
+        return Ok(());
+    }
+    if index.noted() < from {
+        note(verified, "the quad index is older than the base; the next open makes it again");
+        return Ok(());
+    }
+    let lacking = checked.newest - index.noted();
+    if lacking > 0 {
+        note(
+            verified,
+            &format!("the quad index lacks {lacking} frames; the next open replays them"),
+        );
+    }
+    // In memory alone: what the index lacks is no more than a checkpoint writes.
+    let differs = replay(&mut index, usize::MAX, &mut |_| {})
+        .and_then(|()| differences(&index, quads, documents));
+    match differs {
+        Ok(differs) => verified.faults.extend(differs),
+        Err(Error::Index(cause)) => verified.faults.push(format!(
+            "the quad index cannot be read: {cause}; the next open after its removal makes it again"
+        )),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// What the index holds otherwise than it should, in all quads and in the answers to patterns.
+fn differences(index: &Index, quads: Digest, documents: Digest) -> Result<Vec<String>, Error> {
+    let mut faults = Vec::new();
+    let (mut predicates, mut graphs, mut objects) = (Sought::new(), Sought::new(), Sought::new());
+    let found = digest::of(index, &mut |quad| {
+        predicates.count(&quad.predicate, quad)?;
+        graphs.count(&quad.graph_name, quad)?;
+        if !quad.object.is_literal() {
+            objects.count(&quad.object, quad)?;
+        }
+        Ok(())
+    })?;
+    let mut differ = |what: &str, found: Digest, expected: Digest| {
+        if found != expected {
+            faults.push(format!(
+                "the quad index does not have the {what} that the journal has: {} of {}; \
+                 the next open after its removal makes it again",
+                found.count, expected.count
+            ));
+        }
+    };
+    differ("quads", found.0, quads);
+    differ("documents", found.1, documents);
+    for (predicate, expected) in predicates.0 {
+        let what = format!("quads of the predicate {predicate}");
+        let pattern = Pattern { predicate: Some(predicate), ..Pattern::default() };
+        differ(&what, answer(index, &pattern)?, expected);
+    }
+    for (graph, expected) in graphs.0 {
+        let what = format!("quads of the graph {graph}");
+        let pattern = Pattern { graph: Some(graph), ..Pattern::default() };
+        differ(&what, answer(index, &pattern)?, expected);
+    }
+    for (object, expected) in objects.0 {
+        let what = format!("quads of the object {object}");
+        let pattern = Pattern { object: Some(object), ..Pattern::default() };
+        differ(&what, answer(index, &pattern)?, expected);
+    }
+    Ok(faults)
+}
+
+/// The digests of the quads of some terms: the first ones met.
+struct Sought<T>(HashMap<T, Digest>);
+
+impl<T: Clone + Eq + Hash> Sought<T> {
+    fn new() -> Self {
+        Self(HashMap::new())
+    }
+
+    fn count(&mut self, term: &T, quad: &Quad) -> Result<(), Error> {
+        if let Some(digest) = self.0.get_mut(term) {
+            return digest.add_quad(quad);
+        }
+        if self.0.len() < SOUGHT {
+            let mut digest = Digest::default();
+            digest.add_quad(quad)?;
+            self.0.insert(term.clone(), digest);
+        }
+        Ok(())
+    }
+}
+
+fn answer(index: &Index, pattern: &Pattern) -> Result<Digest, Error> {
+    let mut digest = Digest::default();
+    let mut failed = Ok(());
+    index.for_each(pattern, &|_| false, &mut |quad| {
+        failed = digest.add_quad(&quad);
+        if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    failed.map(|()| digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Read as _, Store};
+    use oxrdf::{GraphName, Literal, NamedNode};
+
+    fn filled(dir: &Path, quads: u64) -> Index {
+        let store = Store::open(dir, Options::default(), &mut |_| {}).unwrap();
+        let iri = |name: &str| NamedNode::new_unchecked(format!("https://example.org/{name}"));
+        for n in 0..quads {
+            store
+                .transact::<_, Error>(|change| {
+                    let subject = iri(&format!("s{n}"));
+                    let literal = Literal::new_simple_literal(n.to_string());
+                    change.put("c", &n.to_be_bytes(), &vec![1; 700])?;
+                    change.insert(
+                        Quad::new(subject.clone(), iri("p"), literal, GraphName::DefaultGraph)
+                            .as_ref(),
+                    )?;
+                    change.insert(Quad::new(subject, iri("p"), iri("o"), iri("g")).as_ref())
+                })
+                .unwrap();
+        }
+        assert_eq!(store.read().any(&Pattern::default()).unwrap(), quads > 0);
+        drop(store);
+        match index::inspect(dir).unwrap() {
+            Inspected::Open(index) => *index,
+            _ => panic!("the index is unusable"),
+        }
+    }
+
+    #[test]
+    fn an_index_that_holds_more_or_less_differs_in_all_that_it_answers() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let one = filled(dirs[0].path(), 30);
+        let (quads, documents) = digest::of(&one, &mut |_| Ok(())).unwrap();
+        assert_eq!((quads.count, documents.count), (60, 30));
+        assert_eq!(differences(&one, quads, documents).unwrap(), Vec::<String>::new());
+        let other = filled(dirs[1].path(), 31);
+        let differs = differences(&other, quads, documents).unwrap();
+        assert_eq!(differs.len(), 2, "{differs:?}");
+        assert!(differs[0].contains("62 of 60"), "{differs:?}");
+        assert!(differs[1].contains("31 of 30"), "{differs:?}");
+    }
+}

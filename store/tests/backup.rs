@@ -1,0 +1,219 @@
+//! A backup holds one moment, whatever is committed meanwhile; a part of one is refused; what is
+//! made of one goes on ahead of what it was made of.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
+
+use model::{Model, add, blank, iri, open, quad, text};
+use oxrdf::{GraphName, Literal, Quad};
+use penstock_store::{BackupFile, Error, JUMP, Options, Read, Restored, Store};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const COLLECTIONS: [&str; 3] = ["", "counters", "notes"];
+
+fn commit(store: &Store, n: u64) {
+    store
+        .transact::<_, Error>(|change| {
+            let subject = format!("s{}", n % 50);
+            change.insert(quad(&subject, "n", text(&n.to_string())).as_ref())?;
+            if let Some(before) = n.checked_sub(50) {
+                change.remove(quad(&subject, "n", text(&before.to_string())).as_ref())?;
+            }
+            let odd = Literal::new_language_tagged_literal_unchecked("Zug\u{0}\u{fffd}", "DE-ch");
+            change.insert(
+                Quad::new(blank(&format!("b{n}")), iri("of"), odd, GraphName::from(blank("g")))
+                    .as_ref(),
+            )?;
+            change.put("counters", b"pid", &n.to_be_bytes())?;
+            change.put("notes", &(n % 30).to_be_bytes(), &n.to_string().into_bytes())?;
+            change.delete("notes", &(n * 7 % 30).to_be_bytes())
+        })
+        .unwrap();
+}
+
+fn of(store: &Store) -> Model {
+    Model::of(&store.read(), &COLLECTIONS)
+}
+
+fn restore(dir: &Path, backup: &Path, counters: &[&str]) -> Result<Restored, Error> {
+    let file = BackupFile::open(backup)?;
+    let (checked, restored) = (file.check(), file.restore(dir, counters));
+    match &restored {
+        Ok(restored) => assert_eq!(restored.backup, checked.unwrap()),
+        Err(Error::Corrupt(_)) => assert!(checked.is_err()),
+        Err(_) => {}
+    }
+    restored
+}
+
+/// The model with its counter ahead.
+fn jumped(mut model: Model) -> Model {
+    let counter = model.documents.get_mut(&("counters".to_owned(), b"pid".to_vec())).unwrap();
+    let number = u64::from_be_bytes(counter.as_slice().try_into().unwrap());
+    *counter = (number + JUMP).to_be_bytes().to_vec();
+    model
+}
+
+fn written(dir: &Path, bytes: &[u8]) -> PathBuf {
+    let path = dir.join("backup");
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn what_is_restored_is_what_was_backed_up_and_goes_on_ahead() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir.path().join("store"));
+    for n in 0..120 {
+        commit(&store, n);
+    }
+    let mut bytes = Vec::new();
+    let beside = [(b"id".to_vec(), b"gateway 7".to_vec())];
+    let backup = store.backup(&beside, &mut bytes).unwrap();
+    assert_eq!((backup.sequence, backup.quads), (120, store.stats().quads));
+    let model = of(&store);
+    let restored_dir = dir.path().join("restored");
+    let path = written(dir.path(), &bytes);
+    let restored = restore(&restored_dir, &path, &["counters", "none"]).unwrap();
+    assert_eq!((restored.backup, restored.sequence), (backup, 120 + JUMP));
+    assert_eq!((restored.counters, restored.beside), (1, beside.to_vec()));
+    let again = open(&restored_dir);
+    assert_eq!(of(&again), jumped(model.clone()));
+    assert_eq!(add(&again, &[quad("new", "p", text("v"))]), 121 + JUMP);
+    again.compact().unwrap();
+    drop(again);
+    fs::remove_dir_all(restored_dir.join("index")).unwrap();
+    let mut expected = jumped(model);
+    expected.quads.insert(quad("new", "p", text("v")));
+    assert_eq!(of(&open(&restored_dir)), expected);
+    assert!(matches!(
+        restore(&restored_dir, &path, &[]),
+        Err(Error::InUse { .. } | Error::NotEmpty { .. })
+    ));
+}
+
+/// Commits whenever something is written to it.
+struct Meddling<'a> {
+    bytes: Vec<u8>,
+    store: &'a Store,
+    n: &'a AtomicU64,
+}
+
+impl Write for Meddling<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for _ in 0..3 {
+            commit(self.store, self.n.fetch_add(1, Ordering::Relaxed));
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn commits_that_come_meanwhile_are_in_it_whole_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { segment_bytes: 3_000, compact_bytes: 10_000, ..Options::default() };
+    let store = Store::open(&dir.path().join("store"), options, &mut |_| {}).unwrap();
+    let n = AtomicU64::new(0);
+    for _ in 0..60 {
+        commit(&store, n.fetch_add(1, Ordering::Relaxed));
+    }
+    for round in 0..3 {
+        // Enough for several parts, so that commits come between pages.
+        let noise: Vec<Quad> = (0..4_000)
+            .map(|k| quad(&format!("x{k}"), "long", text(&format!("{round} {k} ").repeat(30))))
+            .collect();
+        add(&store, &noise);
+        let mut out = Meddling { bytes: Vec::new(), store: &store, n: &n };
+        let backup = store.backup(&[], &mut out).unwrap();
+        let path = written(dir.path(), &out.bytes);
+        let to = dir.path().join(format!("restored {round}"));
+        restore(&to, &path, &[]).unwrap();
+        let restored = open(&to);
+        let read = restored.read();
+        // The counter says which commits are in it.
+        let last = read.document("counters", b"pid").unwrap().unwrap();
+        let last = u64::from_be_bytes(last.try_into().unwrap());
+        assert_eq!(backup.sequence, last + 2 + round);
+        let model = tempfile::tempdir().unwrap();
+        let model = open(model.path());
+        for k in 0..=last {
+            commit(&model, k);
+        }
+        let mut expected = of(&model);
+        let found = Model::of(&read, &COLLECTIONS);
+        expected.quads.extend((0..=round).flat_map(|round| {
+            (0..4_000).map(move |k| {
+                quad(&format!("x{k}"), "long", text(&format!("{round} {k} ").repeat(30)))
+            })
+        }));
+        assert!(found == expected, "round {round}");
+    }
+}
+
+#[test]
+fn a_part_of_a_backup_or_a_harmed_one_is_refused_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir.path().join("store"));
+    for n in 0..10 {
+        commit(&store, n);
+    }
+    let mut bytes = Vec::new();
+    store.backup(&[(vec![], vec![])], &mut bytes).unwrap();
+    let to = dir.path().join("restored");
+    let refused = |bytes: &[u8]| {
+        let path = written(dir.path(), bytes);
+        assert!(
+            matches!(restore(&to, &path, &[]), Err(Error::Corrupt(place)) if place.path == path)
+        );
+        let left: Vec<_> = fs::read_dir(&to).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["lock"]);
+    };
+    for length in (0..bytes.len()).step_by(7) {
+        refused(&bytes[..length]);
+    }
+    for at in (12..bytes.len()).step_by(5) {
+        let mut harmed = bytes.clone();
+        harmed[at] ^= 1;
+        refused(&harmed);
+    }
+    let mut longer = bytes.clone();
+    longer.push(0);
+    refused(&longer);
+    restore(&to, &written(dir.path(), &bytes), &[]).unwrap();
+}
+
+struct Failing;
+
+impl Write for Failing {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_base_of_a_journal_is_no_backup() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = dir.path().join("store");
+    let store = open(&from);
+    commit(&store, 0);
+    // A reader that went away ends it, and the store goes on.
+    let error = store.backup(&[], &mut Failing).unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    commit(&store, 1);
+    store.compact().unwrap();
+    drop(store);
+    let segment = model::newest_segment(&from);
+    let error = restore(&dir.path().join("to"), &segment, &[]).unwrap_err();
+    assert!(matches!(error, Error::Corrupt(_)), "{error}");
+    assert!(matches!(restore(&from, &segment, &[]), Err(Error::NotEmpty { .. })));
+}

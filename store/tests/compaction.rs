@@ -1,0 +1,392 @@
+//! A compaction changes nothing that is held: whatever it leaves behind, wherever it was cut and
+//! whatever was committed meanwhile, the journal alone makes the same store again.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
+
+use model::{Model, add, blank, copy, iri, open, quad, text};
+use oxrdf::{GraphName, Quad};
+use penstock_store::{Error, Options, Store};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const COLLECTIONS: [&str; 3] = ["", "notes", "sequences"];
+
+fn options() -> Options {
+    // Compactions only when asked for.
+    Options { segment_bytes: 2_000, compact_bytes: u64::MAX, ..Options::default() }
+}
+
+fn open_with(dir: &Path, options: &Options) -> Store {
+    Store::open(dir, options.clone(), &mut |_| {}).unwrap()
+}
+
+fn try_open(dir: &Path) -> Result<Store, Error> {
+    Store::open(dir, options(), &mut |_| {})
+}
+
+fn of(store: &Store) -> Model {
+    Model::of(&store.read(), &COLLECTIONS)
+}
+
+/// What the commit `n` adds and puts; every second one removes and deletes what the one before
+/// did.
+fn commit(store: &Store, n: u64) {
+    let quads = |n: u64| -> Vec<Quad> {
+        let subject = format!("s{n}");
+        let mut quads: Vec<Quad> = (0..5)
+            .map(|field| quad(&subject, &format!("p{field}"), text(&format!("{n} {field}"))))
+            .collect();
+        quads.push(quad(&subject, "long", text(&"long ".repeat(200))));
+        quads.push(Quad::new(
+            blank(&format!("b{n}")),
+            iri("of"),
+            iri(&subject),
+            GraphName::from(iri("graph")),
+        ));
+        quads
+    };
+    store
+        .transact::<_, Error>(|change| {
+            for quad in quads(n) {
+                change.insert(quad.as_ref())?;
+            }
+            change.put(
+                "notes",
+                &n.to_be_bytes(),
+                &vec![0xab; usize::try_from(n % 7).unwrap() * 150],
+            )?;
+            change.put("sequences", b"last", &n.to_be_bytes())?;
+            change.put("", &[0, 1, 0xff, 0], b"")?;
+            if n % 2 == 1 {
+                for quad in quads(n - 1).iter().skip(2) {
+                    change.remove(quad.as_ref())?;
+                }
+                change.delete("notes", &(n - 1).to_be_bytes())?;
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn journal(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir.join("journal")).unwrap().map(|entry| entry.unwrap().path());
+    let mut found: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|e| e == extension)).collect();
+    found.sort();
+    found
+}
+
+fn lose_index(dir: &Path) {
+    fs::remove_dir_all(dir.join("index")).unwrap();
+}
+
+/// A store of 40 commits, closed, and what it holds.
+fn filled() -> (tempfile::TempDir, Model) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with(dir.path(), &options());
+    for n in 0..40 {
+        commit(&store, n);
+    }
+    let model = of(&store);
+    (dir, model)
+}
+
+#[test]
+fn a_base_and_the_frames_behind_it_make_a_lost_index_again() {
+    let (dir, mut model) = filled();
+    assert!(journal(dir.path(), "journal").len() > 4);
+    let store = open_with(dir.path(), &options());
+    let before = store.stats();
+    for round in 0..3 {
+        store.compact().unwrap();
+        let stats = store.stats();
+        assert_eq!(
+            (stats.sequence, stats.quads),
+            (before.sequence + round, before.quads + 7 * round)
+        );
+        assert!(stats.journal_bytes < before.journal_bytes, "{stats:?}");
+        let sizes = ["base", "journal"].map(|extension| {
+            let files = journal(dir.path(), extension);
+            assert_eq!(files.len(), 1);
+            fs::metadata(&files[0]).unwrap().len()
+        });
+        assert_eq!([stats.base_bytes, stats.journal_bytes - stats.base_bytes], sizes);
+        // A second one has nothing to do.
+        store.compact().unwrap();
+        assert_eq!(store.stats(), stats);
+        commit(&store, 1_000 + 2 * round);
+        model = of(&store);
+    }
+    drop(store);
+    lose_index(dir.path());
+    let mut told = Vec::new();
+    let store = Store::open(dir.path(), options(), &mut |progress| told.push(progress)).unwrap();
+    assert_eq!(of(&store), model);
+    assert_eq!((told[0].done, told.last().unwrap().done), (0, told[0].total));
+    assert_eq!(store.stats().sequence, before.sequence + 3);
+    assert_eq!(add(&store, &[quad("new", "p", text("value"))]), before.sequence + 4);
+}
+
+#[test]
+fn wherever_it_is_cut_the_old_base_or_the_new_one_is_used() {
+    let (dir, model) = filled();
+    let before = tempfile::tempdir().unwrap();
+    copy(dir.path(), before.path());
+    let store = open_with(dir.path(), &options());
+    store.compact().unwrap();
+    commit(&store, 2_000);
+    let later = of(&store);
+    drop(store);
+    let base = journal(dir.path(), "base").pop().unwrap();
+    let bytes = fs::read(&base).unwrap();
+    let check = |dir: &Path, expected: &Model| {
+        for lose in [false, true] {
+            if lose {
+                lose_index(dir);
+            }
+            let store = open_with(dir, &options());
+            assert_eq!(of(&store), *expected);
+            drop(store);
+            assert!(journal(dir, "new").is_empty());
+            assert!(journal(dir, "base").len() <= 1);
+        }
+    };
+    // Cut while the base was written: it does not have its name.
+    for length in [0, 30, bytes.len() / 2, bytes.len()] {
+        let cut = tempfile::tempdir().unwrap();
+        copy(before.path(), cut.path());
+        let new = format!("{}.new", base.file_name().unwrap().to_str().unwrap());
+        fs::write(cut.path().join("journal").join(new), &bytes[..length]).unwrap();
+        check(cut.path(), &model);
+    }
+    // Cut while the segments that it stands for were removed.
+    let old = journal(before.path(), "journal");
+    let old: Vec<_> =
+        old.iter().filter(|path| !journal(dir.path(), "journal").contains(path)).collect();
+    for removed in 0..=old.len() {
+        let cut = tempfile::tempdir().unwrap();
+        copy(dir.path(), cut.path());
+        for path in &old[removed..] {
+            fs::copy(path, cut.path().join("journal").join(path.file_name().unwrap())).unwrap();
+        }
+        check(cut.path(), &later);
+        assert_eq!(journal(cut.path(), "journal").len(), 1);
+    }
+}
+
+#[test]
+fn an_index_that_is_older_than_the_base_is_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let early = tempfile::tempdir().unwrap();
+    for n in 0..20 {
+        commit(&open_with(dir.path(), &options()), n);
+        if n == 9 {
+            copy(&dir.path().join("index"), &early.path().join("index"));
+        }
+    }
+    let store = open_with(dir.path(), &options());
+    store.compact().unwrap();
+    commit(&store, 20);
+    let model = of(&store);
+    drop(store);
+    lose_index(dir.path());
+    copy(&early.path().join("index"), &dir.path().join("index"));
+    assert_eq!(of(&open_with(dir.path(), &options())), model);
+}
+
+#[test]
+fn commits_go_on_while_it_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_with(dir.path(), &Options { write_back_bytes: 50_000, ..options() });
+    for n in 0..100 {
+        commit(&store, n);
+    }
+    let done = AtomicBool::new(false);
+    let committed = std::thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            let mut n = 0_u64;
+            while !done.load(Ordering::Relaxed) {
+                // Over and over what is there, so that the pages meet it as it was and as it is.
+                commit(&store, n * 7 % 120);
+                n += 1;
+            }
+            n
+        });
+        for _ in 0..6 {
+            store.compact().unwrap();
+            let copied = tempfile::tempdir().unwrap();
+            // The files of one moment: no commit is in the midst of being written.
+            let expected = store
+                .transact::<_, Error>(|change| {
+                    copy(&dir.path().join("journal"), &copied.path().join("journal"));
+                    Ok(Model::of(change, &COLLECTIONS))
+                })
+                .unwrap()
+                .0;
+            assert_eq!(of(&open_with(copied.path(), &options())), expected);
+        }
+        done.store(true, Ordering::Relaxed);
+        changes.join().unwrap()
+    });
+    assert!(committed > 0);
+}
+
+#[test]
+fn it_begins_by_itself_and_ends_with_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = Options { segment_bytes: 2_000, compact_bytes: 10_000, ..Options::default() };
+    let mut n = 0;
+    for _ in 0..5 {
+        let store = open_with(dir.path(), &small);
+        for _ in 0..30 {
+            commit(&store, n);
+            n += 1;
+        }
+        // It may be in the midst of a compaction, and the store opens anew at once.
+        drop(store);
+    }
+    let store = open_with(dir.path(), &small);
+    // A compaction that ran before may be the one that is waited for here.
+    while store.stats().base_bytes == 0 {
+        std::thread::yield_now();
+    }
+    let model = of(&store);
+    drop(store);
+    lose_index(dir.path());
+    assert_eq!(of(&open_with(dir.path(), &small)), model);
+}
+
+#[test]
+fn a_damaged_base_is_refused_with_its_place_when_it_is_needed() {
+    let (dir, _) = filled();
+    open_with(dir.path(), &options()).compact().unwrap();
+    lose_index(dir.path());
+    let base = journal(dir.path(), "base").pop().unwrap();
+    let whole = fs::read(&base).unwrap();
+    let refused = |bytes: &[u8], what: &str| {
+        fs::write(&base, bytes).unwrap();
+        match try_open(dir.path()) {
+            Err(Error::Corrupt(place)) => assert_eq!(place.path, base, "{what}"),
+            other => panic!("{what}: {other:?}"),
+        }
+    };
+    for at in (0..whole.len()).step_by(3) {
+        // The version's own fault is another one.
+        if (8..12).contains(&at) {
+            continue;
+        }
+        let mut bytes = whole.clone();
+        bytes[at] ^= 4;
+        refused(&bytes, &format!("byte {at}"));
+    }
+    for length in (0..whole.len()).step_by(17) {
+        refused(&whole[..length], &format!("cut at {length}"));
+    }
+    fs::write(&base, &whole).unwrap();
+    try_open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_journal_that_lacks_what_its_base_needs_is_refused() {
+    let (dir, _) = filled();
+    let store = open_with(dir.path(), &options());
+    store.compact().unwrap();
+    drop(store);
+    let segment = journal(dir.path(), "journal").pop().unwrap();
+    let kept = fs::read(&segment).unwrap();
+    fs::remove_file(&segment).unwrap();
+    assert!(matches!(try_open(dir.path()), Err(Error::Corrupt(_))));
+    fs::write(&segment, kept).unwrap();
+    let base = journal(dir.path(), "base").pop().unwrap();
+    fs::remove_file(base).unwrap();
+    let Err(Error::Corrupt(place)) = try_open(dir.path()) else { panic!("it was taken") };
+    assert!(place.what.contains("missing"), "{place}");
+}
+
+/// A file system of its own, which is small.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    fn mount() -> Option<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"])
+            .arg(dir.path())
+            .status();
+        mount.is_ok_and(|status| status.success()).then(|| Self(dir))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        Command::new("umount").arg(self.0.path()).status().unwrap();
+    }
+}
+
+#[test]
+fn a_full_disk_ends_it_and_loses_nothing() {
+    let Some(small) = Small::mount() else {
+        assert!(std::env::var_os("CI").is_none(), "no tmpfs can be mounted: run the tests as root");
+        eprintln!("skipped: no tmpfs can be mounted; root can");
+        return;
+    };
+    let dir = small.0.path().join("store");
+    let store = open_with(&dir, &Options { segment_bytes: 100_000, ..options() });
+    for n in 0..60 {
+        commit(&store, n);
+    }
+    // What cannot be packed, so that the base takes its room.
+    let mut random = 1_u64;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        random.to_be_bytes()[0]
+    })
+    .take(100_000)
+    .collect();
+    store.transact::<_, Error>(|change| change.put("notes", b"noise", &noise)).unwrap();
+    let model = of(&store);
+    store.checkpoint().unwrap();
+    let ballast = small.0.path().join("ballast");
+    for left in [0, 4_096, 8_192, 40_960] {
+        // What cannot be written any more ends it.
+        let full = fs::write(&ballast, vec![1; 16 << 20]).unwrap_err();
+        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+        let length = fs::metadata(&ballast).unwrap().len();
+        fs::File::options().write(true).open(&ballast).unwrap().set_len(length - left).unwrap();
+        let Err(Error::Io { source, .. }) = store.compact() else { panic!("there was no room") };
+        assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
+        assert_eq!((of(&store), store.stats().base_bytes), (model.clone(), 0));
+        assert!(journal(&dir, "new").is_empty());
+        fs::remove_file(&ballast).unwrap();
+    }
+    commit(&store, 60);
+    store.compact().unwrap();
+    let model = of(&store);
+    drop(store);
+    lose_index(&dir);
+    assert_eq!(of(&open_with(&dir, &options())), model);
+}
+
+#[test]
+fn a_base_holds_what_is_and_not_what_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    for n in 0..300_u64 {
+        store
+            .transact::<_, Error>(|change| {
+                change.put("notes", b"one", &[u8::try_from(n % 251).unwrap(); 2_000])?;
+                change.insert(quad("s", "p", text(&n.to_string())).as_ref())?;
+                if let Some(before) = n.checked_sub(1) {
+                    change.remove(quad("s", "p", text(&before.to_string())).as_ref())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+    let before = store.stats().journal_bytes;
+    store.compact().unwrap();
+    let after = store.stats();
+    assert!(before > 600_000 && after.journal_bytes < 1_000, "{before} {after:?}");
+}

@@ -1,0 +1,145 @@
+//! A full disk refuses commits and loses none; with room again the same store goes on by itself.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
+
+use model::{Model, open, quad, text};
+use penstock_store::{Error, Options, Store};
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const DIR: &str = "PENSTOCK_STORE_SMALL_DISK";
+
+/// Runs a test of this file with a file system of 24 MiB, in a mount namespace of its own.
+fn on_a_small_disk(test: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=24m none \"$0\" || exit 77; exec \"$@\"";
+    let run = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", script])
+        .arg(dir.path())
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(DIR, dir.path())
+        .output();
+    match run {
+        Ok(run) if run.status.success() => {
+            assert!(String::from_utf8_lossy(&run.stdout).contains("1 passed"), "{run:?}");
+        }
+        Ok(run) if run.status.code() == Some(101) => {
+            panic!("{}", String::from_utf8_lossy(&run.stderr));
+        }
+        // Containers may forbid mounting.
+        run => {
+            let why = format!("{test} was not run, since nothing can be mounted here: {run:?}\n");
+            std::io::stderr().write_all(why.as_bytes()).unwrap();
+        }
+    }
+}
+
+fn small_disk() -> Option<PathBuf> {
+    std::env::var_os(DIR).map(PathBuf::from)
+}
+
+/// Takes all the room there is, but so much.
+fn fill(dir: &Path, but: u64) -> PathBuf {
+    let path = dir.join("filler");
+    let mut file = fs::File::create(&path).unwrap();
+    while file.write_all(&[1; 4096]).is_ok() {}
+    let length = file.metadata().unwrap().len();
+    file.set_len(length.saturating_sub(but)).unwrap();
+    path
+}
+
+fn commit(store: &Store, model: &mut Model, n: usize) -> Result<(), Error> {
+    let quad = quad(&format!("s{n}"), "p", text(&"value ".repeat(n % 400)));
+    store.transact::<_, Error>(|change| change.insert(quad.as_ref()))?;
+    model.quads.insert(quad);
+    Ok(())
+}
+
+#[test]
+fn commits_go_on_when_there_is_room_again() {
+    let Some(disk) = small_disk() else {
+        return on_a_small_disk("commits_go_on_when_there_is_room_again");
+    };
+    let dir = disk.join("store");
+    let mut model = Model::default();
+    let mut n = 0;
+    for write_back_bytes in [12 << 20, 100_000] {
+        let options = Options { write_back_bytes, segment_bytes: 100_000, ..Options::default() };
+        let store = Store::open(&dir, options, &mut |_| {}).unwrap();
+        for room in [0, 5_000, 30_000, 120_000, 300_000] {
+            let filler = fill(&disk, room);
+            let refused = loop {
+                n += 1;
+                if let Err(error) = commit(&store, &mut model, n) {
+                    break error;
+                }
+            };
+            assert!(refused.is_no_room(), "{refused}");
+            assert_eq!(store.poisoned(), None);
+            assert!(Model::of(&store.read(), &[]) == model);
+            fs::remove_file(filler).unwrap();
+            n += 1;
+            commit(&store, &mut model, n).unwrap();
+        }
+        drop(store);
+        assert!(Model::of(&open(&dir).read(), &[]) == model);
+    }
+}
+
+#[test]
+fn a_disk_that_fills_at_any_moment_loses_nothing() {
+    let Some(disk) = small_disk() else {
+        return on_a_small_disk("a_disk_that_fills_at_any_moment_loses_nothing");
+    };
+    let dir = disk.join("store");
+    let options =
+        Options { write_back_bytes: 60_000, segment_bytes: 200_000, ..Options::default() };
+    let mut model = Model::default();
+    let (stop, mut refused, mut poisoned) = (AtomicBool::new(false), 0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut pause = 0;
+            while !stop.load(Ordering::Relaxed) {
+                pause = (pause * 31 + 7) % 23;
+                std::thread::sleep(Duration::from_millis(pause));
+                let filler = fill(&disk, 0);
+                std::thread::sleep(Duration::from_millis(3));
+                fs::remove_file(filler).unwrap();
+            }
+        });
+        let mut store = Store::open(&dir, options.clone(), &mut |_| {}).unwrap();
+        let mut n = 0;
+        while model.quads.len() < 3_000 {
+            n += 1;
+            match commit(&store, &mut model, n) {
+                Ok(()) => {}
+                Err(error) if error.is_no_room() && store.poisoned().is_none() => {
+                    refused += 1;
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => {
+                    poisoned += 1;
+                    drop(store);
+                    // The frame may be there, as nobody was told; an open may lack room, too.
+                    store = loop {
+                        match Store::open(&dir, options.clone(), &mut |_| {}) {
+                            Ok(store) => break store,
+                            Err(error) => assert!(error.is_no_room(), "{error}"),
+                        }
+                    };
+                    let found = Model::of(&store.read(), &[]);
+                    assert!(found.quads.is_superset(&model.quads), "a commit is lost");
+                    model = found;
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(refused + poisoned > 10, "the disk was not full often enough to prove a thing");
+    assert!(Model::of(&open(&dir).read(), &[]) == model);
+}

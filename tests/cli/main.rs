@@ -1,0 +1,17 @@
+//! The command line, one behaviour a file: the binary as a person or a script calls it.
+
+mod check;
+mod commands;
+mod control;
+mod journal;
+mod owner;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The binary in a directory, with no environment of ours.
+fn penstock(dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
+    command.args(arguments).current_dir(dir).env_clear().stdin(Stdio::null());
+    command
+}

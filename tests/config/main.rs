@@ -1,0 +1,3 @@
+//! The configuration, from its sources to what the program sees.
+mod faults;
+mod sources;

@@ -1,0 +1,16 @@
+//! The API over HTTP, one behaviour a file; the gateway runs in the test's own process.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test ends at once where something is wrong"
+)]
+
+mod business_objects;
+mod documentation;
+mod faults;
+mod identifiers;
+mod lifecycle;
+mod main_job;
+mod ndjson;
+mod opening;
+mod server;

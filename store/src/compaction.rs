@@ -67,7 +67,7 @@ impl Compactor {
                         return;
                     }
                     tracing::warn!(%cause,
-                        "compacting the journal was given up; nothing is lost, and it is tried again");
+                        "Compacting the journal was given up: nothing is lost, and it is tried again.");
                     inner.closing.wait(RETRY);
                 }
             }
@@ -75,7 +75,7 @@ impl Compactor {
         match std::thread::Builder::new().name("compaction".into()).spawn(run) {
             Ok(started) => *thread = Some(started),
             Err(cause) => {
-                tracing::warn!(%cause, "no thread could be started to compact the journal");
+                tracing::warn!(%cause, "No thread could be started to compact the journal.");
             }
         }
     }
@@ -85,7 +85,7 @@ impl Compactor {
         inner.closing.begin();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::warn!("compacting the journal panicked; nothing is lost");
+            tracing::warn!("Compacting the journal panicked: nothing is lost.");
         }
     }
 }
@@ -140,7 +140,7 @@ impl Inner {
             quads = end.quads,
             documents = end.documents,
             bytes = base.bytes,
-            "the journal was compacted"
+            "The journal was compacted."
         );
         Ok(())
     }

@@ -28,7 +28,7 @@ mod transaction;
 mod varint;
 mod verify;
 
-pub use backup::{Backup, JUMP, Restored, restore};
+pub use backup::{Backup, BackupFile, JUMP, Restored};
 pub use error::{Corruption, Error};
 pub use index::panic_is_caught;
 pub use options::{Commit, Options, Progress, Stats};

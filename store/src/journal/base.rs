@@ -35,9 +35,14 @@ pub(super) fn from_of(path: &Path) -> Option<u64> {
 impl Base {
     /// Reads the header and the end of a base.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let header = Segment::open_base(path)?;
-        let bytes = std::fs::metadata(path).map_err(files::fault("reading", path))?.len();
-        let end = end_of(path, bytes)?;
+        Self::of(&File::open(path).map_err(files::fault("opening", path))?, path)
+    }
+
+    /// Reads the header and the end of a base.
+    pub(crate) fn of(file: &File, path: &Path) -> Result<Self, Error> {
+        let header = Segment::of_base(file, path)?;
+        let bytes = file.metadata().map_err(files::fault("reading", path))?.len();
+        let end = end_of(file, path, bytes)?;
         if from_of(path).is_some_and(|from| from != end.from) {
             return Err(damage(path, bytes, "the base is not the one of the file's name"));
         }
@@ -49,7 +54,7 @@ impl Base {
     pub(crate) fn remove_older(&self) -> u64 {
         let mut removed = 0;
         if let Err(cause) = self.remove_counted(&mut removed) {
-            tracing::warn!(%cause, "what a new base of the journal made useless was left in part");
+            tracing::warn!(%cause, "What a new base of the journal took the place of was left in part.");
         }
         removed
     }
@@ -69,7 +74,7 @@ impl Base {
     /// Hands the commits of the parts to `apply`, in order. The inner result says what is wrong
     /// with a commit.
     pub(crate) fn replay(&self, apply: &mut Apply<'_>) -> Result<(), Error> {
-        read(&self.path, apply).map(drop)
+        read_path(&self.path, apply).map(drop)
     }
 }
 
@@ -78,21 +83,23 @@ fn damage(path: &Path, offset: u64, what: &str) -> Error {
 }
 
 /// The end of a base, read from the end of its file.
-fn end_of(path: &Path, bytes: u64) -> Result<End, Error> {
+fn end_of(file: &File, path: &Path, bytes: u64) -> Result<End, Error> {
     const TAIL: usize = 16 + END_BYTES;
     let what = "the base does not end as it should; it was cut or is damaged";
     let at = bytes.checked_sub(TAIL as u64).ok_or_else(|| damage(path, bytes, what))?;
     let mut tail = [0; TAIL];
-    File::open(path)
-        .and_then(|file| file.read_exact_at(&mut tail, at))
-        .map_err(files::fault("reading", path))?;
+    file.read_exact_at(&mut tail, at).map_err(files::fault("reading", path))?;
     let end = segment::frame_at(&tail, 0).and_then(End::decode);
     end.ok_or_else(|| damage(path, at, what))
 }
 
 /// Reads a base from its first byte to its last: every checksum, every commit, every count.
-pub(crate) fn read(path: &Path, apply: &mut Apply<'_>) -> Result<(StoreId, End), Error> {
-    let mut segment = Segment::open_base(path)?;
+pub(crate) fn read(
+    file: &File,
+    path: &Path,
+    apply: &mut Apply<'_>,
+) -> Result<(StoreId, End), Error> {
+    let mut segment = Segment::of_base(file, path)?;
     let mut counted = End::default();
     loop {
         let offset = segment.offset;
@@ -116,6 +123,11 @@ pub(crate) fn read(path: &Path, apply: &mut Apply<'_>) -> Result<(StoreId, End),
         counted.count(&Change::decode(&commit).map_err(wrong)?);
         apply(number, &commit)?.map_err(wrong)?;
     }
+}
+
+/// As [`read`], of the file of that name.
+pub(super) fn read_path(path: &Path, apply: &mut Apply<'_>) -> Result<(StoreId, End), Error> {
+    read(&File::open(path).map_err(files::fault("opening", path))?, path, apply)
 }
 
 /// A base in the making, which has another name.
@@ -170,7 +182,7 @@ impl NewBase {
             let (end, out) = parts.finish(from, exact)?;
             files::sync(&out.file, &new)?;
             drop(out);
-            let (id, found) = read(&new, &mut |_, _| check().map(Ok))?;
+            let (id, found) = read_path(&new, &mut |_, _| check().map(Ok))?;
             if found != end {
                 return Err(damage(&new, 0, "the base read back is not the one written"));
             }
@@ -217,6 +229,6 @@ impl ReadBack {
 /// The next open would remove it, too.
 fn drop_new(new: &Path, folder: &Path) {
     if let Err(cause) = files::remove(new, folder) {
-        tracing::warn!(%cause, "what was made of a base is left until the store is opened anew");
+        tracing::warn!(%cause, "What was made of a base was left until the store is opened anew.");
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn check(folder: &Path, noted: u64) -> Result<Checked, Error> {
 
 fn base(path: &Path) -> Result<Base, Error> {
     let base = Base::open(path)?;
-    base::read(path, &mut |_, _| Ok(Ok(())))?;
+    base::read_path(path, &mut |_, _| Ok(Ok(())))?;
     Ok(base)
 }
 

@@ -8,7 +8,7 @@ mod sync;
 
 pub(crate) use base::{Base, NewBase, ReadBack, read as read_base};
 pub(crate) use check::{Checked, check};
-pub(crate) use parts::Parts;
+pub(crate) use parts::{End, Parts};
 pub(crate) use recovery::{Apply, Recovery, Settled, new_id, replay_synced};
 pub(crate) use segment::{StoreId, make as make_segment};
 pub(crate) use sync::Synced;

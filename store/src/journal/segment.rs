@@ -1,7 +1,7 @@
 //! A segment: a header, then frames. FORMAT.md draws both.
 use crate::{Corruption, Error, files, frame};
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::{BufReader, Read as _, Seek as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -131,21 +131,23 @@ pub(crate) enum Found {
 impl Segment {
     /// Opens a segment and reads its header.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let segment = Self::begin(path, MAGIC, LARGEST_PAYLOAD)?;
+        let file = File::open(path).map_err(files::fault("opening", path))?;
+        let segment = Self::of(file, path, MAGIC, LARGEST_PAYLOAD)?;
         if Some(segment.next) == first_of(path) {
             return Ok(segment);
         }
         Err(corrupt(path, 28, "the first sequence is not the one of the file's name"))
     }
 
-    /// Opens a base and reads its header.
-    pub(crate) fn open_base(path: &Path) -> Result<Self, Error> {
-        let base = Self::begin(path, BASE_MAGIC, LARGEST_PART)?;
+    /// Reads the header of a base.
+    pub(crate) fn of_base(file: &File, path: &Path) -> Result<Self, Error> {
+        let file = file.try_clone().map_err(files::fault("reading", path))?;
+        let base = Self::of(file, path, BASE_MAGIC, LARGEST_PART)?;
         if base.next == 1 { Ok(base) } else { Err(corrupt(path, 28, "a base begins with part 1")) }
     }
 
-    fn begin(path: &Path, magic: [u8; 8], largest: u32) -> Result<Self, Error> {
-        let file = File::open(path).map_err(files::fault("opening", path))?;
+    fn of(mut file: File, path: &Path, magic: [u8; 8], largest: u32) -> Result<Self, Error> {
+        file.rewind().map_err(files::fault("reading", path))?;
         let length = file.metadata().map_err(files::fault("reading", path))?.len();
         let mut reader = BufReader::with_capacity(1 << 16, file);
         let mut header = [0; HEADER];

@@ -1,0 +1,123 @@
+//! The footprint report: what the store costs, beside flat keys in sled doing the same work.
+//!
+//! `cargo bench --bench footprint -- 10000000` for ten million quads; without a number, one million.
+//! `--baseline=N` sets the quads of the baseline, which takes gigabytes; 0 leaves it out.
+//!
+//! The work: objects of 10 quads, 5 with one of 1,024 shared values and 5 with a unique string of 38
+//! bytes, in commits of 100 objects, each durable before the next; the subjects once minted in order,
+//! like counters and `UUIDv7`, and once at random. Each step runs in a process of its own, so that
+//! memory and bytes written are that step's. Beside rates by the clock stand rates by computing time,
+//! which do not depend on what else the machine does.
+#![expect(clippy::print_stdout, reason = "the report is what it is for")]
+#![expect(clippy::expect_used, reason = "a measurement that fails has nothing to report")]
+#![expect(clippy::cast_precision_loss, reason = "the report needs no more")]
+mod flat;
+mod packed;
+mod process;
+mod work;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use work::Order;
+
+/// Names and values of a run, in the order of the report.
+type Figures = Vec<(String, String)>;
+
+/// Tells the parent process a figure.
+fn tell(name: &str, value: impl std::fmt::Display) {
+    println!("{name}\t{value}");
+}
+
+fn step(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.arg("step").args(arguments).stdout(Stdio::piped());
+    command
+}
+
+/// Runs a step in a process of its own.
+fn run(arguments: &[&str], figures: &mut Figures) {
+    let output = step(arguments).stderr(Stdio::inherit()).output().expect("a step");
+    assert!(output.status.success(), "the step {arguments:?} failed: {}", output.status);
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let (name, value) = line.split_once('\t').expect("a name and a value");
+        figures.push((name.to_owned(), value.to_owned()));
+    }
+}
+
+fn packed(dir: &Path, quads: u64, order: Order, killed_after: &[usize]) -> Figures {
+    let mut figures = vec![("quads".to_owned(), quads.to_string())];
+    let dir = dir.join("packed");
+    let _ = std::fs::remove_dir_all(&dir);
+    let path = dir.to_str().expect("a path in Unicode");
+    let (quads, order) = (quads.to_string(), order.name());
+    run(&["load", path, &quads, order], &mut figures);
+    run(&["use", path, &quads, order], &mut figures);
+    packed::crash(&dir, order, killed_after, &mut figures);
+    let _ = std::fs::remove_dir_all(&dir);
+    figures
+}
+
+fn flat(dir: &Path, quads: u64) -> Figures {
+    let mut figures = vec![("quads".to_owned(), quads.to_string())];
+    let dir = dir.join("flat");
+    let _ = std::fs::remove_dir_all(&dir);
+    let path = dir.to_str().expect("a path in Unicode");
+    run(&["flat-load", path, &quads.to_string()], &mut figures);
+    run(&["flat-use", path, &quads.to_string()], &mut figures);
+    let _ = std::fs::remove_dir_all(&dir);
+    figures
+}
+
+fn report(columns: &[(&str, Figures)]) {
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in columns.iter().flat_map(|(_, figures)| figures) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
+    println!("| what | {} |\n|---|{}", heads.join(" | "), "---|".repeat(heads.len()));
+    for name in names {
+        print!("| {name} |");
+        for (_, figures) in columns {
+            let value = figures.iter().find(|(found, _)| found == name);
+            print!(" {} |", value.map_or("-", |(_, value)| value));
+        }
+        println!();
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let ["step", step, dir, rest @ ..] = words.as_slice() {
+        let dir = Path::new(dir);
+        let quads = rest.first().and_then(|quads| quads.parse().ok()).unwrap_or_default();
+        let order = Order::of(rest.get(1).copied().unwrap_or_default());
+        return match *step {
+            "load" => packed::load(dir, quads, order),
+            "use" => packed::read(dir, quads, order),
+            "crash" => packed::commit_until_killed(dir, order),
+            "reopen" => packed::reopen(dir),
+            "flat-load" => flat::load(dir, quads),
+            "flat-use" => flat::read(dir, quads),
+            _ => panic!("there is no step {step}"),
+        };
+    }
+    // `cargo test --benches` runs it without `--bench`: once and small, to see that it works.
+    let tiny = !words.contains(&"--bench");
+    let quads = words.iter().find_map(|word| word.parse().ok());
+    let quads = quads.unwrap_or(if tiny { 10_000 } else { 1_000_000 });
+    let baseline = words.iter().find_map(|word| word.strip_prefix("--baseline=")?.parse().ok());
+    let baseline = baseline.unwrap_or(if tiny { 2_000 } else { 100_000 });
+    let killed_after: &[usize] = if tiny { &[2] } else { &[70, 130, 190] };
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let mut columns = vec![
+        ("in order", packed(dir.path(), quads, Order::Minted, killed_after)),
+        ("at random", packed(dir.path(), quads, Order::Random, killed_after)),
+    ];
+    if baseline > 0 {
+        columns.push(("flat sled keys", flat(dir.path(), baseline)));
+    }
+    report(&columns);
+}

@@ -1,0 +1,169 @@
+//! The store itself.
+use crate::process::{self, Stretch};
+use crate::work::{IN_COMMIT, OF_OBJECT, Order, Work, shared};
+use crate::{Figures, run, step, tell};
+use oxrdf::NamedOrBlankNode;
+use penstock_store::{Error, Options, Pattern, Read as _, Store, SubjectFilter};
+use std::io::{BufRead as _, BufReader};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Objects read in a step, at most.
+const SAMPLE: u64 = 50_000;
+
+fn open(dir: &Path) -> (Store, u64) {
+    let mut frames = 0;
+    let store = Store::open(dir, Options::default(), &mut |progress| frames = progress.total);
+    (store.expect("the store opens"), frames)
+}
+
+fn commit(store: &Store, work: &Work, first: u64) {
+    store
+        .transact::<_, Error>(|change| {
+            for quad in (first..first + IN_COMMIT).flat_map(|n| work.object(n)) {
+                change.insert(quad.as_ref())?;
+            }
+            Ok(())
+        })
+        .expect("a commit");
+}
+
+pub(crate) fn load(dir: &Path, quads: u64, order: Order) {
+    let (store, _) = open(dir);
+    let work = Work::new(order);
+    let objects = (quads / OF_OBJECT / IN_COMMIT).max(1) * IN_COMMIT;
+    let commits = objects / IN_COMMIT;
+    // What an ingest costs early and late: two stretches of the same length, early enough and long
+    // enough to have some checkpoints each.
+    let early = (commits / 10).min(100);
+    let length = (commits * 3 / 10).clamp(1, 1_000);
+    let mut costs = Vec::new();
+    let whole = Stretch::begin();
+    let mut stretch = Stretch::begin();
+    for n in 0..commits {
+        if n == early || n == commits - length {
+            stretch = Stretch::begin();
+        }
+        commit(&store, &work, n * IN_COMMIT);
+        if n + 1 == early + length || n + 1 == commits {
+            costs.push((stretch.computed(), stretch.written()));
+        }
+    }
+    whole.tell_rate("quads committed", objects * OF_OBJECT);
+    process::tell_peak();
+    process::tell_memory("loaded");
+    if let [early, late] = costs.as_slice() {
+        tell("computing late/early", format!("{:.2}", late.0 / early.0.max(0.01)));
+        tell("written late/early", format!("{:.2}", late.1 as f64 / early.1.max(1) as f64));
+    }
+    let stop = Stretch::begin();
+    drop(store);
+    stop.tell_seconds("stop");
+    let quads = objects * OF_OBJECT;
+    process::tell_bytes("B a quad written to the device", process::written(), quads);
+    for folder in ["journal", "index"] {
+        let bytes = process::bytes_of(&dir.join(folder));
+        process::tell_bytes(&format!("B a quad on disk, {folder}"), bytes, quads);
+    }
+    process::tell_bytes("B a quad on disk in all", process::bytes_of(dir), quads);
+}
+
+pub(crate) fn read(dir: &Path, quads: u64, order: Order) {
+    let opening = Stretch::begin();
+    let (store, _) = open(dir);
+    opening.tell_seconds("open after a clean stop");
+    process::tell_memory("opened");
+    let work = Work::new(order);
+    let objects = quads / OF_OBJECT;
+    let sample = objects.min(SAMPLE);
+    // A prime step visits objects all over the store.
+    let any = |n: u64| n.wrapping_mul(7_919_999) % objects.max(1);
+    let stretch = Stretch::begin();
+    for n in 0..sample {
+        let subject = NamedOrBlankNode::from(work.subject(any(n)));
+        let found = store.read().quads_about(&subject).expect("a subject");
+        assert_eq!(found.len() as u64, OF_OBJECT);
+    }
+    stretch.tell_rate("subjects read", sample);
+    process::tell_memory("subjects read");
+    scan(&store, &work, sample);
+    list(&store, &work, sample);
+    process::tell_memory("scanned");
+}
+
+/// Scans by predicate and object, each for as many quads as there are.
+fn scan(store: &Store, work: &Work, most: u64) {
+    let stretch = Stretch::begin();
+    let (mut scans, mut found) = (0, 0);
+    for (n, predicate) in (0..1_024).zip(work.predicates.iter().take(5).cycle()) {
+        let pattern = Pattern {
+            predicate: Some(predicate.clone()),
+            object: Some(shared(n).into()),
+            ..Pattern::default()
+        };
+        let scanned = store.read().for_each(&pattern, &mut |_| {
+            found += 1;
+            ControlFlow::Continue(())
+        });
+        scanned.expect("a scan");
+        scans += 1;
+        if found > most {
+            break;
+        }
+    }
+    stretch.tell_rate("scans by predicate and object", scans);
+    stretch.tell_rate("quads scanned", found);
+}
+
+/// Lists subjects in pages, as exports do.
+fn list(store: &Store, work: &Work, most: u64) {
+    let stretch = Stretch::begin();
+    let filter = SubjectFilter { graph: Some(work.graph.clone()), having: Vec::new() };
+    let mut after: Option<String> = None;
+    let mut listed = 0;
+    while listed < most {
+        let page = store.read().subjects(&filter, after.as_deref(), 1_000).expect("a page");
+        let Some(last) = page.last() else { break };
+        listed += page.len() as u64;
+        after = Some(last.as_str().to_owned());
+    }
+    stretch.tell_rate("subjects listed", listed);
+}
+
+/// Has a process that commits killed, and sees how long it takes until the store is open again.
+/// `after` says after how many commits, each time anew.
+pub(crate) fn crash(dir: &Path, order: &str, after: &[usize], figures: &mut Figures) {
+    let path = dir.to_str().expect("a path in Unicode");
+    let mut found = Figures::new();
+    for commits in after.iter().copied() {
+        let mut child = step(&["crash", path, "0", order]).spawn().expect("a step");
+        let output = BufReader::new(child.stdout.take().expect("its output"));
+        let acknowledged = output.lines().take(commits).map_while(Result::ok).last();
+        child.kill().expect("SIGKILL");
+        child.wait().expect("its end");
+        run(&["reopen", path], &mut found);
+        let quads = found.pop().expect("a count").1.parse().unwrap_or(0);
+        let acknowledged = acknowledged.and_then(|quads| quads.parse::<u64>().ok());
+        assert!(quads >= acknowledged.expect("commits"), "a commit that was acknowledged is lost");
+    }
+    let times: Vec<String> = found.into_iter().map(|(_, value)| value).collect();
+    figures.push(("ready after SIGKILL".to_owned(), times.join("; ")));
+}
+
+pub(crate) fn commit_until_killed(dir: &Path, order: Order) {
+    let (store, _) = open(dir);
+    let work = Work::new(order);
+    let mut next = store.stats().quads / OF_OBJECT;
+    loop {
+        commit(&store, &work, next);
+        next += IN_COMMIT;
+        println!("{}", next * OF_OBJECT);
+    }
+}
+
+pub(crate) fn reopen(dir: &Path) {
+    let opening = Stretch::begin();
+    let (store, frames) = open(dir);
+    tell("ready", format!("{:.2} s, {frames} commits replayed", opening.seconds()));
+    tell("quads", store.stats().quads);
+}

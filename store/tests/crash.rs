@@ -6,12 +6,16 @@ mod model;
 use model::{Model, iri, matching, quad, text};
 use oxrdf::Quad;
 use penstock_store::{Error, Options, Pattern, Read, Store};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const ROUNDS: u64 = 30;
+/// Kills, unless `PENSTOCK_CRASH_ROUNDS` says how many.
+const ROUNDS: u64 = 200;
+/// Kills after which a new store is begun, since all of it is checked each time.
+const ROUNDS_OF_A_STORE: u64 = 20;
 const THREADS: usize = 3;
 const DIR: &str = "PENSTOCK_STORE_CRASH_DIR";
 
@@ -94,7 +98,8 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
         }
         acknowledged
     });
-    std::thread::sleep(Duration::from_millis(40 + round * 37 % 211));
+    let pause = RandomState::new().hash_one(round) % 160;
+    std::thread::sleep(Duration::from_millis(30 + pause));
     child.kill().unwrap();
     child.wait().unwrap();
     lines.join().unwrap()
@@ -102,17 +107,26 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
 
 #[test]
 fn what_was_acknowledged_is_there_and_nothing_is_in_part() {
-    let dir = tempfile::tempdir().unwrap();
+    let rounds = std::env::var("PENSTOCK_CRASH_ROUNDS").map_or(ROUNDS, |n| n.parse().unwrap());
+    let mut kills = 0;
+    while kills < rounds {
+        let dir = tempfile::tempdir().unwrap();
+        kill_and_check(dir.path(), ROUNDS_OF_A_STORE.min(rounds - kills));
+        kills += ROUNDS_OF_A_STORE;
+    }
+}
+
+fn kill_and_check(dir: &Path, rounds: u64) {
     let mut acknowledged = [0; THREADS];
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         // The next open, which may be killed itself, takes over a base.
         if round % 3 == 2 {
-            std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+            std::fs::remove_dir_all(dir.join("index")).unwrap();
         }
-        for (n, now) in acknowledged.iter_mut().zip(run_and_kill(dir.path(), round)) {
+        for (n, now) in acknowledged.iter_mut().zip(run_and_kill(dir, round)) {
             *n = now.max(*n);
         }
-        let store = open(dir.path());
+        let store = open(dir);
         let read = store.read();
         let mut expected = Model::default();
         for thread in 0..THREADS as u64 {
@@ -139,5 +153,5 @@ fn what_was_acknowledged_is_there_and_nothing_is_in_part() {
             }
         }
     }
-    assert!(acknowledged.iter().all(|n| *n > ROUNDS), "{acknowledged:?}: too few to prove a thing");
+    assert!(acknowledged.iter().all(|n| *n > rounds), "{acknowledged:?}: too few to prove a thing");
 }

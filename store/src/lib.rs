@@ -14,6 +14,8 @@ mod error;
 pub mod faults;
 mod files;
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod index;
 mod journal;
 mod options;

@@ -6,6 +6,8 @@ mod checkpoint;
 mod dictionary;
 mod documents;
 mod engine;
+#[cfg(test)]
+mod fuzz;
 mod key;
 mod note;
 mod packing;

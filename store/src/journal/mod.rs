@@ -1,6 +1,8 @@
 //! The journal: every commit as one checksummed frame, in order, in segments.
 mod base;
 mod check;
+#[cfg(test)]
+mod fuzz;
 mod parts;
 mod recovery;
 mod segment;

@@ -1,0 +1,147 @@
+//! Decoders are given arbitrary bytes, and mutated valid ones: they may refuse them and must not panic.
+//!
+//! `PENSTOCK_FUZZ_ROUNDS` says how many inputs each decoder gets.
+use crate::frame::{self, Change};
+use crate::term;
+use crate::varint::Input;
+use oxrdf::{BlankNodeRef, LiteralRef, NamedNodeRef, TermRef};
+use std::hash::{BuildHasher as _, RandomState};
+
+const ROUNDS: usize = 20_000;
+
+/// Numbers that look random (xorshift).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap() % bound.max(1)
+    }
+
+    fn byte(&mut self) -> u8 {
+        // The edges of what numbers, kinds and lengths can be come more often than the others.
+        const EDGES: [u8; 8] = [0, 1, 2, 3, 4, 0x7f, 0x80, 0xff];
+        let any = self.below(512);
+        u8::try_from(any).unwrap_or_else(|_| EDGES[any % EDGES.len()])
+    }
+
+    fn mutate(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..=self.below(4) {
+            let at = self.below(bytes.len());
+            let to = (at + self.below(24)).min(bytes.len());
+            match self.below(6) {
+                0 => bytes.truncate(at),
+                1 => drop(bytes.drain(at..to)),
+                2 => bytes.insert(at, self.byte()),
+                3 => bytes.extend_from_within(at..to),
+                _ if at < bytes.len() => bytes[at] = self.byte(),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Shows the input that a decoder panicked at.
+struct Shown<'a>(&'a [u8]);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("the input was {:?}", self.0);
+        }
+    }
+}
+
+/// Hands bytes to a decoder: arbitrary ones, and valid ones that were mutated.
+pub(crate) fn run(valid: &[Vec<u8>], decode: &mut dyn FnMut(&mut Random, &[u8])) {
+    let rounds = std::env::var("PENSTOCK_FUZZ_ROUNDS").map_or(ROUNDS, |n| n.parse().unwrap());
+    let mut random = Random(RandomState::new().hash_one(1) | 1);
+    for round in 0..rounds {
+        let mut bytes: Vec<u8> = match valid.get(round % (valid.len() + 1)) {
+            Some(valid) => valid.clone(),
+            None => (0..random.below(120)).map(|_| random.byte()).collect(),
+        };
+        if round >= valid.len() {
+            random.mutate(&mut bytes);
+        }
+        let shown = Shown(&bytes);
+        decode(&mut random, &bytes);
+        drop(shown);
+    }
+}
+
+/// Payloads of commits.
+pub(crate) fn payloads() -> Vec<Vec<u8>> {
+    let datatype = NamedNodeRef::new_unchecked("https://example.org/type");
+    let terms = vec![
+        TermRef::from(datatype),
+        BlankNodeRef::new_unchecked("b").into(),
+        LiteralRef::new_simple_literal("text").into(),
+        LiteralRef::new_language_tagged_literal_unchecked("Wert", "de").into(),
+        LiteralRef::new_typed_literal("01", datatype).into(),
+    ];
+    let full = Change {
+        unsynced: 3,
+        terms,
+        removed: vec![[1, 1, 3, 0], [2, 1, 4, 1]],
+        added: vec![[1, 1, 5, 2], [2, 1, 1, 0]],
+        documents: vec![("c", b"key", Some(b"value")), ("c", b"gone", None)],
+    };
+    [Change::default(), full].map(|change| change.encode(|_| 1)).to_vec()
+}
+
+#[test]
+fn payloads_of_frames() {
+    run(&payloads(), &mut |_, bytes| {
+        let _ = frame::unsynced(bytes);
+        if let Ok(change) = Change::decode(bytes) {
+            // What is understood means the same when it is written again.
+            let number = |iri: NamedNodeRef<'_>| {
+                let at = change.terms.iter().position(|term| *term == TermRef::from(iri));
+                u32::try_from(at.unwrap() + 1).unwrap()
+            };
+            let again = change.encode(number);
+            let read = Change::decode(&again).unwrap();
+            assert_eq!((read.terms, read.added), (change.terms, change.added));
+            assert_eq!((read.removed, read.documents), (change.removed, change.documents));
+        }
+    });
+}
+
+#[test]
+fn terms() {
+    let mut valid = Vec::new();
+    let payload = payloads().pop().unwrap();
+    for term in Change::decode(&payload).unwrap().terms {
+        let mut bytes = Vec::new();
+        term::encode(&mut bytes, term).unwrap();
+        valid.push(bytes);
+    }
+    run(&valid, &mut |_, bytes| {
+        if let Some(term) = term::decode(bytes) {
+            let mut again = Vec::new();
+            term::encode(&mut again, term).unwrap();
+            assert_eq!(term::decode(&again), Some(term));
+        }
+    });
+}
+
+#[test]
+fn numbers() {
+    run(&[], &mut |random, bytes| {
+        let mut input = Input::new(bytes);
+        while !input.is_empty() {
+            let read = match random.below(4) {
+                0 => input.number().is_some(),
+                1 => input.bytes().is_some(),
+                2 => input.text().is_some(),
+                _ => input.length().is_some(),
+            };
+            if !read {
+                break;
+            }
+        }
+    });
+}

@@ -1,0 +1,75 @@
+//! What the journal reads is given arbitrary and mutated bytes; see `crate::fuzz`.
+use super::base::{self, Base};
+use super::parts::{self, End, Parts};
+use super::segment::{self, Found, Segment};
+use crate::frame::Change;
+use crate::fuzz::{payloads, run};
+use std::fs;
+use std::path::Path;
+
+/// A base, whole.
+fn a_base() -> Vec<u8> {
+    let mut made = Parts::begin(Vec::new(), Path::new("base"), &[1; 16]).unwrap();
+    for payload in payloads() {
+        made.commit(&payload, &Change::decode(&payload).unwrap()).unwrap();
+    }
+    made.document("c", b"key", &[7; 5_000]);
+    made.finish(9, 11).unwrap().1
+}
+
+#[test]
+fn parts_and_ends() {
+    let base = a_base();
+    // Payloads lie behind the header of the base (40 bytes at most) and one of 16 bytes each.
+    let valid: Vec<Vec<u8>> =
+        (0..base.len()).filter_map(|at| segment::frame_at(&base, at)).map(<[u8]>::to_vec).collect();
+    assert!(valid.len() >= 4);
+    run(&valid, &mut |_, bytes| {
+        let _ = End::decode(bytes);
+        if let Ok(commit) = parts::unpack(bytes) {
+            let _ = Change::decode(&commit);
+        }
+        let _ = segment::frame_at(bytes, 0);
+    });
+}
+
+#[test]
+fn segments_and_bases() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, path) = segment::make(dir.path(), &[1; 16], 1).unwrap();
+    let mut whole = fs::read(&path).unwrap();
+    for (sequence, payload) in (1..).zip(payloads()) {
+        whole.extend(segment::frame(sequence, &payload).unwrap());
+    }
+    let header = whole.get(..40).unwrap().to_vec();
+    run(&[whole], &mut |random, bytes| {
+        // Files are slow: a part of the rounds is enough. Most have a sound header.
+        if random.below(20) != 0 {
+            return;
+        }
+        let mut bytes = bytes.to_vec();
+        if random.below(4) != 0 {
+            bytes.splice(..bytes.len().min(40), header.iter().copied());
+        }
+        fs::write(&path, &bytes).unwrap();
+        let Ok(mut segment) = Segment::open(&path) else { return };
+        loop {
+            match segment.read() {
+                Ok(Found::Frame(..)) => {}
+                Ok(Found::Damage(_)) => {
+                    let _ = segment.synced_past_damage();
+                    break;
+                }
+                Ok(Found::End) | Err(_) => break,
+            }
+        }
+    });
+    let path = dir.path().join("00000000000000000009.base");
+    run(&[a_base()], &mut |random, bytes| {
+        if random.below(20) == 0 {
+            fs::write(&path, bytes).unwrap();
+            let _ = Base::open(&path);
+            let _ = base::read_path(&path, &mut |_, _| Ok(Ok(())));
+        }
+    });
+}

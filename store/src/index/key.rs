@@ -18,7 +18,7 @@ pub(crate) mod tree {
     pub(crate) const POSG: u8 = 4;
     /// Named object, predicate: in which lists of `POSG` an object is.
     pub(crate) const OP: u8 = 5;
-    /// Graph, subject: how many quads.
+    /// Graph, kind and name of a subject: its id, and how many quads.
     pub(crate) const GS: u8 = 6;
     /// Checksum, length, id of a long literal: how many quads.
     pub(crate) const LONG: u8 = 7;

@@ -114,7 +114,7 @@ impl Index {
         // What is added comes first, lest a long literal that a removed quad and an added one
         // share is lost in between.
         for (quads, added) in [(&change.added, true), (&change.removed, false)] {
-            self.change_quads(&codes, quads, added)?;
+            self.change_quads(&change.terms, &codes, quads, added)?;
         }
         for (collection, key, value) in &change.documents {
             match value {

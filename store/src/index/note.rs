@@ -2,7 +2,7 @@
 use crate::varint::{self, Input};
 
 /// The format of the index. Another one is thrown away and made again from the journal.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Note {

@@ -8,7 +8,7 @@ use super::{Index, damaged};
 use crate::frame::Numbers;
 use crate::varint::{self, Input};
 use crate::{Error, Pattern, term};
-use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad};
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, TermRef};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -16,22 +16,26 @@ use std::ops::ControlFlow;
 /// What a search calls for each quad, in codes.
 type VisitRow<'v> = dyn FnMut(Row<'_>) -> Result<ControlFlow<()>, Error> + 'v;
 
-/// How many quads of a subject and graph came and went, not yet counted.
+/// How many quads of a subject and graph came or went, not yet counted.
 #[derive(Default)]
 struct Pending {
-    key: Vec<u8>,
+    /// The numbers of both in the frame.
+    subject: u32,
+    graph: u32,
     count: u64,
 }
 
 impl Index {
     pub(super) fn change_quads(
         &mut self,
+        terms: &[TermRef<'_>],
         codes: &[Code],
         quads: &[Numbers],
         added: bool,
     ) -> Result<(), Error> {
         let mut pending = Pending::default();
         for quad in quads {
+            let [subject_number, _, _, graph_number] = *quad;
             let [subject, predicate, object, graph] =
                 quad.map(|number| codes.get(number as usize).map(|code| code.0.as_slice()));
             let (Some(subject), Some(predicate), Some(object), Some(graph)) =
@@ -42,15 +46,14 @@ impl Index {
             let row = Row { subject, predicate, object, graph };
             let changed = if added { self.add(row)? } else { self.take_away(row)? };
             if changed {
-                let key = key(tree::GS, &[graph, subject]);
-                if key != pending.key {
-                    self.count(&pending, added)?;
-                    pending = Pending { key, count: 0 };
+                if (subject_number, graph_number) != (pending.subject, pending.graph) {
+                    self.count(terms, codes, &pending, added)?;
+                    pending = Pending { subject: subject_number, graph: graph_number, count: 0 };
                 }
                 pending.count += 1;
             }
         }
-        self.count(&pending, added)
+        self.count(terms, codes, &pending, added)
     }
 
     fn add(&mut self, row: Row<'_>) -> Result<bool, Error> {
@@ -95,19 +98,39 @@ impl Index {
         Ok(true)
     }
 
-    fn count(&mut self, pending: &Pending, added: bool) -> Result<(), Error> {
+    fn count(
+        &mut self,
+        terms: &[TermRef<'_>],
+        codes: &[Code],
+        pending: &Pending,
+        added: bool,
+    ) -> Result<(), Error> {
         if pending.count == 0 {
             return Ok(());
         }
-        let read = |value: &[u8]| Input::new(value).number();
-        let before = self.blocks.get(&pending.key, read)?.flatten().unwrap_or(0);
+        let of = |number: u32| {
+            let code = codes.get(number as usize);
+            code.ok_or_else(|| damaged("a quad with numbers", &[])).map(Code::id)
+        };
+        let (subject, graph) = (of(pending.subject)?, of(pending.graph)?);
+        // Numbers count from 1 where the terms do from 0.
+        let name = terms.get(pending.subject.saturating_sub(1) as usize).copied();
+        let name = name.ok_or_else(|| damaged("a quad with numbers", &[]))?;
+        let mut key = key(tree::GS, &[graph]);
+        term::encode(&mut key, name)?;
+        let read = |value: &[u8]| {
+            let mut input = Input::new(value);
+            input.number()?;
+            input.number()
+        };
+        let before = self.blocks.get(&key, read)?.flatten().unwrap_or(0);
         let now = if added { before + pending.count } else { before.saturating_sub(pending.count) };
         if now == 0 {
-            self.blocks.remove(&pending.key)?;
+            self.blocks.remove(&key)?;
         } else {
-            let mut value = Vec::new();
+            let mut value = subject.to_vec();
             varint::put(&mut value, now);
-            self.blocks.insert(&pending.key, &value)?;
+            self.blocks.insert(&key, &value)?;
         }
         Ok(())
     }
@@ -271,8 +294,9 @@ impl Index {
 
     fn by_graph(&self, graph: &[u8], visit: &mut VisitRow<'_>) -> Result<(), Error> {
         let prefix = key(tree::GS, &[graph]);
-        self.blocks.scan_prefix(&prefix, &mut |key, _| {
-            let subject = key.get(prefix.len()..).unwrap_or_default();
+        self.blocks.scan_prefix(&prefix, &mut |key, value| {
+            let subject = key::number(&mut Input::new(value));
+            let subject = subject.ok_or_else(|| damaged("a subject", key))?;
             let mut flow = ControlFlow::Continue(());
             self.by_subject(&[subject], &mut |row| {
                 if row.graph == graph {

@@ -1,7 +1,8 @@
 //! Listing subjects in the order of their IRIs, a page at a time.
 //!
-//! When some part of the filter has few subjects, these are collected, tested and sorted. Else the
-//! dictionary, which is in the order of IRIs, is walked from where the page begins.
+//! When something that the filter wants is rare, the subjects that have it are collected, tested and
+//! sorted. Else the subjects of the graph, or without one the dictionary, both in the order of IRIs,
+//! are walked from where the page begins.
 use super::key::{Code, key, object, tree};
 use super::{Index, damaged};
 use crate::varint::Input;
@@ -50,14 +51,8 @@ impl Index {
         Ok(Some(wanted))
     }
 
-    fn satisfies(&self, wanted: &Wanted, subject: &[u8]) -> Result<bool, Error> {
-        let there = match &wanted.graph {
-            Some(graph) => self.blocks.any(&key(tree::GS, &[graph, subject]))?,
-            None => self.blocks.any(&key(tree::SPOG, &[subject]))?,
-        };
-        if !there {
-            return Ok(false);
-        }
+    /// Whether the subject has what the filter wants besides its graph.
+    fn has_all(&self, wanted: &Wanted, subject: &[u8]) -> Result<bool, Error> {
         for (predicate, object) in &wanted.having {
             if !self.has_triple(subject, predicate, &object.0)? {
                 return Ok(false);
@@ -66,20 +61,23 @@ impl Index {
         Ok(true)
     }
 
-    /// The ids of all subjects of the narrowest part of the filter, if they are few.
+    fn satisfies(&self, wanted: &Wanted, iri: &str, subject: &[u8]) -> Result<bool, Error> {
+        let there = match &wanted.graph {
+            Some(graph) => {
+                let key = key(tree::GS, &[graph, &[term::kind::IRI], iri.as_bytes()]);
+                self.blocks.get(&key, |_| ())?.is_some()
+            }
+            None => self.blocks.any(&key(tree::SPOG, &[subject]))?,
+        };
+        Ok(there && self.has_all(wanted, subject)?)
+    }
+
+    /// The ids of all subjects that have the rarest thing that the filter wants, if they are few.
     fn few(&self, wanted: &Wanted) -> Result<Option<BTreeSet<Vec<u8>>>, Error> {
-        let mut prefixes: Vec<Vec<u8>> = wanted
-            .having
-            .iter()
-            .map(|(predicate, code)| {
-                let object =
-                    if code.is_named() { code.0.as_slice() } else { &[object::ANY_LITERAL] };
-                key(tree::POSG, &[predicate, object])
-            })
-            .collect();
-        prefixes.extend(wanted.graph.iter().map(|graph| key(tree::GS, &[graph])));
         let mut narrowest: Option<BTreeSet<Vec<u8>>> = None;
-        for prefix in prefixes {
+        for (predicate, code) in &wanted.having {
+            let object = if code.is_named() { code.0.as_slice() } else { &[object::ANY_LITERAL] };
+            let prefix = key(tree::POSG, &[predicate, object]);
             let most = narrowest.as_ref().map_or(FEW, BTreeSet::len);
             let mut found = BTreeSet::new();
             let mut scanned = 0;
@@ -120,7 +118,7 @@ impl Index {
         }
         named.sort_unstable_by(|(a, _), (b, _): &(NamedNode, _)| a.as_str().cmp(b.as_str()));
         for (iri, subject) in named {
-            if self.satisfies(wanted, &subject)? && visit(iri.as_str()).is_break() {
+            if self.satisfies(wanted, iri.as_str(), &subject)? && visit(iri.as_str()).is_break() {
                 break;
             }
         }
@@ -133,18 +131,27 @@ impl Index {
         after: Option<&str>,
         visit: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        let prefix = key(tree::NAME_ID, &[&[term::kind::IRI]]);
+        let prefix = match &wanted.graph {
+            Some(graph) => key(tree::GS, &[graph, &[term::kind::IRI]]),
+            None => key(tree::NAME_ID, &[&[term::kind::IRI]]),
+        };
         let mut from = prefix.clone();
         from.extend_from_slice(after.unwrap_or_default().as_bytes());
-        self.blocks.scan(&from, &mut |key, id| {
+        self.blocks.scan(&from, &mut |key, value| {
             let Some(name) = key.strip_prefix(prefix.as_slice()) else {
                 return Ok(ControlFlow::Break(()));
             };
             let iri = std::str::from_utf8(name).map_err(|_| damaged("an IRI", name))?;
-            if after == Some(iri) || !self.satisfies(wanted, id)? {
+            if after == Some(iri) {
                 return Ok(ControlFlow::Continue(()));
             }
-            Ok(visit(iri))
+            let subject = super::key::number(&mut Input::new(value));
+            let subject = subject.ok_or_else(|| damaged("a subject", key))?;
+            let there = match &wanted.graph {
+                Some(_) => self.has_all(wanted, subject)?,
+                None => self.satisfies(wanted, iri, subject)?,
+            };
+            if there { Ok(visit(iri)) } else { Ok(ControlFlow::Continue(())) }
         })
     }
 }

@@ -3,6 +3,7 @@ use crate::config::Settings;
 use crate::fault::{Fault, Kind};
 use crate::gateway::Gateway;
 use crate::http::{self, State};
+use crate::mend::{self, Replay};
 use salvo::Server;
 use salvo::conn::tcp::TcpAcceptor;
 use salvo::conn::unix::UnixListener;
@@ -87,6 +88,7 @@ pub async fn serve_until(
     state.opened(gateway.clone());
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_exports, stopped) = watch::channel(false);
+    let mending = tokio::spawn(mend::run(gateway.store.clone()));
     let exporter = gateway.exporter.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
     ready(address, gateway.clone());
@@ -95,6 +97,7 @@ pub async fn serve_until(
     tracing::info!("The stop began; what runs is finished first.");
     let deadline = Instant::now() + GRACE;
     state.stop();
+    mending.abort();
     // Nobody may be waiting any more; then there is nothing to stop.
     let _ = stop_exports.send(true);
     servers.stop(deadline).await;
@@ -157,7 +160,11 @@ fn not_bound(error: &std::io::Error, address: SocketAddr) -> Fault {
 async fn open(settings: Arc<Settings>, state: Arc<State>) -> Result<Gateway, Fault> {
     let (sender, receiver) = oneshot::channel();
     let opening = std::thread::Builder::new().name("open".into()).spawn(move || {
-        let opened = Gateway::open(settings, &mut |progress| state.progress(progress));
+        let mut replay = Replay::default();
+        let opened = Gateway::open(settings, &mut |progress| {
+            state.progress(progress);
+            replay.tell(progress);
+        });
         // Nobody waits for it when the stop came first.
         let _ = sender.send(opened);
     });

@@ -126,10 +126,14 @@ impl From<penstock_store::Error> for Fault {
             Error::Poisoned { .. } => {
                 tracing::warn!(%error, "The store refused a commit.");
                 Self::new(
-                    Kind::Unavailable(Duration::from_secs(30)),
-                    "the store takes no changes since a write to the disk failed; mend the disk and restart the gateway",
+                    Kind::Unavailable(Duration::from_secs(10)),
+                    "the store takes no changes since a write to the disk failed; it is opened anew by itself once the disk takes writes again, and the log says why it does not",
                 )
             }
+            Error::Reopening => Self::new(
+                Kind::Unavailable(Duration::from_secs(2)),
+                "the store is being opened anew, since a write to the disk had failed",
+            ),
             _ => {
                 tracing::error!(%error, "The store failed.");
                 Self::new(Kind::Internal, "the store failed; the gateway's log says why")

@@ -2,6 +2,7 @@
 use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::business_object::namespace;
 use crate::config::Settings;
+use crate::disk::Disk;
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
@@ -38,6 +39,8 @@ pub struct Gateway {
     pub catalogue: Catalogue,
     /// The exporter.
     pub exporter: Exporter,
+    /// The disk of the data directory.
+    pub disk: Disk,
     /// `service.gateway-id`, configured or made.
     pub gateway_id: String,
 }
@@ -78,7 +81,8 @@ impl Gateway {
                 history: settings.limits.history,
             },
         )?;
-        Ok(Self { settings, store, catalogue, exporter, gateway_id })
+        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
+        Ok(Self { settings, store, catalogue, exporter, disk, gateway_id })
     }
 }
 

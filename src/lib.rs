@@ -1,18 +1,20 @@
 //! Penstock: a semantic data gateway for the edge.
 //!
 //! Each layer knows only what is below it: `cli` > `app` > `http` > `gateway` > `export` > `business_object` >
-//! the `penstock_store` crate; `config`, `fault`, `files`, `nearest`, `telemetry` and `time` stand beside them.
+//! the `penstock_store` crate; `config`, `disk`, `fault`, `files`, `nearest`, `telemetry` and `time` stand beside them.
 //! ARCHITECTURE.md is the map.
 
 pub mod app;
 pub mod business_object;
 pub mod cli;
 pub mod config;
+pub mod disk;
 pub mod export;
 pub mod fault;
 pub mod files;
 pub mod gateway;
 pub mod http;
+pub mod mend;
 mod nearest;
 pub mod telemetry;
 pub mod time;

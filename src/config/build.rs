@@ -31,6 +31,7 @@ pub(super) fn settings(
             objects: values.count("service.limits.objects"),
             values: values.count("service.limits.values"),
             in_flight: values.number("service.limits.in-flight"),
+            disk_reserve: values.number("service.limits.disk-reserve"),
             idempotency_keys: values.count("service.limits.idempotency-keys"),
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),

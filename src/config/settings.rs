@@ -76,6 +76,8 @@ pub struct Limits {
     pub values: usize,
     /// `in-flight`: bytes of all bodies at once.
     pub in_flight: u64,
+    /// `disk-reserve`: bytes of the disk that are kept free.
+    pub disk_reserve: u64,
     /// `idempotency-keys`: answers kept for 24 h.
     pub idempotency_keys: usize,
     /// `idempotency-bytes`: of those answers.

@@ -65,6 +65,7 @@ pub static TABLE: &[Setting] = &[
     setting("service.limits.objects", Kind::Whole { min: 1, max: 1_000_000 }, "Objects in one JSON request.").or("10000"),
     setting("service.limits.values", Kind::Whole { min: 1, max: 100_000_000 }, "JSON values in one JSON request, or in a chunk of NDJSON: each number, string, array and object counts. It bounds the memory of a request, at up to a kilobyte a value.").or("150000"),
     setting("service.limits.in-flight", Kind::Size { min: KIB, max: TIB }, "Bytes of all request bodies at once; past it the answer is 503. At least `service.limits.body`.").or("64MiB"),
+    setting("service.limits.disk-reserve", Kind::Size { min: 0, max: TIB }, "Room on the disk of `service.data-dir` that ingestions and definitions leave free: when less is free they get 507, while reading, `DELETE`, exporting and compaction go on. The default has room for a checkpoint and the deletions that make room; a compaction takes about as much as the journal's base, so give large stores more. 0 keeps none.").or("64MiB"),
     setting("service.limits.idempotency-keys", Kind::Whole { min: 0, max: 1_000_000 }, "Answers kept, for 24 h, for requests with an `Idempotency-Key`; past it the oldest go.").or("1000"),
     setting("service.limits.idempotency-bytes", Kind::Size { min: 0, max: TIB }, "Bytes of those answers; past it the oldest go. The newest is always kept.").or("16MiB"),
     setting("service.limits.history", Kind::Whole { min: 0, max: 10_000_000 }, "Records of ingestions, and of delivered exports, kept.").or("10000"),

@@ -103,6 +103,7 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
         None => IfMatch::Any,
     };
     let (compiled, created) = blocking(move || {
+        gateway.disk.take_in()?;
         let check = |bucket: &str| gateway.exporter.check_target(bucket);
         Ok(gateway.catalogue.put(body.bytes(), asked, &check)?)
     })
@@ -160,6 +161,7 @@ pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
     let asked = asked(req, &gateway)?;
     let id = path(req, "id").to_owned();
     let compiled = blocking(move || {
+        gateway.disk.take_in()?;
         let check = |bucket: &str| gateway.exporter.check_target(bucket);
         Ok(gateway.catalogue.replace(&id, body.bytes(), asked, &check)?)
     })

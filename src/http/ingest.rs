@@ -33,6 +33,9 @@ pub(super) struct Job {
 impl Job {
     /// Does it with this body. Blocks.
     pub(super) fn ingest(&self, body: Body<'_>) -> Result<Answer, Fault> {
+        if !matches!(self.mode, Mode::Delete | Mode::Validate) {
+            self.gateway.disk.take_in()?;
+        }
         let limits = self.gateway.settings.limits;
         let limits = Limits {
             nesting: limits.nesting,

@@ -21,6 +21,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
         objects: limits.objects,
         values: limits.values,
         in_flight: limits.in_flight,
+        disk_reserve: limits.disk_reserve,
         idempotency_keys: limits.idempotency_keys,
         idempotency_bytes: limits.idempotency_bytes,
         history: limits.history,

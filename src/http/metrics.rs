@@ -1,6 +1,7 @@
 //! `/metrics`: the text format that Prometheus reads.
 use super::reply::{Outcome, Reply};
 use super::state::{blocking, state};
+use crate::disk;
 use crate::export::TargetState;
 use crate::gateway::Gateway;
 use crate::telemetry::metrics::{CONTENT_TYPE, Gauges, TargetGauges, encode};
@@ -33,6 +34,9 @@ fn gauges(gateway: &Gateway) -> Result<Gauges, super::problem::Problem> {
         journal_bytes: stats.journal_bytes,
         index_bytes: stats.index_bytes,
         write_back_bytes: stats.write_back_bytes,
+        disk_free_bytes: disk::free(&gateway.settings.data_dir).unwrap_or_default(),
+        disk_in_reserve: gateway.disk.is_in_reserve(),
+        poisoned: gateway.store.poisoned().is_some(),
         targets: gateway.exporter.targets()?.into_iter().map(target).collect(),
     })
 }

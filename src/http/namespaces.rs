@@ -70,6 +70,7 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     let body = body::json(req, &state).await?;
     let name = path(req, "name").to_owned();
     let (namespace, created) = blocking(move || {
+        gateway.disk.take_in()?;
         let settings = &gateway.settings;
         let base = default_base(settings.base_url.as_deref(), &gateway.gateway_id, &name);
         let namespace = Namespace::read(&name, body.bytes(), &base)?;

@@ -3,6 +3,7 @@ use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::shapes::{QueueStatus, Status, StoreStatus};
 use super::state::{blocking, gateway, state};
+use crate::disk;
 use crate::export::TargetState;
 use crate::telemetry::metrics;
 use penstock_store::Stats;
@@ -26,7 +27,8 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
             queue: queue(gateway.exporter.targets()?),
             gateway_id: gateway.gateway_id,
             uptime_seconds: state.started.elapsed().as_secs(),
-            disk_free_bytes: disk_free(&state.settings.data_dir),
+            disk_free_bytes: disk::free(&state.settings.data_dir),
+            disk_in_reserve: gateway.disk.is_in_reserve(),
             memory_bytes: metrics::resident_bytes(),
             clock_synchronised: clock_synchronised(),
         })
@@ -57,11 +59,6 @@ fn queue(targets: Vec<TargetState>) -> QueueStatus {
             .map(|target| target.name)
             .collect(),
     }
-}
-
-fn disk_free(dir: &Path) -> Option<u64> {
-    let stat = nix::sys::statvfs::statvfs(dir).ok()?;
-    Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
 }
 
 /// systemd-timesyncd leaves this mark; with another time service nothing is known.

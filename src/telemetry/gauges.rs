@@ -20,6 +20,12 @@ pub struct Gauges {
     pub index_bytes: u64,
     /// Bytes of index entries that wait for a checkpoint.
     pub write_back_bytes: u64,
+    /// Bytes free on the disk of the data directory.
+    pub disk_free_bytes: u64,
+    /// Whether less is free than `service.limits.disk-reserve`.
+    pub disk_in_reserve: bool,
+    /// Whether the store takes no commits since a write failed.
+    pub poisoned: bool,
     /// Each target's queue.
     pub targets: Vec<TargetGauges>,
 }
@@ -64,6 +70,21 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "store_write_back_bytes",
         "Bytes of index entries that wait for a checkpoint",
         gauges.write_back_bytes,
+    );
+    whole(
+        "disk_free_bytes",
+        "Bytes free on the disk of the data directory",
+        gauges.disk_free_bytes,
+    );
+    whole(
+        "disk_in_reserve",
+        "1 while less is free than service.limits.disk-reserve, and ingestions are refused",
+        gauges.disk_in_reserve.into(),
+    );
+    whole(
+        "store_poisoned",
+        "1 while the store takes no commits since a write to the disk failed",
+        gauges.poisoned.into(),
     );
     targets(own, &gauges.targets);
     let up = Real::default();

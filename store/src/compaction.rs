@@ -101,7 +101,7 @@ pub(crate) struct Before {
 impl Inner {
     /// Whether the journal is worth a compaction.
     pub(crate) fn is_outgrown(&self) -> bool {
-        self.synced.is_outgrown(self.compact_bytes) && self.synced.check().is_ok()
+        self.synced().is_outgrown(self.options.compact_bytes) && self.synced().check().is_ok()
     }
 
     /// Gives the journal a new base. Whatever fails on the way, the old one stays.
@@ -109,7 +109,7 @@ impl Inner {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.closing.check()?;
         let mut writer = self.writer();
-        self.synced.check()?;
+        self.synced().check()?;
         let before = self.before(&writer);
         let from = before.from;
         let Some(mut base) = writer.begin_base(from)? else { return Ok(()) };
@@ -134,7 +134,7 @@ impl Inner {
         }
         let base = writer.replace(base)?;
         drop(writer);
-        self.synced.rebased(base.remove_older(), base.bytes);
+        self.synced().rebased(base.remove_older(), base.bytes);
         let end = base.end;
         tracing::info!(
             quads = end.quads,
@@ -188,7 +188,7 @@ impl Inner {
                 parts.flush()?;
             }
         }
-        self.synced.wait(exact)?;
+        self.synced().wait(exact)?;
         // No more than the commits meanwhile can the quads be more or fewer than they were.
         let (quads, changed) = (before.quads, self.touched() - before.touched);
         if quads.abs_diff(written) > changed {

@@ -64,6 +64,9 @@ pub enum Error {
     /// The store was dropped while it compacted its journal or wrote a backup. Nothing is lost.
     #[error("the store is being closed")]
     Closing,
+    /// The store is being opened anew after [`Error::Poisoned`]. Ask again in a moment.
+    #[error("the store is being opened anew")]
+    Reopening,
     /// The index engine failed; the journal is whole, and the index is rebuilt at the next open.
     #[error("the quad index failed: {0}")]
     Index(String),

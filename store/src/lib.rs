@@ -10,6 +10,8 @@ mod backup;
 mod compaction;
 mod digest;
 mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
 mod files;
 mod frame;
 mod index;
@@ -19,6 +21,7 @@ mod order;
 mod overlay;
 mod read;
 mod reader;
+mod reopen;
 mod store;
 mod term;
 mod transaction;

@@ -3,12 +3,13 @@ use crate::compaction::{Closing, Compactor};
 use crate::frame::Change;
 use crate::index::{self, Index};
 use crate::journal::{Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
+use crate::reopen::{caught_up, fit};
 use crate::transaction::Changes;
 use crate::{Commit, Error, Options, Progress, Reader, Stats, Transaction, files, verify};
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Frames between two tidings of a replay.
 const TELL_EVERY: u64 = 1_024;
@@ -45,12 +46,13 @@ pub(crate) struct Inner {
     writer: Mutex<Writer>,
     /// Written to only under `writer`.
     index: RwLock<Index>,
-    pub(crate) synced: Arc<Synced>,
+    /// Another one whenever the store was opened anew.
+    synced: RwLock<Arc<Synced>>,
     pub(crate) closing: Closing,
     /// How many quads were added and removed since the store was opened.
     touched: AtomicU64,
-    write_back_bytes: usize,
-    pub(crate) compact_bytes: u64,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Options,
     /// Keeps other processes out; dropped last.
     _lock: File,
 }
@@ -58,7 +60,6 @@ pub(crate) struct Inner {
 impl Store {
     /// Opens the store in `dir`, making it when there is none, and replays what the index lacks,
     /// telling `progress` from time to time.
-    #[expect(clippy::needless_pass_by_value, reason = "options may come to hold more than numbers")]
     pub fn open(
         dir: &Path,
         options: Options,
@@ -68,45 +69,21 @@ impl Store {
         let lock = lock(dir)?;
         let recovery = Recovery::begin(&dir.join("journal"), index::is_there(dir))?;
         let id = recovery.id;
-        let mut index = index::open(dir, id)?;
-        if index.noted() >= LOADING || (index.noted() < recovery.from() && index.noted() > 0) {
-            tracing::warn!(
-                "The quad index was unfinished or too old; it is made again from the journal."
-            );
-            index = anew(dir, index, id)?;
-        }
+        let index = fit(dir, index::open(dir, id)?, id, recovery.from())?;
         let mut journal = recovery.settle(index.noted())?;
-        if index.noted() > journal.newest {
-            tracing::error!(
-                index = index.noted(),
-                journal = journal.newest,
-                "The journal ended before the quad index, which is made again from it."
-            );
-            index = anew(dir, index, id)?;
-        }
-        match replay(&mut index, &journal, &options, progress) {
-            Err(Error::Index(cause)) => {
-                tracing::warn!(
-                    cause,
-                    "The quad index was unusable; it is made again from the journal."
-                );
-                index = anew(dir, index, id)?;
-                replay(&mut index, &journal, &options, progress)?;
-            }
-            done => done?,
-        }
+        let index = caught_up(dir, index, &journal, &options, progress)?;
         journal.remove_useless()?;
         verify::discard_scratch(dir)?;
         let writer = journal.writer(options.segment_bytes);
         let inner = Inner {
             turn: Mutex::default(),
-            synced: writer.synced(),
+            synced: RwLock::new(writer.synced()),
             writer: Mutex::new(writer),
             index: RwLock::new(index),
             closing: Closing::default(),
             touched: AtomicU64::new(0),
-            write_back_bytes: options.write_back_bytes,
-            compact_bytes: options.compact_bytes,
+            dir: dir.to_owned(),
+            options,
             _lock: lock,
         };
         let shared = Shared { inner: Arc::new(inner), compactor: Compactor::default() };
@@ -119,7 +96,7 @@ impl Store {
         &self.shared.inner
     }
 
-    fn compact_if_outgrown(&self) {
+    pub(crate) fn compact_if_outgrown(&self) {
         if self.inner().is_outgrown() {
             self.shared.compactor.begin(&self.shared.inner);
         }
@@ -150,27 +127,29 @@ impl Store {
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<(T, Commit), E> {
         let mut writer = self.inner().writer();
-        self.inner().synced.check()?;
+        self.inner().synced().check()?;
         self.inner().make_room(&writer)?;
         let mut transaction = Transaction::new(self.read().index);
         let value = change(&mut transaction)?;
         let changes = transaction.into_changes()?;
         let sequence = self.inner().commit(&mut writer, &changes)?;
+        // Another one may take its place once the writer is dropped.
+        let synced = writer.synced();
         drop(writer);
-        self.inner().synced.wait(sequence)?;
+        synced.wait(sequence)?;
         self.compact_if_outgrown();
         Ok((value, Commit { sequence, added: changes.added, removed: changes.removed }))
     }
 
-    /// Why no commit is taken until the store is opened anew; `None` while they are.
+    /// Why no commit is taken until the store is opened anew ([`Store::reopen`]); `None` while they are.
     pub fn poisoned(&self) -> Option<String> {
-        self.inner().synced.cause()
+        self.inner().synced().cause()
     }
 
     /// Writes what waits in memory to the index and syncs it, so that the next open is quick.
     pub fn checkpoint(&self) -> Result<(), Error> {
         let writer = self.inner().writer();
-        self.inner().synced.check()?;
+        self.inner().synced().check()?;
         self.inner().checkpoint(&writer)
     }
 
@@ -180,8 +159,8 @@ impl Store {
         Stats {
             sequence: index.sequence(),
             quads: index.quads(),
-            journal_bytes: self.inner().synced.journal_bytes(),
-            base_bytes: self.inner().synced.base_bytes(),
+            journal_bytes: self.inner().synced().journal_bytes(),
+            base_bytes: self.inner().synced().base_bytes(),
             index_bytes: index.bytes_on_disk(),
             write_back_bytes: index.dirty_bytes() as u64,
         }
@@ -191,6 +170,18 @@ impl Store {
 impl Inner {
     pub(crate) fn index(&self) -> RwLockReadGuard<'_, Index> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn synced(&self) -> Arc<Synced> {
+        self.synced.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn replace_synced(&self, synced: Arc<Synced>) {
+        *self.synced.write().unwrap_or_else(PoisonError::into_inner) = synced;
     }
 
     /// How many quads were added and removed by the commits so far.
@@ -209,20 +200,20 @@ impl Inner {
             return Ok(newest);
         }
         let sequence = newest + 1;
-        let payload = changes.payload(newest - self.synced.newest());
+        let payload = changes.payload(newest - self.synced().newest());
         let change = Change::decode(&payload)
             .map_err(|what| Error::Index(format!("the commit makes no frame: {what}")))?;
         writer.append(sequence, &payload)?;
         // Before it can be read: who counts what was read must not count too little here.
         self.touched.fetch_add(changes.added + changes.removed, Ordering::AcqRel);
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        index.apply(sequence, &change).inspect_err(|error| self.synced.poison(error))?;
+        let mut index = self.index_mut();
+        index.apply(sequence, &change).inspect_err(|error| self.synced().poison(error))?;
         Ok(sequence)
     }
 
     fn make_room(&self, writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
         let index = self.index();
-        let full = index.dirty_bytes() >= self.write_back_bytes;
+        let full = index.dirty_bytes() >= self.options.write_back_bytes;
         drop(index);
         if full { self.checkpoint(writer) } else { Ok(()) }
     }
@@ -231,11 +222,11 @@ impl Inner {
     pub(crate) fn checkpoint(&self, _writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
         let index = self.index();
         // An index must not be ahead of its journal after a power cut.
-        self.synced.wait(index.sequence())?;
+        self.synced().wait(index.sequence())?;
         index.begin_checkpoint()?;
-        let written = index.write_out().inspect_err(|error| self.synced.poison(error))?;
+        let written = index.write_out().inspect_err(|error| self.synced().poison(error))?;
         drop(index);
-        self.index.write().unwrap_or_else(PoisonError::into_inner).written(written);
+        self.index_mut().written(written);
         Ok(())
     }
 }
@@ -243,7 +234,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         let writer = self.writer();
-        if self.synced.check().is_ok()
+        if self.synced().check().is_ok()
             && let Err(cause) = self.checkpoint(&writer)
         {
             tracing::warn!(%cause, "The last checkpoint failed; the next open replays the journal.");
@@ -262,13 +253,13 @@ pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
 }
 
 /// An empty index in place of one that is of no use.
-fn anew(dir: &Path, index: Index, id: StoreId) -> Result<Index, Error> {
+pub(crate) fn anew(dir: &Path, index: Index, id: StoreId) -> Result<Index, Error> {
     drop(index);
     index::discard(dir)?;
     index::open(dir, id)
 }
 
-fn replay(
+pub(crate) fn replay(
     index: &mut Index,
     journal: &Settled,
     options: &Options,

@@ -13,4 +13,5 @@ mod lifecycle;
 mod main_job;
 mod ndjson;
 mod opening;
+mod poisoned;
 mod server;

@@ -17,6 +17,8 @@ pub(in crate::http) struct Limits {
     pub(in crate::http) values: usize,
     /// Bytes of all bodies at once.
     pub(in crate::http) in_flight: u64,
+    /// Bytes of the disk that ingestions and definitions leave free.
+    pub(in crate::http) disk_reserve: u64,
     /// Answers kept for 24 h under their `Idempotency-Key`.
     pub(in crate::http) idempotency_keys: usize,
     /// Bytes of those answers.
@@ -43,6 +45,8 @@ pub(in crate::http) struct Status {
     /// Bytes free on the disk of the data directory; null when it cannot be told.
     #[salvo(schema(required = true))]
     pub(in crate::http) disk_free_bytes: Option<u64>,
+    /// Whether less than `diskReserve` is free, so that ingestions and definitions get 507.
+    pub(in crate::http) disk_in_reserve: bool,
     /// Bytes of memory that the process holds; null when it cannot be told.
     #[salvo(schema(required = true))]
     pub(in crate::http) memory_bytes: Option<u64>,

@@ -130,6 +130,14 @@ impl Blocks {
         &self.engine
     }
 
+    /// Lets go of the files and the memory. It answers no more.
+    pub(crate) fn close(&mut self) {
+        self.engine.close();
+        (self.dirty, self.gone, self.fresh) = Default::default();
+        self.clean = Mutex::default();
+        self.dirty_bytes = 0;
+    }
+
     /// Bytes that wait for a checkpoint.
     pub(crate) fn dirty_bytes(&self) -> usize {
         self.dirty_bytes

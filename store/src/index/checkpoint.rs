@@ -29,13 +29,18 @@ fn mark(dir: &Path) -> PathBuf {
 fn set_mark(dir: &Path) -> Result<(), Error> {
     let path = mark(dir);
     let file = files::make_anew(&path)?;
-    file.sync_all().map_err(files::fault("syncing", &path))?;
+    files::sync(&file, &path)?;
     files::sync_folder(dir)
 }
 
 /// Whether the data directory has an index, sound or not.
 pub(crate) fn is_there(dir: &Path) -> bool {
     folder(dir).exists()
+}
+
+/// Whether a checkpoint, or the throwing away of the index, has begun and not ended.
+pub(crate) fn is_marked(dir: &Path) -> bool {
+    mark(dir).exists()
 }
 
 /// Opens the index, or makes an empty one. An index that a checkpoint left unfinished, or that
@@ -107,6 +112,7 @@ fn try_open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
         blocks: Blocks::new(engine, tree::shape),
         dir: dir.to_owned(),
         broken: None,
+        closed: false,
     })
 }
 

@@ -21,7 +21,8 @@ const COLLECT_EVERY: usize = 128;
 
 #[derive(Debug)]
 pub(crate) struct Engine {
-    db: sled::Db,
+    /// Nothing once it was closed.
+    db: Option<sled::Db>,
     folder: PathBuf,
 }
 
@@ -81,7 +82,7 @@ impl Engine {
                 catching(|| open(folder).map_err(fault))?
             }
         };
-        let engine = Self { db, folder: folder.to_owned() };
+        let engine = Self { db: Some(db), folder: folder.to_owned() };
         match catching(|| check(&engine)) {
             Ok(checked) => {
                 for path in files_of(folder)? {
@@ -101,10 +102,24 @@ impl Engine {
         }
     }
 
+    fn db(&self) -> Result<&sled::Db, Error> {
+        self.db.as_ref().ok_or(Error::Reopening)
+    }
+
+    /// Lets go of the files, so that another can open them.
+    pub(crate) fn close(&mut self) {
+        let db = self.db.take();
+        // Its end writes, and may fail.
+        let _ = catching(|| {
+            drop(db);
+            Ok(())
+        });
+    }
+
     /// The checksums of all entries but the one of this name, added up.
     pub(crate) fn sum_of_all_but(&self, name: &[u8]) -> Result<u64, Error> {
         let mut sum = 0_u64;
-        for entry in self.db.iter() {
+        for entry in self.db()?.iter() {
             let (found, value) = entry.map_err(fault)?;
             if *found != *name {
                 sum = sum.wrapping_add(checksum(&found, &value));
@@ -119,7 +134,7 @@ impl Engine {
         name: &[u8],
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, Error> {
-        Ok(self.db.get(name).map_err(fault)?.map(|value| read(&value)))
+        Ok(self.db()?.get(name).map_err(fault)?.map(|value| read(&value)))
     }
 
     /// Reads the greatest name within `upper`, and its value.
@@ -128,7 +143,7 @@ impl Engine {
         upper: Bound<&[u8]>,
         read: impl FnOnce(&[u8], &[u8]) -> T,
     ) -> Result<Option<T>, Error> {
-        match self.db.range::<&[u8], _>((Bound::Unbounded, upper)).next_back() {
+        match self.db()?.range::<&[u8], _>((Bound::Unbounded, upper)).next_back() {
             None => Ok(None),
             Some(found) => {
                 let (name, value) = found.map_err(fault)?;
@@ -158,14 +173,14 @@ pub(crate) struct Writes<'a> {
 
 impl Writes<'_> {
     pub(crate) fn insert(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
-        let before = self.engine.db.insert(name, value).map_err(fault)?;
+        let before = self.engine.db()?.insert(name, value).map_err(fault)?;
         self.replaced(name, before.as_deref());
         self.change = self.change.wrapping_add(checksum(name, value));
         Ok(())
     }
 
     pub(crate) fn remove(&mut self, name: &[u8]) -> Result<(), Error> {
-        let before = self.engine.db.remove(name).map_err(fault)?;
+        let before = self.engine.db()?.remove(name).map_err(fault)?;
         self.replaced(name, before.as_deref());
         Ok(())
     }
@@ -187,7 +202,7 @@ impl Writes<'_> {
 
     /// Returns when all that was written is on the medium.
     pub(crate) fn finish(self) -> Result<(), Error> {
-        self.engine.db.flush().map_err(fault)?;
+        self.engine.db()?.flush().map_err(fault)?;
         crossbeam_epoch::pin().flush();
         let folder = &self.engine.folder;
         for path in files_of(folder)? {

@@ -13,7 +13,7 @@ mod page;
 mod quads;
 mod subjects;
 
-pub(crate) use checkpoint::{Inspected, discard, inspect, is_there, open};
+pub(crate) use checkpoint::{Inspected, discard, inspect, is_marked, is_there, open};
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 
@@ -35,6 +35,8 @@ pub(crate) struct Index {
     dir: PathBuf,
     /// Why the state in memory cannot be trusted any more.
     broken: Option<String>,
+    /// Whether it was closed, since another one is about to take its place.
+    closed: bool,
 }
 
 fn damaged(what: &str, bytes: &[u8]) -> Error {
@@ -68,9 +70,16 @@ impl Index {
         self.blocks.engine().size()
     }
 
+    /// Lets go of the files, so that they can be opened anew. It answers no more.
+    pub(crate) fn close(&mut self) {
+        self.closed = true;
+        self.blocks.close();
+    }
+
     /// Refuses when a frame was applied in part.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.broken {
+            _ if self.closed => Err(Error::Reopening),
             Some(cause) => Err(Error::Index(cause.clone())),
             None => Ok(()),
         }

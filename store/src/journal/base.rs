@@ -141,15 +141,16 @@ pub(crate) struct NewBase {
 /// A file that is synced from time to time.
 pub(crate) struct Synced {
     file: File,
+    path: PathBuf,
     unsynced: usize,
 }
 
 impl Write for Synced {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
+        let written = files::write(&mut self.file, &self.path, bytes)?;
         self.unsynced += written;
         if self.unsynced >= SYNC_EVERY {
-            self.file.sync_data()?;
+            files::sync_data(&self.file, &self.path)?;
             self.unsynced = 0;
         }
         Ok(written)
@@ -164,7 +165,7 @@ impl NewBase {
     pub(crate) fn begin(folder: &Path, id: &StoreId, from: u64) -> Result<Self, Error> {
         let new = folder.join(format!("{}.new", name(from)));
         let file = files::make_anew(&new)?;
-        let parts = Parts::begin(Synced { file, unsynced: 0 }, &new, id);
+        let parts = Parts::begin(Synced { file, path: new.clone(), unsynced: 0 }, &new, id);
         let parts = parts.inspect_err(|_| drop_new(&new, folder))?;
         Ok(Self { folder: folder.to_owned(), new, parts, from })
     }
@@ -179,7 +180,7 @@ impl NewBase {
         let Self { folder, new, parts, from } = self;
         let done = (|| {
             let (end, out) = parts.finish(from, exact)?;
-            out.file.sync_all().map_err(files::fault("syncing", &new))?;
+            files::sync(&out.file, &new)?;
             drop(out);
             let (id, found) = read_path(&new, &mut |_, _| check().map(Ok))?;
             if found != end {

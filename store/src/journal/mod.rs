@@ -15,7 +15,6 @@ pub(crate) use sync::Synced;
 
 use crate::{Error, files};
 use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,7 +40,7 @@ impl Writer {
     pub(crate) fn append(&mut self, sequence: u64, payload: &[u8]) -> Result<(), Error> {
         let frame = segment::frame(sequence, payload)?;
         self.write(sequence, &frame).inspect_err(|error| {
-            let cut = self.file.set_len(self.length);
+            let cut = files::cut(&self.file, &self.path, self.length);
             if let Err(cause) = &cut {
                 tracing::warn!(path = %self.path.display(), %cause,
                     "A frame that was written in part could not be cut; the next open cuts it.");
@@ -56,7 +55,8 @@ impl Writer {
         if self.length >= self.segment_bytes && self.length > segment::HEADER_BYTES {
             self.roll(sequence)?;
         }
-        self.file.write_all_at(frame, self.length).map_err(files::fault("writing", &self.path))?;
+        files::write_at(&self.file, &self.path, frame, self.length)
+            .map_err(files::fault("writing", &self.path))?;
         self.length += frame.len() as u64;
         self.synced.appended(sequence, frame.len() as u64);
         Ok(())

@@ -86,13 +86,36 @@ impl Recovery {
     /// Finds the end of the journal and cuts what a crash left behind it. `noted` is the newest
     /// frame that the index has, so that it was synced once.
     pub(crate) fn settle(self, noted: u64) -> Result<Settled, Error> {
+        self.settle_before(noted, u64::MAX)
+    }
+
+    /// The same for a journal of this process: all frames up to `acknowledged` must be there, and
+    /// those behind it, which failed for whoever made them, are cut off.
+    pub(crate) fn settle_at(self, acknowledged: u64) -> Result<Settled, Error> {
+        let settled = self.settle_before(acknowledged, acknowledged + 1)?;
+        if settled.newest == acknowledged {
+            return Ok(settled);
+        }
+        let what = format!(
+            "it ends at frame {} and frame {acknowledged} was acknowledged",
+            settled.newest
+        );
+        Err(Corruption { path: settled.path, offset: settled.length, what }.into())
+    }
+
+    fn settle_before(self, noted: u64, cut: u64) -> Result<Settled, Error> {
         let Some((_, path)) = self.segments.last() else {
             return Err(Error::Index("a journal without segments".into()));
         };
         let path = path.clone();
         let mut segment = Segment::open(&path)?;
         let mut unsure = segment.offset;
+        let mut cut_off = false;
         let damage = loop {
+            if segment.next >= cut {
+                cut_off = true;
+                break None;
+            }
             match segment.read()? {
                 Found::Frame(sequence, _) if sequence <= noted => unsure = segment.offset,
                 Found::Frame(..) => {}
@@ -110,14 +133,16 @@ impl Recovery {
             }
             tracing::warn!(path = %path.display(), offset = length, what,
                 "What a crash left at the end of the journal was cut; it was never acknowledged.");
-            file.set_len(length).map_err(files::fault("cutting", &path))?;
+            cut_off = true;
+        }
+        if cut_off {
+            files::cut(&file, &path, length)?;
         }
         if segment.next <= exact {
             return Err(segment.damage(format!("frame {exact}, which the base needs, is missing")));
         }
-        write_again(&file, unsure, length)
-            .and_then(|()| file.sync_all())
-            .map_err(files::fault("syncing", &path))?;
+        write_again(&file, &path, unsure, length).map_err(files::fault("writing", &path))?;
+        files::sync(&file, &path)?;
         Ok(Settled { newest: segment.next - 1, recovery: self, file, path, length })
     }
 }
@@ -125,14 +150,14 @@ impl Recovery {
 /// Writes what is there once more. A sync that failed before the process ended may have left
 /// frames that are read from memory and are not on the medium, and a further sync would not write
 /// them.
-fn write_again(file: &fs::File, from: u64, to: u64) -> std::io::Result<()> {
+fn write_again(file: &fs::File, path: &Path, from: u64, to: u64) -> std::io::Result<()> {
     let mut bytes = vec![0; 1 << 18];
     let mut at = from;
     while at < to {
         let count = usize::try_from(to - at).unwrap_or(usize::MAX).min(bytes.len());
         let Some(part) = bytes.get_mut(..count) else { break };
         file.read_exact_at(part, at)?;
-        file.write_all_at(part, at)?;
+        files::write_at(file, path, part, at)?;
         at += count as u64;
     }
     Ok(())
@@ -143,6 +168,11 @@ fn write_again(file: &fs::File, from: u64, to: u64) -> std::io::Result<()> {
 pub(crate) type Apply<'a> = dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error> + 'a;
 
 impl Settled {
+    /// What tells the store of this journal from any other.
+    pub(crate) fn id(&self) -> StoreId {
+        self.recovery.id
+    }
+
     /// What the frames are to be replayed over.
     pub(crate) fn base(&self) -> Option<&Base> {
         self.recovery.base.as_ref()

@@ -1,7 +1,7 @@
 //! A segment: a header, then frames. FORMAT.md draws both.
 use crate::{Corruption, Error, files, frame};
 use std::fs::File;
-use std::io::{BufReader, Read as _, Seek as _, Write as _};
+use std::io::{BufReader, Read as _, Seek as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -58,9 +58,9 @@ pub(crate) fn make(folder: &Path, id: &StoreId, first: u64) -> Result<(File, Pat
     let header = header(MAGIC, id, first);
     let path = folder.join(name(first));
     let new = path.with_extension("new");
-    let made = files::make_anew(&new).and_then(|mut file| {
-        file.write_all(&header).map_err(files::fault("writing", &new))?;
-        file.sync_all().map_err(files::fault("syncing", &new))?;
+    let made = files::make_anew(&new).and_then(|file| {
+        files::write_at(&file, &new, &header, 0).map_err(files::fault("writing", &new))?;
+        files::sync(&file, &new)?;
         files::rename(&new, &path, folder)?;
         Ok(file)
     });

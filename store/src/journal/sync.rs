@@ -116,6 +116,16 @@ impl Synced {
         }
     }
 
+    /// Lets nothing more be acknowledged; gives the newest frame that may have been.
+    pub(crate) fn end(&self) -> u64 {
+        let mut state = self.state();
+        while state.syncing {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.lost = true;
+        state.synced
+    }
+
     /// Returns once the frame of that sequence, which has been appended, is synced.
     pub(crate) fn wait(&self, sequence: u64) -> Result<(), Error> {
         let mut state = self.state();
@@ -134,7 +144,7 @@ impl Synced {
             state.syncing = true;
             let (file, path, appended) = (state.file.clone(), state.path.clone(), state.appended);
             drop(state);
-            let result = file.sync_data().map_err(files::fault("syncing", &path));
+            let result = files::sync_data(&file, &path).map_err(files::fault("syncing", &path));
             state = self.state();
             state.syncing = false;
             match result {

@@ -1,0 +1,91 @@
+//! The room on the disk of the data directory, and the part of it that is kept in reserve.
+use crate::fault::{Fault, Kind};
+use nix::sys::statvfs::statvfs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The disk of the data directory. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Disk {
+    dir: PathBuf,
+    reserve: u64,
+    /// Whether the log says that the reserve is in use.
+    told: Arc<AtomicBool>,
+}
+
+/// The bytes that are free for us on the disk of a directory; `None` when it cannot be told.
+pub fn free(dir: &Path) -> Option<u64> {
+    let stat = statvfs(dir).ok()?;
+    Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
+}
+
+impl Disk {
+    /// The disk of `dir`, of which `reserve` bytes (`service.limits.disk-reserve`) are kept.
+    pub fn new(dir: PathBuf, reserve: u64) -> Self {
+        Self { dir, reserve, told: Arc::default() }
+    }
+
+    /// Whether no more is free than the reserve, so that nothing is to be taken in.
+    pub fn is_in_reserve(&self) -> bool {
+        self.used().is_some()
+    }
+
+    /// What is free when it is less than the reserve.
+    fn used(&self) -> Option<u64> {
+        let used = free(&self.dir).filter(|free| *free < self.reserve);
+        if self.told.swap(used.is_some(), Ordering::Relaxed) != used.is_some() {
+            match used {
+                Some(free) => tracing::warn!(
+                    free,
+                    reserve = self.reserve,
+                    "The disk is full up to its reserve; ingestions and definitions are refused until there is room."
+                ),
+                None => tracing::info!("There is room on the disk again; ingestions are taken."),
+            }
+        }
+        used
+    }
+
+    /// Refuses what takes room for good. What frees it (`DELETE`, delivering, compaction) and what
+    /// only reads does not ask: the reserve is theirs.
+    ///
+    /// # Errors
+    /// `Kind::NoRoom`.
+    pub fn take_in(&self) -> Result<(), Fault> {
+        let Some(free) = self.used() else { return Ok(()) };
+        Err(Fault::new(
+            Kind::NoRoom,
+            format!(
+                "{} are free on the disk of the gateway, and {} are kept in reserve \
+                 (service.limits.disk-reserve): nothing is taken in until there is room. Reading, DELETE \
+                 and exporting go on",
+                mebibytes(free),
+                mebibytes(self.reserve)
+            ),
+        ))
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_reserve_that_is_not_free_refuses() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = |reserve| Disk::new(dir.path().to_owned(), reserve);
+        assert_eq!(disk(0).take_in(), Ok(()));
+        assert_eq!(disk(1).take_in(), Ok(()));
+        let refused = disk(u64::MAX).take_in().unwrap_err();
+        assert_eq!(refused.kind, Kind::NoRoom);
+        assert!(refused.detail.contains("service.limits.disk-reserve"), "{refused}");
+        // What cannot be told refuses nothing.
+        assert_eq!(Disk::new("/no/such/folder".into(), u64::MAX).take_in(), Ok(()));
+        assert_eq!(mebibytes(1_610_612), "1.5 MiB");
+    }
+}

@@ -1,0 +1,98 @@
+//! Opening a poisoned store anew while its clones stay in use.
+//!
+//! All that was acknowledged must be found on the medium. What was not is cut off, so that whoever
+//! was told of a failure can rely on it: what others keep in memory beside the store stays true.
+use crate::index::{self, Index};
+use crate::journal::{Recovery, Settled, StoreId};
+use crate::store::{Inner, LOADING, anew, replay};
+use crate::{Corruption, Error, Options, Progress, Store};
+use std::path::Path;
+use std::sync::PoisonError;
+
+impl Store {
+    /// Opens the store anew if it is poisoned, for this and all clones. It succeeds when the cause is
+    /// gone, and else leaves the store as poisoned as it was. All that was acknowledged is there
+    /// afterwards, and nothing of what was not. When the index must be read again or made again, reads
+    /// fail with [`Error::Reopening`] until it is; `progress` is told as by [`Store::open`].
+    pub fn reopen(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
+        let inner = self.inner();
+        let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.closing.check()?;
+        let mut writer = inner.writer();
+        if inner.synced().check().is_ok() {
+            return Ok(());
+        }
+        let acknowledged = inner.synced().end();
+        let recovery = Recovery::begin(writer.folder(), true)?;
+        if recovery.id != writer.id() {
+            let (path, what) = (writer.folder().to_owned(), "another store is there".to_owned());
+            return Err(Corruption { path, offset: 0, what }.into());
+        }
+        let mut journal = recovery.settle_at(acknowledged)?;
+        if !inner.index_is_at(acknowledged) {
+            inner.index_mut().close();
+            let index = index::open(&inner.dir, writer.id())?;
+            let index = caught_up(&inner.dir, index, &journal, &inner.options, progress)?;
+            *inner.index_mut() = index;
+        }
+        journal.remove_useless()?;
+        *writer = journal.writer(inner.options.segment_bytes);
+        inner.replace_synced(writer.synced());
+        drop(writer);
+        tracing::info!(
+            sequence = acknowledged,
+            "The store was opened anew and takes commits again."
+        );
+        self.compact_if_outgrown();
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Whether the index is sound, in memory and on the medium, and has just the frames up to that one.
+    fn index_is_at(&self, sequence: u64) -> bool {
+        let index = self.index();
+        index.check().is_ok() && index.sequence() == sequence && !index::is_marked(&self.dir)
+    }
+}
+
+/// Brings an index up to the end of the journal; one that is of no use is made again.
+pub(crate) fn caught_up(
+    dir: &Path,
+    index: Index,
+    journal: &Settled,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Index, Error> {
+    let id = journal.id();
+    let mut index = fit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
+    if index.noted() > journal.newest {
+        tracing::error!(
+            index = index.noted(),
+            journal = journal.newest,
+            "The journal ended before the quad index, which is made again from it."
+        );
+        index = anew(dir, index, id)?;
+    }
+    match replay(&mut index, journal, options, progress) {
+        Err(Error::Index(cause)) => {
+            tracing::warn!(
+                cause,
+                "The quad index was unusable; it is made again from the journal."
+            );
+            index = anew(dir, index, id)?;
+            replay(&mut index, journal, options, progress)?;
+        }
+        done => done?,
+    }
+    Ok(index)
+}
+
+/// The index, or an empty one when it is unfinished or lacks frames that the base took the place of.
+pub(crate) fn fit(dir: &Path, index: Index, id: StoreId, from: u64) -> Result<Index, Error> {
+    if index.noted() >= LOADING || (index.noted() < from && index.noted() > 0) {
+        tracing::warn!("The quad index was unfinished or too old; it is made again from the base.");
+        return anew(dir, index, id);
+    }
+    Ok(index)
+}

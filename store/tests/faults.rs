@@ -1,0 +1,148 @@
+//! The n-th operation on a file fails, is short or finds the disk full, for every n of a run that has
+//! all there is: nothing acknowledged is lost, the store goes on or refuses commits and says why, and
+//! once the cause is gone it goes on by itself.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
+
+use model::{Model, quad, text};
+use penstock_store::faults::{Failure, Faults};
+use penstock_store::{Error, Options, Store};
+use std::path::{Path, PathBuf};
+
+/// In memory where there is such a file system: what is tried here needs no real disk.
+fn folder() -> tempfile::TempDir {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() {
+        tempfile::tempdir_in(memory).unwrap()
+    } else {
+        tempfile::tempdir().unwrap()
+    }
+}
+
+fn options() -> Options {
+    // Segments of three commits; checkpoints and compactions where the run has them.
+    Options { write_back_bytes: 1 << 20, segment_bytes: 400, compact_bytes: u64::MAX }
+}
+
+fn open(dir: &Path) -> Result<Store, Error> {
+    Store::open(dir, options(), &mut |_| {})
+}
+
+/// The run: what is there must be just what was acknowledged, at every step.
+struct Run<'a> {
+    dir: PathBuf,
+    faults: &'a Faults,
+    model: Model,
+    next: usize,
+}
+
+impl Run<'_> {
+    fn commit(&mut self, store: &Store) {
+        self.next += 1;
+        let mut expected = self.model.clone();
+        let new = quad(&format!("s{}", self.next), "p", text(&"value ".repeat(10)));
+        let old = expected.quads.iter().find(|_| self.next.is_multiple_of(3)).cloned();
+        let done = store.transact::<_, Error>(|change| {
+            if let Some(old) = &old {
+                assert!(change.remove(old.as_ref())?);
+            }
+            change.put("documents", b"key", &[1; 500])?;
+            change.insert(new.as_ref())
+        });
+        if let Some(old) = &old {
+            expected.quads.remove(old);
+        }
+        expected.quads.insert(new);
+        expected.documents.insert(("documents".into(), b"key".to_vec()), vec![1; 500]);
+        match done {
+            Ok(_) => self.model = expected,
+            Err(error) => self.failed(store, &error),
+        }
+        self.check(store);
+    }
+
+    /// After a failure the store goes on, or says that it is poisoned until the cause is gone.
+    fn failed(&self, store: &Store, error: &Error) {
+        let struck = self.faults.struck();
+        assert!(struck.is_some(), "{error} without a cause");
+        match store.poisoned() {
+            None => assert!(error.is_no_room(), "{struck:?} {error}"),
+            Some(cause) => {
+                assert!(!cause.is_empty());
+                let again = store.transact::<_, Error>(|change| change.put("d", b"k", b"v"));
+                assert!(matches!(again, Err(Error::Poisoned { .. })), "{struck:?} {again:?}");
+            }
+        }
+        // While the fault lasts it may stay poisoned; what is there stays either way.
+        if store.reopen(&mut |_| {}).is_err() {
+            assert!(store.poisoned().is_some());
+            self.faults.lift();
+            store.reopen(&mut |_| {}).unwrap();
+        }
+        assert_eq!(store.poisoned(), None);
+    }
+
+    fn check(&self, store: &Store) {
+        let found = Model::of(&store.read(), &["documents", "d"]);
+        assert!(found == self.model, "{:?}: it is not what was acknowledged", self.faults.struck());
+    }
+
+    fn open(&self) -> Store {
+        open(&self.dir).unwrap_or_else(|error| {
+            assert!(self.faults.struck().is_some(), "{error}");
+            self.faults.lift();
+            open(&self.dir).unwrap()
+        })
+    }
+
+    fn all(&mut self) {
+        let store = self.open();
+        for _ in 0..4 {
+            self.commit(&store);
+        }
+        if let Err(error) = store.checkpoint() {
+            self.failed(&store, &error);
+        }
+        self.commit(&store);
+        for _ in 0..2 {
+            if let Err(error) = store.compact() {
+                assert!(self.faults.struck().is_some(), "{error}");
+                if store.poisoned().is_some() {
+                    self.failed(&store, &error);
+                }
+            }
+            self.commit(&store);
+        }
+        drop(store);
+        let store = self.open();
+        self.check(&store);
+        self.commit(&store);
+        drop(store);
+        self.faults.lift();
+        let store = open(&self.dir).unwrap();
+        self.check(&store);
+    }
+}
+
+#[test]
+fn any_operation_may_fail_in_any_way() {
+    let failures = [Failure::Io, Failure::NoRoom, Failure::Short, Failure::ShortOfRoom];
+    let mut struck = Vec::new();
+    for (failure, lasting) in failures.into_iter().flat_map(|f| [(f, false), (f, true)]) {
+        for nth in 1.. {
+            let dir = folder();
+            let faults = Faults::below(dir.path());
+            faults.fail(nth, failure, lasting);
+            let dir = dir.path().join("store");
+            Run { dir, faults: &faults, model: Model::default(), next: 0 }.all();
+            let Some((operation, _)) = faults.struck() else {
+                assert!(nth > 50, "{nth} operations are too few to prove a thing");
+                break;
+            };
+            if !struck.contains(&operation) {
+                struck.push(operation);
+            }
+        }
+    }
+    assert!(struck.len() >= 5, "{struck:?}: a kind of operation was never tried");
+}

@@ -1,0 +1,116 @@
+//! A disk that fills: nothing more is taken in once the reserve is reached, all else goes on, and with
+//! room again so does ingestion.
+use crate::client::{Answer, Client};
+use crate::server::{Server, wait_for};
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const DISK: &str = "PENSTOCK_TEST_SMALL_DISK";
+const NAME: &str = "full_disk::the_reserve_is_kept_for_what_frees_room";
+
+/// Runs the test with a file system of 160 MiB, in a mount namespace of its own.
+fn on_a_small_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=160m none \"$0\" || exit 77; exec \"$@\"";
+    let run = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", script])
+        .arg(dir.path())
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", NAME, "--nocapture"])
+        .env(DISK, dir.path())
+        .output();
+    match run {
+        Ok(run) if run.status.success() => {
+            assert!(String::from_utf8_lossy(&run.stdout).contains("1 passed"), "{run:?}");
+        }
+        Ok(run) if run.status.code() == Some(101) => {
+            panic!("{}", String::from_utf8_lossy(&run.stderr));
+        }
+        run => {
+            assert!(std::env::var_os("CI").is_none(), "nothing can be mounted here: {run:?}");
+            eprintln!("{NAME} was not run, since nothing can be mounted here: {run:?}");
+        }
+    }
+}
+
+/// Takes all the room there is, but so much.
+fn fill(dir: &Path, but: u64) -> PathBuf {
+    let path = dir.join("filler");
+    let mut file = std::fs::File::create(&path).unwrap();
+    let block = vec![1; 64 << 10];
+    while file.write_all(&block).is_ok() {}
+    let length = file.metadata().unwrap().len();
+    file.set_len(length.saturating_sub(but)).unwrap();
+    path
+}
+
+fn definition(name: &str) -> Value {
+    let config = format!(
+        "type: object\npath: '{name}:.'\nfields:\n  label: {{ type: string, path: <https://disk.example/label> }}\n"
+    );
+    json!({
+        "name": name, "description": "What is kept", "enabled": true, "config": config,
+        "conditions": [], "pushTargets": [{ "bucketName": "kept" }],
+    })
+}
+
+fn ingest(client: Client, mode: &str, name: &str) -> Answer {
+    let mut object = json!({ "uri": format!("https://disk.example/{name}"), "label": name });
+    if mode == "DELETE" {
+        object.as_object_mut().unwrap().remove("label");
+    }
+    let path = format!("/api/v1/business-objects/Kept?mode={mode}");
+    client.post(&path, json!({ "data": [object] }).to_string())
+}
+
+#[test]
+fn the_reserve_is_kept_for_what_frees_room() {
+    let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else { return on_a_small_disk() };
+    let server = Server::start(&disk, &["--service.data-dir=data"]);
+    let client = server.client;
+    client.put("/api/v1/business-objects", &definition("Kept")).expect(201);
+    for name in ["first", "second"] {
+        ingest(client, "ADD", name).expect(200);
+    }
+    assert_eq!(client.get("/api/v1/limits").expect(200).json()["diskReserve"], 64 << 20);
+    assert_eq!(client.get("/api/v1/status").expect(200).json()["diskInReserve"], false);
+
+    let filler = fill(&disk, 40 << 20);
+    for mode in ["ADD", "REPLACE", "UPDATE"] {
+        let refused = ingest(client, mode, "third").expect(507).json();
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.starts_with("Ingestion failed: "), "{detail}");
+        assert!(detail.contains("service.limits.disk-reserve"), "{detail}");
+    }
+    client.put("/api/v1/business-objects", &definition("Other")).expect(507);
+    client.put("/api/v1/business-objects/Kept", &definition("Kept")).expect(507);
+    let base =
+        json!({ "name": "Some", "uriBase": "https://some.example/", "generator": "counter" });
+    client.put("/api/v1/namespaces/Some", &base).expect(507);
+
+    ingest(client, "VALIDATE", "third").expect(200);
+    let objects = "/api/v1/business-objects/Kept/objects";
+    assert_eq!(client.get(objects).expect(200).json()["items"].as_array().unwrap().len(), 2);
+    client.post("/api/v1/business-objects/Kept/push", "").expect(202);
+    wait_for("the export is delivered in the reserve", || {
+        client.get("/api/v1/exports").expect(200).json()["items"][0]["status"] == "delivered"
+    });
+    ingest(client, "DELETE", "second").expect(200);
+    assert_eq!(client.get("/api/v1/status").expect(200).json()["diskInReserve"], true);
+    let metrics = client.get("/metrics").expect(200).body;
+    assert!(String::from_utf8_lossy(&metrics).contains("penstock_disk_in_reserve 1"));
+    assert!(server.log().contains("full up to its reserve"), "{}", server.log());
+
+    // Even without a byte of room nothing is lost, and nothing has to be mended.
+    std::fs::remove_file(filler).unwrap();
+    let filler = fill(&disk, 0);
+    ingest(client, "ADD", "third").expect(507);
+    client.get(objects).expect(200);
+    client.get("/health/ready").expect(200);
+    std::fs::remove_file(filler).unwrap();
+    ingest(client, "ADD", "third").expect(200);
+    assert_eq!(client.get(objects).expect(200).json()["items"].as_array().unwrap().len(), 2);
+    server.stop();
+}

@@ -1,5 +1,6 @@
 //! The opened parts of the gateway, which the layers above share.
 use crate::business_object::catalogue::{Catalogue, Defaults};
+use crate::business_object::namespace;
 use crate::config::Settings;
 use crate::disk::Disk;
 use crate::export::{self, Exporter};
@@ -8,7 +9,7 @@ use crate::files::{create_folders, sync_folder, write_atomically};
 use penstock_store::{Options, Progress, Read as _, Store, Transaction};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The folder in the data directory that is the store's.
@@ -17,6 +18,15 @@ const STORE: &str = "store";
 const GATEWAY_ID: &str = "gateway-id";
 /// The store's collection of what the gateway keeps about itself.
 const COLLECTION: &str = "gateway";
+
+/// The collections of counters, which a restored store has ahead of its backup: no number that was
+/// given away after it is given again.
+pub const COUNTERS: [&str; 2] = [namespace::COUNTERS, export::SEQUENCES];
+
+/// Where the store of a data directory is.
+pub fn store_of(data_dir: &Path) -> PathBuf {
+    data_dir.join(STORE)
+}
 
 /// The opened parts.
 #[derive(Debug, Clone)]
@@ -48,7 +58,7 @@ impl Gateway {
         let dir = &settings.data_dir;
         make_private(dir).map_err(|error| disk(&error, "making the data directory", dir))?;
         // The store's lock comes first: nothing in the directory may change before it is ours.
-        let store = Store::open(&dir.join(STORE), Options::default(), progress)
+        let store = Store::open(&store_of(dir), Options::default(), progress)
             .map_err(|error| opening(&error))?;
         let gateway_id = match &settings.gateway_id {
             Some(id) => id.clone(),
@@ -77,7 +87,7 @@ impl Gateway {
 }
 
 /// Makes the directory and those above it, the last one with mode 0700; one that is there stays as it is.
-fn make_private(dir: &Path) -> io::Result<()> {
+pub fn make_private(dir: &Path) -> io::Result<()> {
     let parent = match dir.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

@@ -18,7 +18,7 @@ pub const COLLECTION: &str = "namespaces";
 
 /// The collection of documents that holds the last number given: URI base to a big-endian `u64`.
 /// It is kept by base and stays when a namespace is deleted, so that no PID is ever given twice.
-const COUNTERS: &str = "counters";
+pub const COUNTERS: &str = "counters";
 
 /// The characters of a name that stand for themselves in a URI (RFC 3986, 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -1,14 +1,16 @@
 //! The control socket of a service that runs: `<data-dir>/control.sock`, HTTP/1.1.
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
-use hyper::{Method, Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use tokio::net::UnixStream;
 
-/// Asks the service; `None` when none runs.
+/// Asks the service for JSON; `None` when none runs.
 ///
 /// # Errors
 /// Why there is no answer, or the fault that the answer names.
@@ -17,6 +19,41 @@ pub(super) async fn request(
     method: Method,
     path: &str,
 ) -> Result<Option<Value>, String> {
+    let Some(response) = send(data_dir, method, path).await? else { return Ok(None) };
+    let status = response.status();
+    read(status, &whole(response).await?).map(Some)
+}
+
+/// Asks the service for what goes into a file as it comes; `false` when none runs.
+///
+/// # Errors
+/// Why there is no answer or no end of it, or the fault that the answer names.
+pub(super) async fn download(data_dir: &Path, path: &str, file: &mut File) -> Result<bool, String> {
+    let Some(mut response) = send(data_dir, Method::GET, path).await? else { return Ok(false) };
+    let status = response.status();
+    if !status.is_success() {
+        return read(status, &whole(response).await?).map(|_| true);
+    }
+    while let Some(frame) = response.frame().await {
+        let frame = frame
+            .map_err(|error| format!("the service's answer was cut: {error}; its log says why"))?;
+        if let Some(bytes) = frame.data_ref() {
+            file.write_all(bytes).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(true)
+}
+
+async fn whole(response: Response<Incoming>) -> Result<Bytes, String> {
+    let body = response.into_body().collect().await;
+    Ok(body.map_err(|error| format!("the service's answer was cut: {error}"))?.to_bytes())
+}
+
+async fn send(
+    data_dir: &Path,
+    method: Method,
+    path: &str,
+) -> Result<Option<Response<Incoming>>, String> {
     let socket = data_dir.join("control.sock");
     let stream = match UnixStream::connect(&socket).await {
         Ok(stream) => stream,
@@ -43,10 +80,7 @@ pub(super) async fn request(
         .header(hyper::header::HOST, "localhost")
         .body(Empty::<Bytes>::new())
         .map_err(|error| format!("{path}: {error}"))?;
-    let response = sender.send_request(request).await.map_err(failed)?;
-    let status = response.status();
-    let body = response.into_body().collect().await.map_err(failed)?.to_bytes();
-    read(status, &body).map(Some)
+    sender.send_request(request).await.map_err(failed).map(Some)
 }
 
 fn read(status: StatusCode, body: &[u8]) -> Result<Value, String> {

@@ -1,11 +1,10 @@
 //! `penstock export list|retry|park`: the queue of exports.
 use super::output::{self, USED_WRONGLY};
-use super::{control, owner, serve};
-use crate::config::{self, Settings, Sources};
+use super::{control, data_dir, owner, serve};
+use crate::config::Settings;
 use crate::export::Entry;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
-use crate::telemetry;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -58,20 +57,10 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match config::load(&Sources::of_process(arguments)) {
-        Ok(loaded) => {
-            for warning in loaded.warnings {
-                output::say(&format!("penstock: warning: {warning}"));
-            }
-            loaded.settings
-        }
-        Err(faults) => {
-            output::configuration_faults(&faults);
-            return output::FAILED.into();
-        }
+    let settings = match data_dir::settings(arguments) {
+        Ok(settings) => settings,
+        Err(failed) => return failed,
     };
-    // The log of this command is for faults alone: what it did, it answers.
-    telemetry::log::start("error", settings.log_format);
     let Some((action, given)) = given.subcommand() else { return USED_WRONGLY.into() };
     let action = match (action, given.try_get_one::<String>("ID")) {
         ("retry", Ok(Some(id))) => Action::Retry(id),
@@ -100,12 +89,7 @@ enum Action<'a> {
 
 /// By the service when one runs, else on the store itself, whose lock decides who has it.
 fn perform(action: &Action<'_>, settings: Settings) -> Result<Value, String> {
-    if !settings.data_dir.is_dir() {
-        return Err(format!(
-            "there is no data directory {}; name it with --service.data-dir=DIR",
-            settings.data_dir.display()
-        ));
-    }
+    data_dir::must_exist(&settings)?;
     let runtime = serve::runtime().map_err(|error| error.to_string())?;
     if let Some(answer) = runtime.block_on(by_service(action, &settings))? {
         return Ok(answer);

@@ -3,13 +3,16 @@
 //! `--name=value` with a dot in the name is a setting and may stand anywhere; the rest is read by clap.
 //! Standard output carries the answer, standard error everything else.
 
+mod backup;
 mod check;
 mod control;
+mod data_dir;
 mod demo;
 mod export;
 mod output;
 mod owner;
 mod serve;
+mod verify;
 mod verify_export;
 mod version;
 
@@ -42,6 +45,9 @@ pub fn main() -> ExitCode {
         Some(("serve", _)) => serve::run(settings),
         Some(("demo", given)) => demo::run(given, settings),
         Some(("export", given)) => export::run(given, settings),
+        Some(("verify", given)) => verify::run(given, settings),
+        Some(("backup", given)) => backup::run(given, settings),
+        Some(("restore", given)) => backup::run_restore(given, settings),
         Some((name, given)) => match (name, settings.first()) {
             (_, Some(setting)) => {
                 output::say(&format!("penstock {name} takes no settings, such as {setting}"));
@@ -68,6 +74,9 @@ fn command() -> Command {
             check::command(),
             verify_export::command(),
             export::command(),
+            verify::command(),
+            backup::command(),
+            backup::restore_command(),
             version::command(),
         ])
 }

@@ -28,6 +28,7 @@ mod tokens;
 pub mod verify;
 
 pub use entry::{Entry, Kind, Status};
+pub use record::SEQUENCES;
 
 use crate::business_object::catalogue;
 use crate::business_object::resource::Compiled;

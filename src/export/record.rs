@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 pub(super) const EXPORTS: &str = "exports";
 pub(super) const IDS: &str = "export-ids";
-pub(super) const SEQUENCES: &str = "export-sequences";
+/// The collection of the last sequence given to each target and Business Object.
+pub const SEQUENCES: &str = "export-sequences";
 pub(super) const FULLS: &str = "export-fulls";
 
 /// Records read at once.

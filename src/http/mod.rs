@@ -5,6 +5,7 @@
 //! route; `body`, `query`, `etag`, `origin` read the parts of a request; `reply` and `problem` are the
 //! two kinds of answers; `openapi` makes the document from the table and `shapes`.
 
+mod backup;
 mod body;
 mod business_objects;
 mod docs;

@@ -2,8 +2,8 @@
 //! beside those of every route (see `openapi`).
 use super::shapes::Role;
 use super::{
-    business_objects, docs, exports, health, identifiers, ingest, ingestions, limits, metrics,
-    namespaces, objects, push, schema, status, targets,
+    backup, business_objects, docs, exports, health, identifiers, ingest, ingestions, limits,
+    metrics, namespaces, objects, push, schema, status, targets,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -85,7 +85,8 @@ impl Route {
     }
 }
 
-/// The routes of the table, `HEAD` wherever a `GET` only reads, and the documentation.
+/// The routes of the table, `HEAD` wherever a `GET` only reads, the documentation, and what the
+/// control socket has beside them.
 pub(super) fn router(document: &Arc<OpenApi>) -> Router {
     let mut router = Router::new();
     for route in table() {
@@ -94,7 +95,7 @@ pub(super) fn router(document: &Arc<OpenApi>) -> Router {
             router = router.push(route.answers(Method::HEAD));
         }
     }
-    router.push(docs::router(document))
+    router.push(Router::with_path("/control/backup").get(backup::get)).push(docs::router(document))
 }
 
 /// Every other address may be that of an object: a minted URI that leads here.

@@ -4,7 +4,6 @@
 //! of their own, so that nothing has to be replayed over it.
 use crate::frame::Change;
 use crate::journal::{self, Base, End, NewBase, Parts};
-use crate::read::Document;
 use crate::store::lock;
 use crate::{Error, Store, files};
 use std::collections::BTreeMap;
@@ -29,7 +28,7 @@ pub struct Backup {
 }
 
 /// What a backup was restored to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
     /// What was in the backup.
     pub backup: Backup,
@@ -37,18 +36,12 @@ pub struct Restored {
     pub sequence: u64,
     /// How many counters jumped ahead.
     pub counters: u64,
-    /// The documents that [`Store::backup`] was given beside what the store holds.
-    pub beside: Vec<Document>,
 }
 
-/// The collection of what [`Store::backup`] is given. It is not restored into the store.
-const BESIDE: &str = "\0beside";
-
 impl Store {
-    /// Writes all that is held at one moment, the one at which it ends, and `beside`: what the
-    /// caller wants back from [`BackupFile::restore`]. Commits and reads go on meanwhile; a compaction waits.
-    /// What was written counts only when this has succeeded: [`BackupFile`] refuses a part of it.
-    pub fn backup(&self, beside: &[Document], out: &mut dyn Write) -> Result<Backup, Error> {
+    /// Writes all that is held at one moment, the one at which it ends. Commits and reads go on
+    /// meanwhile; a compaction waits. What was written counts only when this has succeeded: [`BackupFile`] refuses a part of it.
+    pub fn backup(&self, out: &mut dyn Write) -> Result<Backup, Error> {
         let inner = self.inner();
         let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
         inner.closing.check()?;
@@ -57,10 +50,6 @@ impl Store {
         let before = inner.before(&writer);
         drop(writer);
         let mut parts = Parts::begin(out, Path::new("the backup"), &id)?;
-        for (key, value) in beside {
-            parts.document(BESIDE, key, value);
-        }
-        parts.flush()?;
         let exact = inner.write_state(&mut parts, &before)?;
         journal::replay_synced(&folder, &id, before.from, exact, &mut |_, payload| {
             inner.closing.check()?;
@@ -134,19 +123,11 @@ impl BackupFile {
         journal::make_segment(folder, &id, sequence + 1)?;
         let mut base = NewBase::begin(folder, &id, sequence)?;
         let mut last = BTreeMap::new();
-        let mut beside = Vec::new();
         journal::read_base(&self.file, &self.path, &mut |_, payload| {
             let change = match Change::decode(payload) {
                 Ok(change) => change,
                 Err(what) => return Ok(Err(what)),
             };
-            // What stands beside the store has parts of its own.
-            if change.documents.first().is_some_and(|(collection, ..)| *collection == BESIDE) {
-                beside.extend(change.documents.iter().map(|(_, key, value)| {
-                    (key.to_vec(), value.map(<[u8]>::to_vec).unwrap_or_default())
-                }));
-                return Ok(Ok(()));
-            }
             for (collection, key, value) in &change.documents {
                 if counters.contains(collection) {
                     let number = value.and_then(|value| value.try_into().ok());
@@ -164,6 +145,6 @@ impl BackupFile {
             }
         }
         base.finish(sequence, &|| Ok(()))?.publish()?;
-        Ok(Restored { backup, sequence, counters: jumped, beside })
+        Ok(Restored { backup, sequence, counters: jumped })
     }
 }

@@ -70,15 +70,14 @@ fn what_is_restored_is_what_was_backed_up_and_goes_on_ahead() {
         commit(&store, n);
     }
     let mut bytes = Vec::new();
-    let beside = [(b"id".to_vec(), b"gateway 7".to_vec())];
-    let backup = store.backup(&beside, &mut bytes).unwrap();
+    let backup = store.backup(&mut bytes).unwrap();
     assert_eq!((backup.sequence, backup.quads), (120, store.stats().quads));
     let model = of(&store);
     let restored_dir = dir.path().join("restored");
     let path = written(dir.path(), &bytes);
     let restored = restore(&restored_dir, &path, &["counters", "none"]).unwrap();
     assert_eq!((restored.backup, restored.sequence), (backup, 120 + JUMP));
-    assert_eq!((restored.counters, restored.beside), (1, beside.to_vec()));
+    assert_eq!(restored.counters, 1);
     let again = open(&restored_dir);
     assert_eq!(of(&again), jumped(model.clone()));
     assert_eq!(add(&again, &[quad("new", "p", text("v"))]), 121 + JUMP);
@@ -131,7 +130,7 @@ fn commits_that_come_meanwhile_are_in_it_whole_or_not_at_all() {
             .collect();
         add(&store, &noise);
         let mut out = Meddling { bytes: Vec::new(), store: &store, n: &n };
-        let backup = store.backup(&[], &mut out).unwrap();
+        let backup = store.backup(&mut out).unwrap();
         let path = written(dir.path(), &out.bytes);
         let to = dir.path().join(format!("restored {round}"));
         restore(&to, &path, &[]).unwrap();
@@ -165,7 +164,7 @@ fn a_part_of_a_backup_or_a_harmed_one_is_refused_and_leaves_nothing() {
         commit(&store, n);
     }
     let mut bytes = Vec::new();
-    store.backup(&[(vec![], vec![])], &mut bytes).unwrap();
+    store.backup(&mut bytes).unwrap();
     let to = dir.path().join("restored");
     let refused = |bytes: &[u8]| {
         let path = written(dir.path(), bytes);
@@ -207,7 +206,7 @@ fn the_base_of_a_journal_is_no_backup() {
     let store = open(&from);
     commit(&store, 0);
     // A reader that went away ends it, and the store goes on.
-    let error = store.backup(&[], &mut Failing).unwrap_err();
+    let error = store.backup(&mut Failing).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     commit(&store, 1);
     store.compact().unwrap();

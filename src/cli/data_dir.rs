@@ -1,0 +1,36 @@
+//! The data directory that a command works on.
+use super::output;
+use crate::config::{self, Settings, Sources};
+use crate::telemetry;
+use std::process::ExitCode;
+
+/// The settings that the command was given. Its log is for faults alone: what it did, it answers.
+pub(super) fn settings(arguments: Vec<String>) -> Result<Settings, ExitCode> {
+    match config::load(&Sources::of_process(arguments)) {
+        Ok(loaded) => {
+            for warning in loaded.warnings {
+                output::say(&format!("penstock: warning: {warning}"));
+            }
+            telemetry::log::start("error", loaded.settings.log_format);
+            Ok(loaded.settings)
+        }
+        Err(faults) => {
+            output::configuration_faults(&faults);
+            Err(output::FAILED.into())
+        }
+    }
+}
+
+/// Refuses a data directory that is not there.
+///
+/// # Errors
+/// That it is not there, and how another one is named.
+pub(super) fn must_exist(settings: &Settings) -> Result<(), String> {
+    if settings.data_dir.is_dir() {
+        return Ok(());
+    }
+    Err(format!(
+        "there is no data directory {}; name it with --service.data-dir=DIR",
+        settings.data_dir.display()
+    ))
+}

@@ -1,0 +1,89 @@
+//! `penstock verify`: is the store whole?
+use super::output::{self, FAILED};
+use super::{data_dir, owner};
+use crate::config::Settings;
+use crate::gateway::store_of;
+use clap::{ArgMatches, Command};
+use penstock_store::{Error, Verified, verify};
+use serde_json::json;
+use std::process::ExitCode;
+
+pub(super) fn command() -> Command {
+    Command::new("verify")
+        .about("Check the store: every frame, every block, and the index against the journal")
+        .override_usage("penstock verify [--json] [--name=value]...")
+        .arg(output::json_flag())
+        .after_help(
+            "The service must not run. An index is made to compare with, so there must be room for a second one.\n\n\
+             Exit status: 0 the store is whole, 1 it is not, or could not be read.\n\nExamples:\n  \
+             penstock verify --service.data-dir=data\n  penstock verify --json",
+        )
+}
+
+pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
+    let settings = match data_dir::settings(arguments) {
+        Ok(settings) => settings,
+        Err(failed) => return failed,
+    };
+    let verified = match perform(&settings) {
+        Ok(verified) => verified,
+        Err(why) => return output::fail(&why),
+    };
+    let text = if given.get_flag("json") { as_json(&verified) } else { as_text(&verified) };
+    match output::answer(&text) {
+        Ok(()) if verified.faults.is_empty() => ExitCode::SUCCESS,
+        Ok(()) => FAILED.into(),
+        Err(failed) => failed,
+    }
+}
+
+fn perform(settings: &Settings) -> Result<Verified, String> {
+    data_dir::must_exist(settings)?;
+    owner::become_owner(&settings.data_dir)?;
+    let store = store_of(&settings.data_dir);
+    verify(&store, &mut output::progress()).map_err(|error| match error {
+        Error::InUse { .. } => {
+            format!("{error}; stop the service first, for example with systemctl stop penstock")
+        }
+        error if error.is_no_room() => {
+            format!("{error}; verifying takes room for a second quad index")
+        }
+        error => error.to_string(),
+    })
+}
+
+fn as_json(verified: &Verified) -> String {
+    json!({
+        "whole": verified.faults.is_empty(),
+        "faults": verified.faults,
+        "notes": verified.notes,
+        "sequence": verified.sequence,
+        "quads": verified.quads,
+        "documents": verified.documents,
+        "baseParts": verified.parts,
+        "segments": verified.segments,
+        "frames": verified.frames,
+        "journalBytes": verified.bytes,
+    })
+    .to_string()
+}
+
+fn as_text(verified: &Verified) -> String {
+    let mut lines: Vec<String> =
+        verified.faults.iter().map(|fault| format!("damaged: {fault}")).collect();
+    lines.extend(verified.notes.iter().map(|note| format!("note: {note}")));
+    lines.push(format!(
+        "read: {} parts of the base, {} frames in {} segments, {} bytes",
+        verified.parts, verified.frames, verified.segments, verified.bytes
+    ));
+    lines.push(if verified.faults.is_empty() {
+        format!(
+            "The store is whole: {} quads and {} documents at commit {}.",
+            verified.quads, verified.documents, verified.sequence
+        )
+    } else {
+        "The store is damaged. Where the journal is, penstock restore makes a new one of a backup."
+            .to_owned()
+    });
+    lines.join("\n")
+}

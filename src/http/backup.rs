@@ -1,0 +1,66 @@
+//! `/control/backup`, for the control socket alone: all that the store holds, as a stream.
+use super::problem::Problem;
+use super::query::Query;
+use super::reply::{Outcome, Reply};
+use super::service::origin;
+use super::state::gateway;
+use bytes::Bytes;
+use futures_util::stream;
+use penstock_store::Store;
+use salvo::http::ResBody;
+use salvo::{Depot, Request, handler};
+use std::io::{self, Write};
+use tokio::sync::mpsc::{Sender, channel};
+
+/// Pieces that wait for a slow reader; each is about 100 KiB.
+const PIECES: usize = 4;
+
+/// Streams a backup. What ends before its time breaks the connection, and lacks its end.
+#[handler]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    if !origin(depot).control {
+        // Whoever has it has everything: nobody else is told that it is there.
+        return Err(Problem::not_found(format!("there is nothing at {}", req.uri().path())));
+    }
+    Query::read(req, &[])?;
+    let store = gateway(depot)?.store;
+    let (sender, receiver) = channel(PIECES);
+    tokio::task::spawn_blocking(move || write(&store, sender));
+    let pieces = stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|piece| (piece, receiver))
+    });
+    Ok(Reply::stream("application/octet-stream", ResBody::stream(pieces)))
+}
+
+fn write(store: &Store, sender: Sender<io::Result<Bytes>>) {
+    let mut pieces = Pieces(sender);
+    match store.backup(&mut pieces) {
+        Ok(backup) => {
+            tracing::info!(
+                sequence = backup.sequence,
+                quads = backup.quads,
+                "A backup was written."
+            );
+        }
+        Err(cause) => {
+            tracing::warn!(%cause, "A backup was not finished.");
+            // A reader that went away needs no word.
+            let _ = pieces.0.blocking_send(Err(io::Error::other(cause)));
+        }
+    }
+}
+
+/// Hands on what is written, waiting while the reader is behind.
+struct Pieces(Sender<io::Result<Bytes>>);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let piece = Bytes::copy_from_slice(bytes);
+        self.0.blocking_send(Ok(piece)).map_err(|_| io::ErrorKind::BrokenPipe)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! `penstock backup`, `restore` and `verify`, with the service running and without.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+use crate::penstock;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// A service with its data in `data`, and its address.
+struct Service(Child, String);
+
+impl Service {
+    fn start(dir: &Path, data: &str) -> Self {
+        let data = format!("--service.data-dir={data}");
+        let mut child = penstock(dir, &["serve", "--server.port=0", &data])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (_, rest) = line.split_once("http://").expect(&line);
+        Self(child, rest.split_whitespace().next().unwrap().to_owned())
+    }
+
+    fn ask(&self, request: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.1).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{request} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn stop(mut self) {
+        Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It has ended already unless the test failed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run(dir: &Path, arguments: &[&str]) -> Output {
+    penstock(dir, arguments).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn fails(output: &Output, why: &str) {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{output:?}");
+}
+
+const DATA: &str = "--service.data-dir=data";
+
+#[test]
+fn a_service_that_runs_is_backed_up_and_restored_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let service = Service::start(dir, "data");
+    let pump = r#"{"uriBase": "https://example.org/pump/", "generator": "counter"}"#;
+    let answer = service.ask("PUT /api/v1/namespaces/Pump", pump);
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let backup = json(&run(dir, &["backup", "monday", "--json", DATA]));
+    assert!(backup["documents"].as_u64() >= Some(2), "{backup}");
+    fails(&run(dir, &["backup", "monday", DATA]), "monday: File exists");
+    fails(&run(dir, &["restore", "monday", DATA]), "data is not empty");
+    fails(&run(dir, &["verify", DATA]), "in use by another process; stop the service");
+    // What holds everything is for the control socket alone.
+    assert!(service.ask("GET /control/backup", "").starts_with("HTTP/1.1 404"));
+    service.stop();
+    let verified = json(&run(dir, &["verify", "--json", DATA]));
+    assert_eq!((&verified["whole"], &verified["faults"]), (&true.into(), &Value::Array(vec![])));
+    assert_eq!(verified["sequence"], backup["sequence"]);
+    // The same of a store that nobody has open.
+    let again = json(&run(dir, &["backup", "tuesday", "--json", DATA]));
+    assert_eq!(again["documents"], backup["documents"]);
+
+    let restored = json(&run(dir, &["restore", "monday", "--json", "--service.data-dir=new"]));
+    assert_eq!(restored["documents"], backup["documents"]);
+    assert_eq!(restored["sequence"].as_u64(), backup["sequence"].as_u64().map(|n| n + 1_000_000));
+    let service = Service::start(dir, "new");
+    assert!(service.ask("GET /api/v1/namespaces/Pump", "").contains("/pump/"));
+    service.stop();
+    let id = |data: &str| fs::read_to_string(dir.join(data).join("gateway-id")).unwrap();
+    assert_eq!(id("data"), id("new"));
+}
+
+#[test]
+fn a_damaged_store_and_a_cut_backup_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fails(&run(dir, &["verify", DATA]), "there is no data directory");
+    Service::start(dir, "data").stop();
+    run(dir, &["backup", "whole", DATA]);
+    let whole = fs::read(dir.join("whole")).unwrap();
+    fs::write(dir.join("cut"), &whole[..whole.len() - 1]).unwrap();
+    fails(&run(dir, &["restore", "cut", "--service.data-dir=new"]), "cut is damaged at byte");
+    assert!(run(dir, &["restore", "whole", "--service.data-dir=new"]).status.success());
+    let segment = dir.join("data/store/journal/00000000000000000001.journal");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[60] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let output = run(dir, &["verify", "--json", DATA]);
+    assert_eq!(output.status.code(), Some(1));
+    let verified: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(
+        verified["faults"][0].as_str().unwrap().contains("0001.journal is damaged at byte 40"),
+        "{verified}"
+    );
+}

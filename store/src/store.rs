@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Frames between two tidings of a replay.
-const TELL_EVERY: u64 = 1_024;
 /// While the index takes over a base it notes sequences from here on, so that the next open throws
 /// away what a crash left of it.
 pub(crate) const LOADING: u64 = 1 << 63;
@@ -54,7 +52,7 @@ pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     /// Keeps other processes out; dropped last.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Store {
@@ -242,11 +240,23 @@ impl Drop for Inner {
     }
 }
 
-pub(crate) fn lock(dir: &Path) -> Result<File, Error> {
+/// Keeps other processes out of a data directory.
+#[derive(Debug)]
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is being started may have a copy of it for a moment.
+        // An unlock that fails leaves the lock to the end of this process, which is as safe.
+        let _ = self.0.unlock();
+    }
+}
+
+pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
     let path = dir.join("lock");
     let file = files::open_or_make(&path)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => Err(Error::InUse { path: dir.to_owned() }),
         Err(TryLockError::Error(error)) => Err(files::fault("locking", &path)(error)),
     }
@@ -310,9 +320,7 @@ impl Replay<'_> {
                 index.written(written);
             }
             done += 1;
-            if done.is_multiple_of(TELL_EVERY) || done == total {
-                progress(Progress { done, total });
-            }
+            progress(Progress { done, total });
             Ok(Ok(()))
         };
         if let Some(base) = base {

@@ -17,5 +17,6 @@ mod full_disk;
 mod memory;
 mod process;
 mod readme;
+mod rebuild;
 mod s3;
 mod server;

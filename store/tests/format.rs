@@ -1,0 +1,138 @@
+//! A store that format version 1 wrote opens, with all that it held: `fixtures/v1` has a base, a segment
+//! behind it, and a term of every kind. The index is no part of it, since it is made again anyway.
+//!
+//! `UPDATE=1 cargo test -p penstock-store --test format` writes it anew; that is right for a new
+//! version of the format alone, in a folder of its own.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
+
+use model::{Model, blank, copy, iri, open, quad, text};
+use oxrdf::vocab::xsd;
+use oxrdf::{GraphName, Literal, Quad};
+use penstock_store::{Error, Options, Store, verify};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const COLLECTIONS: [&str; 3] = ["", "a", "b"];
+const COMMITS: usize = 5;
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1")
+}
+
+struct Commit {
+    added: Vec<Quad>,
+    removed: Vec<Quad>,
+    put: Vec<(&'static str, &'static [u8], Vec<u8>)>,
+    deleted: Vec<(&'static str, &'static [u8])>,
+}
+
+/// What the fixture was made of. Three commits are in its base, two behind it.
+fn commits() -> [Commit; COMMITS] {
+    let gone = || quad("gone", "p", text("that was removed"));
+    let in_base = || quad("s", "later", text("removed behind the base"));
+    let commit = |added| Commit { added, removed: vec![], put: vec![], deleted: vec![] };
+    let named = |name: &str, graph: GraphName| Quad::new(iri(name), iri("p"), iri("o"), graph);
+    let integer = Literal::new_typed_literal("01", xsd::INTEGER);
+    let typed = Literal::new_typed_literal("1 2", iri("type"));
+    let tagged = Literal::new_language_tagged_literal_unchecked("Füllstand", "de-AT");
+    [
+        commit(vec![
+            gone(),
+            in_base(),
+            quad("s", "iri", iri("o")),
+            quad("s", "blank", blank("b0")),
+        ]),
+        Commit {
+            removed: vec![gone()],
+            put: vec![("a", b"key", vec![1, 2, 3]), ("b", b"", vec![]), ("a", b"old", vec![9])],
+            ..commit(vec![
+                quad("s", "number", integer),
+                quad("s", "typed", typed),
+                quad("s", "tagged", tagged),
+                quad("s", "text", text("\u{0}\n\"\\ 𝄞 é e\u{301}")),
+                quad("s", "text", text("")),
+            ])
+        },
+        commit(vec![
+            quad("s", "long", text(&"long and longer ".repeat(60))),
+            named("in-a-graph", iri("g").into()),
+            named("in-a-graph-of-a-blank-node", blank("g").into()),
+            Quad::new(blank("b0"), iri("p"), blank("b1"), GraphName::DefaultGraph),
+        ]),
+        Commit {
+            removed: vec![in_base()],
+            put: vec![("a", b"key", vec![4; 900]), ("", b"\0\xff", vec![5])],
+            deleted: vec![("a", b"old")],
+            ..commit(vec![quad("behind", "the-base", text("one"))])
+        },
+        commit(vec![quad("behind", "the-base", Literal::from(true))]),
+    ]
+}
+
+/// Makes the commits, with a compaction after the third.
+fn make(store: &Store) {
+    for (n, commit) in commits().iter().enumerate() {
+        if n == 3 {
+            store.compact().unwrap();
+        }
+        store
+            .transact::<_, Error>(|change| {
+                for quad in &commit.removed {
+                    assert!(change.remove(quad.as_ref())?);
+                }
+                for quad in &commit.added {
+                    assert!(change.insert(quad.as_ref())?);
+                }
+                for (collection, key, value) in &commit.put {
+                    change.put(collection, key, value)?;
+                }
+                commit
+                    .deleted
+                    .iter()
+                    .try_for_each(|(collection, key)| change.delete(collection, key))
+            })
+            .unwrap();
+    }
+}
+
+fn expected() -> Model {
+    let mut model = Model::default();
+    for commit in commits() {
+        for quad in &commit.removed {
+            assert!(model.quads.remove(quad));
+        }
+        model.quads.extend(commit.added);
+        for (collection, key, value) in commit.put {
+            model.documents.insert((collection.to_owned(), key.to_vec()), value);
+        }
+        for (collection, key) in commit.deleted {
+            model.documents.remove(&(collection.to_owned(), key.to_vec()));
+        }
+    }
+    model
+}
+
+#[test]
+fn what_version_1_wrote_is_read() {
+    if std::env::var_os("UPDATE").is_some() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options { compact_bytes: u64::MAX, ..Options::default() };
+        make(&Store::open(dir.path(), options, &mut |_| {}).unwrap());
+        if fixture().exists() {
+            fs::remove_dir_all(fixture()).unwrap();
+        }
+        copy(&dir.path().join("journal"), &fixture().join("journal"));
+    }
+    let names: Vec<PathBuf> = model::segments(&fixture());
+    let has = |end: &str| names.iter().any(|path| path.extension().is_some_and(|e| e == end));
+    assert!(has("base") && has("journal"), "{names:?}");
+    let dir = tempfile::tempdir().unwrap();
+    copy(&fixture(), dir.path());
+    let store = open(dir.path());
+    assert_eq!(store.stats().sequence, COMMITS as u64);
+    assert!(Model::of(&store.read(), &COLLECTIONS) == expected(), "it does not hold what it did");
+    model::add(&store, &[quad("new", "p", text("value"))]);
+    drop(store);
+    assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+}

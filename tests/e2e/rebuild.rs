@@ -1,0 +1,76 @@
+//! A lost index is made again at the start; meanwhile every route answers 503 and says how far it is.
+use crate::client::Client;
+use crate::server::{PATIENCE, penstock};
+use hyper::Method;
+use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use penstock_store::{Error, Options, Store};
+use std::process::{Child, Stdio};
+use std::time::Instant;
+
+const FRAMES: u64 = 60;
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn requests_wait_for_the_index_and_are_told_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("data/store");
+    let store = Store::open(&folder, Options::default(), &mut |_| {}).unwrap();
+    let iri = |name: String| NamedNode::new(format!("https://rebuild.example/{name}")).unwrap();
+    for frame in 0..FRAMES {
+        store
+            .transact::<_, Error>(|change| {
+                for n in 0..500 {
+                    let text = Literal::from(format!("a value, {frame} {n}"));
+                    let (subject, predicate) = (iri(format!("{frame}/{n}")), iri("p".to_owned()));
+                    let quad = Quad::new(subject, predicate, text, GraphName::DefaultGraph);
+                    change.insert(quad.as_ref())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+    drop(store);
+    std::fs::remove_dir_all(folder.join("index")).unwrap();
+
+    // It says its address only once it is ready.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let port = format!("--server.port={}", address.port());
+    let log = std::fs::File::create(dir.path().join("log")).unwrap();
+    let child = penstock(dir.path())
+        .args(["serve", "--service.data-dir=data", &port])
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let _ended = Ended(child);
+    let client = Client { address };
+    let mut told = Vec::new();
+    let end = Instant::now() + PATIENCE;
+    for path in ["/api/v1/status", "/api/v1/business-objects", "/health/ready"].iter().cycle() {
+        assert!(Instant::now() < end, "it does not become ready");
+        let Ok(answer) = client.send(Method::GET, path, &[], "") else { continue };
+        if answer.status == 200 {
+            break;
+        }
+        let retry = answer.headers.get("retry-after").cloned();
+        let detail = answer.expect(503).json()["detail"].as_str().unwrap().to_owned();
+        assert!(retry.is_some(), "{path}: {detail}");
+        told.push(detail);
+    }
+    let progress = format!("of {FRAMES} journal frames are replayed");
+    assert!(told.iter().any(|detail| detail.contains(&progress)), "{told:?}");
+    let quads = client.get("/api/v1/status").expect(200).json()["store"]["quads"].as_u64();
+    assert_eq!(quads, Some(FRAMES * 500));
+    let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
+    assert!(log.contains("brought up to the journal"), "{log}");
+}

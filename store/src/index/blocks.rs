@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Bytes of unchanged blocks kept for readers.
 const CLEAN_BYTES: usize = 4 << 20;
 
+/// How many blocks are written between new names and new names.
+const STRETCH: usize = 512;
+
 /// About what the name of a block that is new takes in memory.
 const FRESH_BYTES: usize = 40;
 
@@ -339,16 +342,22 @@ impl Blocks {
             writes.remove(name)?;
         }
         // A leaf of the engine that gets too many entries is written again whole, in two; so new
-        // names are entered first, without the bytes.
-        for name in &self.fresh {
-            writes.insert(name, &[])?;
-        }
-        for (name, block) in &self.dirty {
-            bytes.clear();
-            packed.clear();
-            block.encode(&mut bytes);
-            packer.pack(&bytes, &mut packed);
-            writes.insert(name, &packed)?;
+        // names are entered first, without the bytes. But only a stretch ahead: the engine should
+        // still have their leaves in memory when the bytes follow.
+        let dirty: Vec<_> = self.dirty.iter().collect();
+        for stretch in dirty.chunks(STRETCH) {
+            for (name, _) in stretch {
+                if self.fresh.contains(*name) {
+                    writes.insert(name, &[])?;
+                }
+            }
+            for (name, block) in stretch {
+                bytes.clear();
+                packed.clear();
+                block.encode(&mut bytes);
+                packer.pack(&bytes, &mut packed);
+                writes.insert(name, &packed)?;
+            }
         }
         let note = note(writes.change());
         writes.insert(last, &note)?;

@@ -32,7 +32,7 @@ pub(super) fn command() -> Command {
         .after_help(
             "Its data is in ./penstock-demo unless --service.data-dir says otherwise; configured targets \
              are left alone.\n\nExamples:\n  \
-             penstock demo\n  penstock demo --exit --service.data-dir=/tmp/demo",
+             penstock demo\n  penstock demo --exit --service.data-dir=demo-data",
         )
 }
 

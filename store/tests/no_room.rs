@@ -34,6 +34,7 @@ fn on_a_small_disk(test: &str) {
         // Containers may forbid mounting.
         run => {
             let why = format!("{test} was not run, since nothing can be mounted here: {run:?}\n");
+            assert!(std::env::var_os("CI").is_none(), "{why}");
             std::io::stderr().write_all(why.as_bytes()).unwrap();
         }
     }

@@ -1,8 +1,10 @@
 //! The opened parts of the gateway, which the layers above share.
+use crate::auth::Auth;
 use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::business_object::namespace;
 use crate::config::Settings;
 use crate::disk::Disk;
+use crate::events::Events;
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
@@ -41,6 +43,10 @@ pub struct Gateway {
     pub exporter: Exporter,
     /// The disk of the data directory.
     pub disk: Disk,
+    /// Who may come in.
+    pub auth: Auth,
+    /// What happens, for whoever listens.
+    pub events: Events,
     /// `service.gateway-id`, configured or made.
     pub gateway_id: String,
 }
@@ -72,6 +78,8 @@ impl Gateway {
                 auto_create_namespaces: settings.auto_create_namespaces,
             },
         )?;
+        let auth = Auth::open(&store, &settings)?;
+        let events = Events::default();
         let exporter = Exporter::open(
             store.clone(),
             export::Options {
@@ -79,10 +87,11 @@ impl Gateway {
                 gateway_id: gateway_id.clone(),
                 data_dir: dir.clone(),
                 history: settings.limits.history,
+                events: events.clone(),
             },
         )?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
-        Ok(Self { settings, store, catalogue, exporter, disk, gateway_id })
+        Ok(Self { settings, store, catalogue, exporter, disk, auth, events, gateway_id })
     }
 }
 

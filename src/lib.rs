@@ -5,10 +5,12 @@
 //! ARCHITECTURE.md is the map.
 
 pub mod app;
+pub mod auth;
 pub mod business_object;
 pub mod cli;
 pub mod config;
 pub mod disk;
+pub mod events;
 pub mod export;
 pub mod fault;
 pub mod files;

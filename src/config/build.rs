@@ -3,7 +3,7 @@ use super::fault::ConfigFault;
 use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::settings::{
-    ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind, Targets,
+    ForwardHeaders, Limits, LogFormat, Security, Server, Settings, Target, TargetKind, Targets,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -36,6 +36,7 @@ pub(super) fn settings(
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),
         },
+        security: Security::default(),
         targets: targets(&values, faults, warnings),
         log_level: values.text("service.log.level").unwrap_or_default(),
         log_format: match values.text("service.log.format").as_deref() {

@@ -28,7 +28,8 @@ pub use fault::ConfigFault;
 pub use kind::{Kind, check_bucket_name};
 pub use load::{Effective, Loaded, check_file, load};
 pub use settings::{
-    ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind, Targets,
+    Claims, ForwardHeaders, Limits, LogFormat, Oidc, ResourceServer, RoleValues, Security, Server,
+    Settings, Target, TargetKind, Targets,
 };
 pub use sources::Sources;
 pub use table::{Setting, TABLE};

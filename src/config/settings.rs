@@ -1,7 +1,9 @@
 //! The settings as the rest of the program sees them: typed, checked, complete.
+use crate::auth::Role;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Everything the configuration decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct Settings {
     pub auto_create_namespaces: bool,
     /// `service.limits.*`
     pub limits: Limits,
+    /// Who may come in: `security`, `service.security.*`, `framework.security.*`
+    pub security: Security,
     /// `service.export.*`
     pub targets: Targets,
     /// `service.log.level`: a filter as tracing's `EnvFilter` reads it.
@@ -84,6 +88,98 @@ pub struct Limits {
     pub idempotency_bytes: u64,
     /// `history`: records of ingestions, and of delivered exports, kept.
     pub history: usize,
+}
+
+/// Who may come in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Security {
+    /// Sign-in through an OpenID provider (`security=oauth2` with a profile that has it); without it the
+    /// accounts are built in.
+    pub oidc: Option<Oidc>,
+    /// The access tokens of machines; without `issuer-uri` there are none.
+    pub resource_server: Option<ResourceServer>,
+    /// `service.security.claims.*`
+    pub claims: Claims,
+    /// `security.role.*`
+    pub role_values: RoleValues,
+    /// `service.security.ca-file`: certificates that are trusted for providers beside the system's.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// The registration and the provider of its id (specification, 5.3).
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Oidc {
+    /// `service.security.registration`
+    pub registration: String,
+    /// `client-id`
+    pub client_id: String,
+    /// `client-secret`
+    pub client_secret: String,
+    /// `redirect-uri`, with its placeholders.
+    pub redirect_uri: String,
+    /// `scope`
+    pub scopes: Vec<String>,
+    /// `provider.<id>.issuer-uri`
+    pub issuer_uri: Option<String>,
+    /// `provider.<id>.authorization-uri`
+    pub authorization_uri: Option<String>,
+    /// `provider.<id>.token-uri`
+    pub token_uri: Option<String>,
+    /// `provider.<id>.jwk-set-uri`
+    pub jwk_set_uri: Option<String>,
+    /// `provider.<id>.user-info-uri`
+    pub user_info_uri: Option<String>,
+    /// `provider.<id>.user-name-attribute`
+    pub user_name_attribute: String,
+}
+
+impl std::fmt::Debug for Oidc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Oidc({}, client {:?})", self.registration, self.client_id)
+    }
+}
+
+/// `framework.security.oauth2.resourceserver.jwt.*` and what belongs to it (specification, 5.7).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ResourceServer {
+    /// `issuer-uri`
+    pub issuer_uri: String,
+    /// `jwk-set-uri`
+    pub jwk_set_uri: Option<String>,
+    /// `audiences`
+    pub audiences: Vec<String>,
+    /// `service.security.defaultServiceAccountRole`
+    pub default_role: Option<Role>,
+    /// `service.security.serviceAccount.emailDomain`
+    pub email_domain: Option<String>,
+    /// `service.security.jwks.max-stale`: how long keys are used while the provider is out of reach.
+    pub max_stale: Duration,
+}
+
+/// `service.security.claims.*`: the claims that carry each piece, the first one present counts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Claims {
+    /// `firstName`
+    pub first_name: Vec<String>,
+    /// `lastName`
+    pub last_name: Vec<String>,
+    /// `email`
+    pub email: Vec<String>,
+    /// `organization`
+    pub organization: Vec<String>,
+    /// `roles`
+    pub roles: Vec<String>,
+}
+
+/// `security.role.*`: the value of the roles claim that makes each role.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RoleValues {
+    /// `admin`
+    pub admin: String,
+    /// `contributor`
+    pub contributor: String,
+    /// `user`
+    pub user: String,
 }
 
 /// Where bucketNames lead.

@@ -33,6 +33,7 @@ pub use record::SEQUENCES;
 use crate::business_object::catalogue;
 use crate::business_object::resource::Compiled;
 use crate::config::Targets;
+use crate::events::Events;
 use crate::fault::{self, Fault};
 use crate::telemetry::metrics;
 use crate::time;
@@ -58,6 +59,8 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// `service.limits.history`
     pub history: usize,
+    /// Where changes of exports and targets are told.
+    pub events: Events,
 }
 
 /// The exporter. Cheap to clone.

@@ -1,0 +1,44 @@
+//! Who sent a request.
+use super::{Account, Role};
+use std::sync::Arc;
+
+/// Who sent a request, and what it may do.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The account; `None` for local administration over the control socket.
+    pub account: Option<Arc<Account>>,
+    /// What this request may do: the account's role, or less (an API key's).
+    pub role: Role,
+    /// How it showed who it is.
+    pub credential: Credential,
+}
+
+/// How a caller showed who it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Credential {
+    /// The control socket, which only the service's own user and root can open.
+    Local,
+    /// A browser's session, by the hash of its id.
+    Session(String),
+    /// An API key.
+    ApiKey {
+        /// Its id.
+        id: String,
+        /// The id of the one Business Object that it is for.
+        business_object: Option<String>,
+    },
+    /// An access token.
+    Bearer,
+}
+
+impl Caller {
+    /// Local administration.
+    pub fn local() -> Self {
+        Self { account: None, role: Role::Admin, credential: Credential::Local }
+    }
+
+    /// The id that records and logs name: the account's, or `local`.
+    pub fn id(&self) -> &str {
+        self.account.as_ref().map_or("local", |account| account.id.as_str())
+    }
+}

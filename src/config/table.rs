@@ -20,7 +20,6 @@ pub struct Setting {
 }
 
 const SIGN_IN: &str = "sign-in by OpenID Connect is not in this version";
-const HTTPS: &str = "HTTPS is not in this version; let a reverse proxy on this machine end it";
 
 const fn setting(name: &'static str, kind: Kind, meaning: &'static str) -> Setting {
     Setting { name, kind, default: None, secret: false, missing: None, meaning }
@@ -47,14 +46,18 @@ const TIB: u64 = 1 << 40;
 /// All of them, in the order of the documentation.
 pub static TABLE: &[Setting] = &[
     setting("profiles.active", Kind::Profiles, "Profiles whose `application-<profile>.*` files are read too, later ones win."),
-    setting("server.address", Kind::Address, "The IP address to listen on. Beyond loopback it needs `service.security.insecure`.").or("127.0.0.1"),
+    setting("server.address", Kind::Address, "The IP address to listen on. Beyond loopback it needs HTTPS (`server.ssl.*`), or `server.insecure-http`. A socket that systemd passes on comes before it.").or("127.0.0.1"),
     setting("server.port", Kind::Whole { min: 0, max: 65_535 }, "The TCP port to listen on; with 0 the system chooses one, and the log says which.").or("8080"),
     setting("server.forward-headers-strategy", Kind::Choice(&["none", "native", "framework"]), "Whether `Forwarded` and `X-Forwarded-*` of trusted proxies are believed; `native` and `framework` are the same.").or("none"),
     setting("server.cors.allowed-origins", Kind::Origins, "Origins whose pages may call the API (CORS); `*` is any."),
-    setting("server.insecure-http", Kind::Flag, "Plain HTTP beyond loopback.").or("false").missing(HTTPS),
-    setting("server.ssl.certificate", Kind::Text, "The certificate chain, a PEM file.").missing(HTTPS),
-    setting("server.ssl.certificate-private-key", Kind::Text, "The certificate's private key, a PEM file.").missing(HTTPS),
-    setting("server.ssl.self-signed", Kind::Flag, "Make a certificate at the first start.").or("false").missing(HTTPS),
+    setting("server.insecure-http", Kind::Flag, "Plain HTTP beyond loopback, where passwords and keys go over the network in the clear: for a network of one's own behind a proxy that ends HTTPS.").or("false"),
+    setting("server.ssl.certificate", Kind::Text, "HTTPS with this certificate chain: a PEM file, the server's certificate first, or the PEM text itself. Files are read again at SIGHUP."),
+    setting("server.ssl.certificate-private-key", Kind::Text, "The certificate's private key: a PEM file, or the PEM text itself.").secret(),
+    setting("server.ssl.self-signed", Kind::Flag, "HTTPS with a certificate that is made at the first start and kept in `<data-dir>/tls`; not with `server.ssl.certificate`.").or("false"),
+    setting("server.ssl.client-auth", Kind::Choice(&["none", "want", "need"]), "Whether clients show a certificate of their own: `need` refuses those without one, `want` those with a wrong one. It is asked for beside the credentials of a request, never in their place.").or("none"),
+    setting("server.ssl.trust-certificate", Kind::Text, "The certificates of the authorities that client certificates are checked against: a PEM file, or the PEM text itself."),
+    setting("server.connections", Kind::Whole { min: 1, max: 65_535 }, "Connections at once; more wait in the system's queue.").or("512"),
+    setting("server.connections-per-address", Kind::Whole { min: 1, max: 65_535 }, "Connections at once from one address (IPv6: from one /64); more are closed. `service.trusted-proxies` are not counted.").or("128"),
     setting("service.base-url", Kind::Url, "The URL that the outside knows the service by; new namespaces get `<service.base-url>/id/<Namespace>/` as their URI base."),
     setting("service.data-dir", Kind::Text, "The directory that holds everything Penstock keeps. Without it, `$STATE_DIRECTORY`, which systemd sets.").or("/var/lib/penstock"),
     setting("service.gateway-id", Kind::GatewayId, "The name of this gateway in export metadata and in default URI bases; made at the first start, and kept."),

@@ -43,7 +43,7 @@ fn a_certificate_has_its_key_and_clients_their_authorities() {
 
 #[test]
 fn a_private_key_is_shown_to_nobody() {
-    let key = "-----BEGIN PRIVATE KEY-----planted";
+    let key = "-----BEGIN PRIVATE KEY-----\nplanted";
     let loaded = loaded(&[
         "--server.ssl.certificate=c.pem",
         &format!("--server.ssl.certificate-private-key={key}"),

@@ -3,10 +3,11 @@ use super::fault::ConfigFault;
 use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::settings::{
-    ForwardHeaders, Limits, LogFormat, Security, Server, Settings, Target, TargetKind, Targets,
+    ForwardHeaders, Limits, LogFormat, Security, Server, SessionLimits, Settings, Target, TargetKind, Targets,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 const TARGETS: &str = "service.export.targets.";
 const DEFAULT_TARGET: &str = "service.export.default.";
@@ -35,8 +36,15 @@ pub(super) fn settings(
             idempotency_keys: values.count("service.limits.idempotency-keys"),
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),
+            audit: values.count("service.limits.audit"),
         },
-        security: Security::default(),
+        security: Security {
+            session: SessionLimits {
+                idle: values.duration("service.security.session.idle"),
+                absolute: values.duration("service.security.session.absolute"),
+            },
+            ..Security::default()
+        },
         targets: targets(&values, faults, warnings),
         log_level: values.text("service.log.level").unwrap_or_default(),
         log_format: match values.text("service.log.format").as_deref() {
@@ -246,6 +254,10 @@ impl Values<'_> {
             Some(Value::Number(number)) => number,
             _ => 0,
         }
+    }
+
+    fn duration(&self, name: &str) -> Duration {
+        Duration::from_millis(self.number(name))
     }
 
     fn count(&self, name: &str) -> usize {

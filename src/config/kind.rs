@@ -23,6 +23,13 @@ pub enum Kind {
         /// The greatest.
         max: u64,
     },
+    /// A time, in milliseconds.
+    Duration {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
     /// One of these words.
     Choice(&'static [&'static str]),
     /// Any texts.
@@ -129,6 +136,9 @@ impl Kind {
             Self::Size { min, max } => {
                 size(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
+            Self::Duration { min, max } => {
+                duration(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
+            }
             Self::Choice(words) => words
                 .iter()
                 .find(|word| word.eq_ignore_ascii_case(text))
@@ -157,6 +167,12 @@ impl fmt::Display for Kind {
                 "a size in bytes from {} to {}, such as 16777216 or 16MiB",
                 in_units(*min),
                 in_units(*max)
+            ),
+            Self::Duration { min, max } => write!(
+                f,
+                "a time from {} to {}, such as 90s, 30m, 12h or 7d",
+                in_time_units(*min),
+                in_time_units(*max)
             ),
             Self::Choice([word]) => f.write_str(word),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
@@ -224,6 +240,26 @@ fn in_units(bytes: u64) -> String {
         .into_iter()
         .find(|(shift, _)| bytes >= 1 << shift && bytes.trailing_zeros() >= *shift)
         .map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+/// The units of time, the longest first, in milliseconds.
+const TIME_UNITS: [(u64, &str); 5] =
+    [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
+
+/// Milliseconds: a number and its unit.
+fn duration(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim().to_ascii_lowercase();
+    let (milliseconds, _) = TIME_UNITS.into_iter().find(|(_, name)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(milliseconds)
+}
+
+fn in_time_units(milliseconds: u64) -> String {
+    TIME_UNITS
+        .into_iter()
+        .find(|(unit, _)| milliseconds >= *unit && milliseconds.is_multiple_of(*unit))
+        .map_or_else(|| "0s".to_owned(), |(unit, name)| format!("{}{name}", milliseconds / unit))
 }
 
 fn network(text: &str) -> Option<(IpAddr, u8)> {
@@ -304,6 +340,21 @@ mod tests {
         }
         assert_eq!(in_units(16 << 20), "16MiB");
         assert_eq!(in_units(1500), "1500");
+    }
+
+    #[test]
+    fn times_have_a_unit() {
+        for (text, milliseconds) in
+            [("30m", 1_800_000), ("12 h", 43_200_000), ("7d", 604_800_000), ("5S", 5000), ("0ms", 0)]
+        {
+            assert_eq!(duration(text), Some(milliseconds), "{text}");
+        }
+        for text in ["", "30", "m", "1.5h", "-1s", "1w", "99999999999999999d"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+        assert_eq!(in_time_units(1_800_000), "30m");
+        assert_eq!(in_time_units(90_000), "90s");
+        assert_eq!(in_time_units(0), "0s");
     }
 
     #[test]

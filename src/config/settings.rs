@@ -88,6 +88,8 @@ pub struct Limits {
     pub idempotency_bytes: u64,
     /// `history`: records of ingestions, and of delivered exports, kept.
     pub history: usize,
+    /// `audit`: events of the audit trail kept.
+    pub audit: usize,
 }
 
 /// Who may come in.
@@ -104,6 +106,24 @@ pub struct Security {
     pub role_values: RoleValues,
     /// `service.security.ca-file`: certificates that are trusted for providers beside the system's.
     pub ca_file: Option<PathBuf>,
+    /// `service.security.session.*`
+    pub session: SessionLimits,
+}
+
+/// `service.security.session.*`: how long a session lasts, in time that has passed, whatever the clock
+/// says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// `idle`: without a request.
+    pub idle: Duration,
+    /// `absolute`: from its start.
+    pub absolute: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self { idle: Duration::from_mins(30), absolute: Duration::from_hours(12) }
+    }
 }
 
 /// The registration and the provider of its id (specification, 5.3).

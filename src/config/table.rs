@@ -43,6 +43,9 @@ impl Setting {
 const KIB: u64 = 1 << 10;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
+/// In milliseconds, as the one that follows.
+const MINUTE: u64 = 60_000;
+const DAY: u64 = 24 * 60 * MINUTE;
 
 /// All of them, in the order of the documentation.
 pub static TABLE: &[Setting] = &[
@@ -69,6 +72,7 @@ pub static TABLE: &[Setting] = &[
     setting("service.limits.idempotency-keys", Kind::Whole { min: 0, max: 1_000_000 }, "Answers kept, for 24 h, for requests with an `Idempotency-Key`; past it the oldest go.").or("1000"),
     setting("service.limits.idempotency-bytes", Kind::Size { min: 0, max: TIB }, "Bytes of those answers; past it the oldest go. The newest is always kept.").or("16MiB"),
     setting("service.limits.history", Kind::Whole { min: 0, max: 10_000_000 }, "Records of ingestions, and of delivered exports, kept.").or("10000"),
+    setting("service.limits.audit", Kind::Whole { min: 0, max: 10_000_000 }, "Events of the audit trail kept; past it the oldest go.").or("10000"),
     setting("service.export.history", Kind::Size { min: 0, max: TIB }, "Bytes of delivered files kept for reading and replay; past it the oldest go.").or("64MiB"),
     setting("service.export.targets.<bucketName>.type", Kind::Choice(&["s3", "directory"]), "What the bucketName leads to: an S3-compatible bucket, or a directory."),
     setting("service.export.targets.<bucketName>.endpoint", Kind::Url, "s3: the URL of the server. Required."),
@@ -95,6 +99,8 @@ pub static TABLE: &[Setting] = &[
     setting("service.security.insecure", Kind::Flag, "Answer anyone on any address: there is no sign-in yet.").or("false"),
     setting("security", Kind::Choice(&["oauth2"]), "`oauth2` for sign-in through an identity provider.").missing(SIGN_IN),
     setting("service.security.registration", Kind::Text, "The registration identifier: a few lowercase letters.").missing(SIGN_IN),
+    setting("service.security.session.idle", Kind::Duration { min: MINUTE, max: 365 * DAY }, "A session without a request ends after this time.").or("30m"),
+    setting("service.security.session.absolute", Kind::Duration { min: MINUTE, max: 365 * DAY }, "A session ends so long after its start, however much it is used. Sessions last over a restart of the service, and end when the machine restarts.").or("12h"),
     setting("service.security.tenant-id", Kind::Text, "The tenant, for the profile `azuread`.").missing(SIGN_IN),
     setting("service.security.claims.firstName", Kind::List, "Claims that carry the given name.").or("given_name").missing(SIGN_IN),
     setting("service.security.claims.lastName", Kind::List, "Claims that carry the family name.").or("family_name").missing(SIGN_IN),

@@ -113,8 +113,12 @@ pub async fn serve_until(
     {
         tracing::warn!(%error, "The control socket could not be removed.");
     }
-    let store = gateway.store.clone();
-    match tokio::task::spawn_blocking(move || store.checkpoint()).await {
+    let (store, auth) = (gateway.store.clone(), gateway.auth.clone());
+    let ending = move || {
+        auth.flush();
+        store.checkpoint()
+    };
+    match tokio::task::spawn_blocking(ending).await {
         Ok(Ok(())) => tracing::info!("The gateway stopped."),
         // The journal has everything: the next start only takes longer.
         Ok(Err(error)) => tracing::warn!(%error, "The checkpoint at the end failed."),

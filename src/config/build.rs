@@ -3,7 +3,8 @@ use super::fault::ConfigFault;
 use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::settings::{
-    ForwardHeaders, Limits, LogFormat, Security, Server, SessionLimits, Settings, Target, TargetKind, Targets,
+    ForwardHeaders, Limits, LogFormat, Security, Server, SessionLimits, Settings, Target,
+    TargetKind, Targets,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};

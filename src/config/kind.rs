@@ -344,9 +344,13 @@ mod tests {
 
     #[test]
     fn times_have_a_unit() {
-        for (text, milliseconds) in
-            [("30m", 1_800_000), ("12 h", 43_200_000), ("7d", 604_800_000), ("5S", 5000), ("0ms", 0)]
-        {
+        for (text, milliseconds) in [
+            ("30m", 1_800_000),
+            ("12 h", 43_200_000),
+            ("7d", 604_800_000),
+            ("5S", 5000),
+            ("0ms", 0),
+        ] {
             assert_eq!(duration(text), Some(milliseconds), "{text}");
         }
         for text in ["", "30", "m", "1.5h", "-1s", "1w", "99999999999999999d"] {

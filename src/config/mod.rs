@@ -29,7 +29,7 @@ pub use kind::{Kind, check_bucket_name};
 pub use load::{Effective, Loaded, check_file, load};
 pub use settings::{
     Claims, ForwardHeaders, Limits, LogFormat, Oidc, ResourceServer, RoleValues, Security, Server,
-    Settings, Target, TargetKind, Targets,
+    SessionLimits, Settings, Target, TargetKind, Targets,
 };
 pub use sources::Sources;
 pub use table::{Setting, TABLE};

@@ -90,7 +90,7 @@ pub struct Filter {
 #[derive(Debug, Default)]
 struct Refusals {
     begun: Option<Instant>,
-    in_all: u64,
+    kept: u64,
     /// How often each happened, and what was not kept of it.
     seen: HashMap<Source, (u64, Arc<AtomicU64>)>,
 }
@@ -220,11 +220,10 @@ impl Refusals {
         if self.seen.len() >= TOLD_APART && !self.seen.contains_key(&source) {
             source = Source { what, account: None, from: None };
         }
-        self.in_all += 1;
-        let in_all = self.in_all;
         let (seen, more) = self.seen.entry(source.clone()).or_default();
         *seen += 1;
-        if *seen <= KEPT && in_all <= KEPT_IN_ALL {
+        if *seen <= KEPT && self.kept < KEPT_IN_ALL {
+            self.kept += 1;
             return Fate::Kept;
         }
         if more.fetch_add(1, Ordering::Relaxed) == 0 {

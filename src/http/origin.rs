@@ -79,7 +79,7 @@ impl Origin {
 /// reach it under a name that it makes resolve to the loopback address, so the name must be one of
 /// ours: a loopback one, or the host of `service.base-url`.
 pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
-    if origin.control || settings.insecure {
+    if origin.control || settings.server.insecure_http {
         return true;
     }
     let Some(name) = origin.host_name() else { return false };

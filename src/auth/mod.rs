@@ -24,6 +24,7 @@ pub use caller::{Caller, Credential};
 pub use refusal::Refusal;
 pub use role::Role;
 
+use crate::clock::Clock;
 use crate::config::Settings;
 use crate::fault::Fault;
 use accounts::Accounts;
@@ -49,8 +50,8 @@ pub struct Auth {
 impl Auth {
     /// Opens what is kept in the store. In the built-in mode a store without an account gets `admin`,
     /// whose random password stands in `<data-dir>/initial-admin-password`. Blocks.
-    pub fn open(store: &Store, settings: &Arc<Settings>) -> Result<Self, Fault> {
-        let _ = (store, settings);
+    pub fn open(store: &Store, settings: &Arc<Settings>, clock: &Clock) -> Result<Self, Fault> {
+        let _ = (store, settings, clock);
         Ok(Self { accounts: Accounts {}, sessions: Sessions {}, keys: Keys {}, audit: Audit {} })
     }
 }

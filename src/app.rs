@@ -89,6 +89,7 @@ pub async fn serve_until(
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_exports, stopped) = watch::channel(false);
     let mending = tokio::spawn(mend::run(gateway.store.clone()));
+    let keeping_keys = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.run()));
     let ticking = tokio::spawn(gateway.clock.clone().run());
     let exporter = gateway.exporter.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
@@ -100,6 +101,9 @@ pub async fn serve_until(
     state.stop();
     mending.abort();
     ticking.abort();
+    if let Some(keeping_keys) = keeping_keys {
+        keeping_keys.abort();
+    }
     // Nobody may be waiting any more; then there is nothing to stop.
     let _ = stop_exports.send(true);
     servers.stop(deadline).await;

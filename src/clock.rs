@@ -323,7 +323,8 @@ fn uptime() -> u64 {
         .map_or(0, |time| u64::try_from(Duration::from(time).as_millis()).unwrap_or(u64::MAX))
 }
 
-fn boot() -> String {
+/// The identifier of this boot of the machine.
+pub fn boot() -> String {
     static BOOT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let read = || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     BOOT.get_or_init(|| read().trim().to_owned()).clone()

@@ -33,4 +33,10 @@ impl Sessions {
         let _ = id;
         todo!("accounts")
     }
+
+    /// Whether this is the CSRF token of the session with this id.
+    pub fn is_csrf(id: &str, token: &str) -> bool {
+        let _ = (id, token);
+        todo!("accounts")
+    }
 }

@@ -105,12 +105,22 @@ impl Account {
         self.source() == Source::ServiceAccount
     }
 
-    /// Brings it up to date with what its provider says; true when that changed something.
-    pub(super) fn update(&mut self, profile: &Profile, role: Role) -> bool {
-        let before = self.clone();
-        let said = |new: &Option<String>, old: &mut Option<String>| {
-            if new.is_some() {
-                old.clone_from(new);
+    /// Whether it is what its provider says. What the provider does not say does not count.
+    pub(super) fn is_as(&self, profile: &Profile, role: Role) -> bool {
+        let same = |said: &Option<String>, known: &Option<String>| said.is_none() || said == known;
+        same(&profile.given_name, &self.given_name)
+            && same(&profile.family_name, &self.family_name)
+            && same(&profile.organization, &self.organization)
+            && same(&profile.client_id, &self.client_id)
+            && profile.email.as_ref().is_none_or(|email| *email == self.email)
+            && role == self.role
+    }
+
+    /// Brings it up to date with what its provider says.
+    pub(super) fn update(&mut self, profile: &Profile, role: Role) {
+        let said = |said: &Option<String>, known: &mut Option<String>| {
+            if said.is_some() {
+                known.clone_from(said);
             }
         };
         said(&profile.given_name, &mut self.given_name);
@@ -121,6 +131,5 @@ impl Account {
             self.email.clone_from(email);
         }
         self.role = role;
-        *self != before
     }
 }

@@ -85,8 +85,13 @@ impl Accounts {
         self.entries().get(id).cloned()
     }
 
+    /// The account that is known by this identity, if it has been made. Never blocks.
+    pub fn find(&self, identity: &Identity) -> Option<Arc<Account>> {
+        self.entries().by_identity(identity).cloned()
+    }
+
     /// The account with this id, or the built-in one with this email.
-    pub fn find(&self, id_or_email: &str) -> Option<Arc<Account>> {
+    pub fn named(&self, id_or_email: &str) -> Option<Arc<Account>> {
         let entries = self.entries();
         entries.get(id_or_email).or_else(|| entries.by_email(id_or_email)).cloned()
     }
@@ -111,7 +116,7 @@ impl Accounts {
         if !account.enabled {
             return Some(Err(disabled()));
         }
-        if (*account).clone().update(profile, role) {
+        if !account.is_as(profile, role) {
             return None;
         }
         Some(Ok(self.seen(&account.id).unwrap_or(account)))

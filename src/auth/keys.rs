@@ -12,6 +12,7 @@ use super::audit::{self, Audit, Event};
 use super::later::Later;
 use super::{Account, Caller, Credential, Refusal, Role};
 use crate::business_object::json::{self, Members};
+use crate::clock::Clock;
 use crate::fault::{Fault, Finding, Kind};
 use crate::time;
 use jiff::Timestamp;
@@ -48,6 +49,7 @@ struct Inner {
     accounts: Accounts,
     audit: Audit,
     later: Later,
+    clock: Clock,
 }
 
 #[derive(Debug, Default)]
@@ -168,9 +170,8 @@ impl Keys {
     /// Reads all keys from the store; those whose owner is gone are let go. Blocks.
     pub(super) fn open(
         store: &Store,
-        accounts: &Accounts,
-        audit: &Audit,
-        later: &Later,
+        (accounts, audit, later): (&Accounts, &Audit, &Later),
+        clock: &Clock,
     ) -> Result<Self, Fault> {
         let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
         let documents = store.read().documents(COLLECTION, range)?;
@@ -190,6 +191,7 @@ impl Keys {
             accounts: accounts.clone(),
             audit: audit.clone(),
             later: later.clone(),
+            clock: clock.clone(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -207,7 +209,7 @@ impl Keys {
         // Digests are no secret: what can be measured of looking one up says nothing about a key.
         let key = self.entries().by_digest(&digest).cloned();
         let key = key.ok_or_else(|| unknown("the API key is unknown or has been revoked"))?;
-        if is_over(&key, Timestamp::now()) {
+        if is_over(&key, self.inner.clock.now()) {
             return Err(unknown("the API key has expired"));
         }
         let account = match &key.owner {
@@ -315,7 +317,7 @@ impl Keys {
                 return refused("/expiresAt", "it may not outlast the key that makes it");
             }
         }
-        if new.expires_at.is_some_and(|at| at <= Timestamp::now()) {
+        if new.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
             let why = "this time is over already";
             return Err(invalid(vec![Finding::at("/expiresAt", why)]));
         }

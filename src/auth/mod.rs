@@ -16,12 +16,15 @@ pub mod accounts;
 mod attempts;
 pub mod audit;
 pub mod caller;
+mod fetch;
 pub mod keys;
 mod later;
 pub mod password;
+pub mod mapping;
 pub mod refusal;
 pub mod role;
 pub mod sessions;
+pub mod tokens;
 
 pub use account::{Account, Identity, Profile, Source};
 pub use caller::{Caller, Credential};
@@ -29,6 +32,7 @@ pub use refusal::Refusal;
 pub use role::Role;
 
 use crate::business_object::catalogue::IfMatch;
+use crate::clock::Clock;
 use crate::config::Settings;
 use crate::fault::{Fault, Kind};
 use accounts::Accounts;
@@ -38,6 +42,7 @@ use later::Later;
 use penstock_store::Store;
 use sessions::Sessions;
 use std::sync::Arc;
+use tokens::Tokens;
 
 /// Everything that knows who may come in. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -51,12 +56,14 @@ pub struct Auth {
     /// The audit trail.
     pub audit: Audit,
     later: Later,
+    /// Access tokens of machines; `None` without `issuer-uri`.
+    pub tokens: Option<Tokens>,
 }
 
 impl Auth {
     /// Opens what is kept in the store. In the built-in mode a store without an account gets `admin`,
     /// whose random password stands in `<data-dir>/initial-admin-password`. Blocks.
-    pub fn open(store: &Store, settings: &Arc<Settings>) -> Result<Self, Fault> {
+    pub fn open(store: &Store, settings: &Arc<Settings>, clock: &Clock) -> Result<Self, Fault> {
         let security = &settings.security;
         let later = Later::start(store.clone()).map_err(|error| {
             Fault::new(Kind::Internal, format!("no thread could be started: {error}"))
@@ -67,8 +74,9 @@ impl Auth {
         let accounts = Accounts::open(store, &later, &audit, people, dir)?;
         let parts = (&accounts, &audit, &later);
         let sessions = Sessions::open(store, parts, security.session, &settings.data_dir)?;
-        let keys = Keys::open(store, &accounts, &audit, &later)?;
-        Ok(Self { accounts, sessions, keys, audit, later })
+        let keys = Keys::open(store, parts, clock)?;
+        let tokens = Tokens::open(settings, &accounts, clock)?;
+        Ok(Self { accounts, sessions, keys, audit, tokens, later })
     }
 
     /// Deletes an account, its sessions and its API keys.

@@ -16,8 +16,6 @@ pub struct Settings {
     pub base_url: Option<String>,
     /// `service.gateway-id`; without it one is made at the first start and kept in the data directory.
     pub gateway_id: Option<String>,
-    /// `service.security.insecure`: answer anyone on any address, until sign-in is there.
-    pub insecure: bool,
     /// `service.namespace.auto-create`
     pub auto_create_namespaces: bool,
     /// `service.limits.*`
@@ -39,6 +37,8 @@ pub struct Server {
     pub address: IpAddr,
     /// `server.port`; 0 lets the system choose, and the log says which.
     pub port: u16,
+    /// `server.insecure-http`: plain HTTP beyond loopback.
+    pub insecure_http: bool,
     /// `server.forward-headers-strategy`
     pub forward_headers: ForwardHeaders,
     /// `service.trusted-proxies`: addresses or networks (`10.0.0.0/8`) whose forwarded headers are believed.
@@ -104,6 +104,8 @@ pub struct Security {
     pub claims: Claims,
     /// `security.role.*`
     pub role_values: RoleValues,
+    /// `service.security.jwt.algorithms`: what tokens may be signed with.
+    pub algorithms: Vec<String>,
     /// `service.security.ca-file`: certificates that are trusted for providers beside the system's.
     pub ca_file: Option<PathBuf>,
     /// `service.security.session.*`
@@ -153,6 +155,13 @@ pub struct Oidc {
     pub user_name_attribute: String,
 }
 
+impl Oidc {
+    /// What accounts name as their issuer: the configured one, or else the registration identifier.
+    pub fn identity_issuer(&self) -> &str {
+        self.issuer_uri.as_deref().unwrap_or(&self.registration)
+    }
+}
+
 impl std::fmt::Debug for Oidc {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Oidc({}, client {:?})", self.registration, self.client_id)
@@ -168,6 +177,9 @@ pub struct ResourceServer {
     pub jwk_set_uri: Option<String>,
     /// `audiences`
     pub audiences: Vec<String>,
+    /// The issuer that the accounts of persons name, when the provider that they sign in at is this one:
+    /// a token that such a person delegated acts as that account.
+    pub sign_in_issuer: Option<String>,
     /// `service.security.defaultServiceAccountRole`
     pub default_role: Option<Role>,
     /// `service.security.serviceAccount.emailDomain`

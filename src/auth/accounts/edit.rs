@@ -232,7 +232,7 @@ impl Accounts {
         hash: Option<Hash>,
     ) -> Result<Arc<Account>, Fault> {
         let writer = self.write();
-        let before = self.named(id)?;
+        let before = self.must_find(id)?;
         check_version(&before, asked)?;
         let mut account = (*before).clone();
         account.given_name = edit.given_name;
@@ -278,7 +278,7 @@ impl Accounts {
         asked: IfMatch,
     ) -> Result<Arc<Account>, Fault> {
         let _writer = self.write();
-        let account = self.named(id)?;
+        let account = self.must_find(id)?;
         check_version(&account, asked)?;
         self.check_last(&account)?;
         let deleted = event(by, "account.deleted", &account, account.email.clone());
@@ -292,8 +292,8 @@ impl Accounts {
         Ok(account)
     }
 
-    fn named(&self, id: &str) -> Result<Arc<Account>, Fault> {
-        self.find(id).ok_or_else(|| {
+    fn must_find(&self, id: &str) -> Result<Arc<Account>, Fault> {
+        self.named(id).ok_or_else(|| {
             Fault::new(Kind::NotFound, format!("there is no account with the id or email {id:?}"))
         })
     }

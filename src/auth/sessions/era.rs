@@ -18,8 +18,7 @@ impl Era {
     /// That of this boot in this data directory; begun when there is none yet.
     pub(super) fn of(data_dir: &Path) -> Self {
         let path = data_dir.join(FILE);
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let boot = boot.trim();
+        let boot = crate::clock::boot();
         if let Ok(kept) = std::fs::read_to_string(&path)
             && let Some((of_boot, era)) = kept.trim().split_once(' ')
             && !boot.is_empty()

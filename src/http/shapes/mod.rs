@@ -23,12 +23,3 @@ pub(super) use gateway::{Health, Limits, QueueStatus, Status, StoreStatus};
 pub(super) use ingestion::{Ingestion, IngestionRecord, IngestionRequest, Ingestions, Mode};
 pub(super) use namespace::{Namespace, NamespaceDefinition, Namespaces};
 pub(super) use problem::Problem;
-
-/// The roles, the least first; each may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    Anyone,
-    User,
-    Contributor,
-    Admin,
-}

@@ -80,6 +80,7 @@ impl Gateway {
         )?;
         let auth = Auth::open(&store, &settings)?;
         let events = Events::default();
+        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         let exporter = Exporter::open(
             store.clone(),
             export::Options {
@@ -88,9 +89,11 @@ impl Gateway {
                 data_dir: dir.clone(),
                 history: settings.limits.history,
                 events: events.clone(),
+                spool: settings.targets.spool_bytes,
+                disk: disk.clone(),
+                catalogue: catalogue.clone(),
             },
         )?;
-        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         Ok(Self { settings, store, catalogue, exporter, disk, auth, events, gateway_id })
     }
 }

@@ -13,7 +13,7 @@ impl Queue {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
         match entry.status {
-            Status::Queued | Status::Blocked | Status::Delivering => {}
+            Status::Queued | Status::Blocked | Status::Delivering | Status::Waiting => {}
             Status::Parked => {
                 record.entry.status = Status::Queued;
                 self.put(order, &record)?;
@@ -33,7 +33,7 @@ impl Queue {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
         match entry.status {
-            Status::Queued | Status::Blocked => {}
+            Status::Queued | Status::Blocked | Status::Waiting => {}
             Status::Delivering => {
                 return Err(conflict(&entry, "is being delivered; try again later"));
             }
@@ -45,6 +45,7 @@ impl Queue {
         let line = state.lines.entry(record.entry.target.clone()).or_default();
         line.remove(order, &record);
         line.wake.notify_one();
+        state.parked.insert(order, record.entry.bytes);
         Ok(record.entry)
     }
 

@@ -3,6 +3,7 @@ use super::change::change;
 use super::findings::excerpt;
 use super::idempotency::Key;
 use super::{Answer, Limits, Mode, Request, record, values};
+use crate::business_object::changes;
 use crate::fault::{Fault, Kind};
 use crate::telemetry::metrics;
 use oxrdf::NamedNode;
@@ -81,6 +82,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
         if request.mode == Mode::Validate {
             return Err(Stop::Validated(answer));
         }
+        changes::note(transaction, request.watch)?;
         record::keep(transaction, request, &answer, limits.history)?;
         if let Some(key) = &key {
             key.keep(transaction, &answer, limits)?;

@@ -107,7 +107,7 @@ pub(super) fn full(
     let mut making = Making::new(inner, business_object, targets);
     let path = making.add_file();
     let rendered = making.rendering().full(&path)?;
-    let mut also = |t: &mut Transaction<'_>, entries: &[Entry]| {
+    let mut queued = |t: &mut Transaction<'_>, _: &[Entry]| {
         also(t)?;
         let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
         if is_for_all {
@@ -116,15 +116,22 @@ pub(super) fn full(
             cursor.targets.clear();
         }
         know(inner, t, name, &mut cursor, targets)?;
-        cursor.exports += u64::from(!entries.is_empty());
+        cursor.exports += 1;
         changes::put_cursor(t, id, &cursor)
     };
     if rendered.0.objects == 0 && inner.queue.held_outside(name)? == 0 {
         let reason = render::why_none(store, business_object)?;
-        store.transact::<_, Error>(|t| also(t, &[]))?;
+        // Nobody holds anything, so nothing is to be told; a target still starts with a full export, once
+        // there is something.
+        store.transact::<_, Error>(|t| {
+            also(t)?;
+            let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
+            cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
+            changes::put_cursor(t, id, &cursor)
+        })?;
         return Ok(Push { exports: Vec::new(), reason: Some(reason) });
     }
-    let exports = making.queue(vec![(Kind::Full, rendered)], covers, &mut also, started)?;
+    let exports = making.queue(vec![(Kind::Full, rendered)], covers, &mut queued, started)?;
     Ok(Push { exports, reason: None })
 }
 

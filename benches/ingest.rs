@@ -89,6 +89,7 @@ impl Gateway {
             caller: "local",
             idempotency_key: None,
             tells_objects: true,
+            events: None,
             body: Body::Json(body.as_bytes()),
         };
         ingest(&self.store, &limits, &request).unwrap();

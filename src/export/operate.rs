@@ -18,6 +18,7 @@ impl Queue {
                 record.entry.status = Status::Queued;
                 self.put(order, &record)?;
                 state.take_up(order, &record);
+                self.tell(&record.entry);
             }
             Status::Delivered => {
                 return Err(conflict(&entry, "was delivered; `replay` delivers it again"));
@@ -45,6 +46,7 @@ impl Queue {
         let line = state.lines.entry(record.entry.target.clone()).or_default();
         line.remove(order, &record);
         line.wake.notify_one();
+        self.tell(&record.entry);
         Ok(record.entry)
     }
 
@@ -65,6 +67,7 @@ impl Queue {
         self.put(order, &record)?;
         state.forget(order);
         state.take_up(order, &record);
+        self.tell(&record.entry);
         state.lines.entry(record.entry.target.clone()).or_default().wake.notify_one();
         self.added.notify_one();
         Ok(record.entry)

@@ -60,7 +60,6 @@ impl World {
             idempotency_keys: 0,
             idempotency_bytes: 0,
             history: 10,
-            events: penstock::events::Events::default(),
         };
         let request = Request {
             business_object: &self.business_object,
@@ -68,6 +67,7 @@ impl World {
             caller: "local",
             idempotency_key: None,
             tells_objects: true,
+            events: None,
             body: Body::Json(body.as_bytes()),
         };
         ingest(&self.store, &limits, &request)

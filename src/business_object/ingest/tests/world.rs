@@ -75,6 +75,7 @@ impl World {
             caller: "local",
             idempotency_key: None,
             tells_objects: true,
+            events: None,
             body,
         }
     }

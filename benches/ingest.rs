@@ -91,6 +91,7 @@ impl Gateway {
             idempotency_key: None,
             tells_objects: true,
             watch: &Watch::default(),
+            events: None,
             body: Body::Json(body.as_bytes()),
         };
         ingest(&self.store, &limits, &request).unwrap();

@@ -3,7 +3,8 @@ use super::fault::ConfigFault;
 use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::settings::{
-    ForwardHeaders, Limits, LogFormat, Security, Server, Settings, Target, TargetKind, Targets,
+    Events, ForwardHeaders, Limits, LogFormat, Security, Server, Settings, Target, TargetKind,
+    Targets,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -35,6 +36,10 @@ pub(super) fn settings(
             idempotency_keys: values.count("service.limits.idempotency-keys"),
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),
+        },
+        events: Events {
+            depth: values.count("service.events.depth"),
+            listeners: values.count("service.events.listeners"),
         },
         security: Security::default(),
         targets: targets(&values, faults, warnings),

@@ -22,6 +22,8 @@ pub struct Settings {
     pub auto_create_namespaces: bool,
     /// `service.limits.*`
     pub limits: Limits,
+    /// `service.events.*`
+    pub events: Events,
     /// Who may come in: `security`, `service.security.*`, `framework.security.*`
     pub security: Security,
     /// `service.export.*`
@@ -88,6 +90,15 @@ pub struct Limits {
     pub idempotency_bytes: u64,
     /// `history`: records of ingestions, and of delivered exports, kept.
     pub history: usize,
+}
+
+/// `service.events.*`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Events {
+    /// `depth`: events kept for those who were away.
+    pub depth: usize,
+    /// `listeners`: listeners at once.
+    pub listeners: usize,
 }
 
 /// Who may come in.

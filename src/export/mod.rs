@@ -42,7 +42,7 @@ use crate::business_object::catalogue::{self, Catalogue};
 use crate::business_object::resource::Compiled;
 use crate::config::Targets;
 use crate::disk::Disk;
-use crate::events::Events;
+use crate::events::{self, Events};
 use crate::fault::{self, Fault};
 use penstock_store::{DocumentRange, Read as _, Store};
 use queue::Queue;
@@ -153,7 +153,7 @@ impl Exporter {
         let spool = Spool::open(options.data_dir.join("spool"))?;
         let limits =
             queue::Limits { records: options.history, bytes: options.targets.history_bytes };
-        let queue = Queue::open(store, spool, limits)?;
+        let queue = Queue::open(store, spool, limits, options.events.clone())?;
         let inner = Inner {
             options,
             queue,
@@ -272,16 +272,18 @@ impl Exporter {
         let mut names: BTreeSet<String> = options.targets.named.keys().cloned().collect();
         names.extend(queue.state().lines.keys().cloned());
         names.extend(named_by_business_objects(&queue.store)?);
-        names.into_iter().map(|name| self.target(name)).collect()
+        names.into_iter().map(|name| self.inner.target(name)).collect()
     }
 
     /// Where the spool is.
     pub fn spool(&self) -> &Path {
         self.inner.queue.spool.folder()
     }
+}
 
+impl Inner {
     fn target(&self, name: String) -> Result<TargetState, Fault> {
-        let Inner { options, queue, .. } = &*self.inner;
+        let Self { options, queue, .. } = self;
         let kind = target::type_name(options, &name).to_owned();
         let state = queue.state();
         let mut target = TargetState {
@@ -289,7 +291,7 @@ impl Exporter {
             reachable: None,
             blocked: target::check(options, &name).err(),
             depth: 0,
-            waiting: self.inner.waiting.for_target(&name),
+            waiting: self.waiting.for_target(&name),
             bytes: 0,
             oldest: None,
             last_delivery: None,
@@ -308,6 +310,14 @@ impl Exporter {
             target.oldest = head.map(|record| record.entry.created_at);
         }
         Ok(target)
+    }
+
+    /// Tells of a target as it is now.
+    fn tell_target(&self, name: &str) {
+        // What the store could not read shows where it is asked for.
+        if let Ok(target) = self.target(name.to_owned()) {
+            self.options.events.publish(events::Kind::Target, name, &target);
+        }
     }
 }
 

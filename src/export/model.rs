@@ -88,7 +88,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 fn open(store: &Store, dir: &std::path::Path) -> Queue {
-    Queue::open(store.clone(), Spool::open(dir.join("spool")).unwrap(), LIMITS).unwrap()
+    let spool = Spool::open(dir.join("spool")).unwrap();
+    Queue::open(store.clone(), spool, LIMITS, crate::events::Events::default()).unwrap()
 }
 
 fn check(queue: &Queue, model: &Model) {

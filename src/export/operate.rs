@@ -18,6 +18,7 @@ impl Queue {
                 record.entry.status = Status::Queued;
                 self.put(order, &record)?;
                 state.take_up(order, &record);
+                self.tell(&record.entry);
             }
             Status::Delivered => {
                 return Err(conflict(&entry, "was delivered; `replay` delivers it again"));
@@ -46,6 +47,7 @@ impl Queue {
         line.remove(order, &record);
         line.wake.notify_one();
         state.parked.insert(order, record.entry.bytes);
+        self.tell(&record.entry);
         Ok(record.entry)
     }
 
@@ -66,6 +68,7 @@ impl Queue {
         self.put(order, &record)?;
         state.forget(order);
         state.take_up(order, &record);
+        self.tell(&record.entry);
         state.lines.entry(record.entry.target.clone()).or_default().wake.notify_one();
         self.added.notify_one();
         Ok(record.entry)

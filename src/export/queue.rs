@@ -12,6 +12,7 @@ use super::history::Fallen;
 use super::record::{self, Record};
 use super::spool::Spool;
 use super::state::{Failing, State};
+use crate::events::{self, Events};
 use crate::fault::{self, Fault};
 use crate::time;
 use penstock_store::{Error, Store, Transaction};
@@ -25,6 +26,7 @@ pub(super) struct Queue {
     pub(super) store: Store,
     pub(super) spool: Spool,
     pub(super) limits: Limits,
+    pub(super) events: Events,
     /// Tells the workers' overseer that a target may have an entry waiting.
     pub(super) added: Notify,
     /// Tells that a target has taken a file.
@@ -74,7 +76,12 @@ pub(super) struct Job {
 
 impl Queue {
     /// Opens the queue as it was left.
-    pub(super) fn open(store: Store, spool: Spool, limits: Limits) -> Result<Self, Fault> {
+    pub(super) fn open(
+        store: Store,
+        spool: Spool,
+        limits: Limits,
+        events: Events,
+    ) -> Result<Self, Fault> {
         let mut state = State::default();
         let mut files = HashSet::new();
         let mut missing = Vec::new();
@@ -137,8 +144,15 @@ impl Queue {
                 "Exports were found that wait for their target."
             );
         }
-        let state = Mutex::new(state);
-        let queue = Self { store, spool, limits, added: Notify::new(), room: Notify::new(), state };
+        let queue = Self {
+            store,
+            spool,
+            limits,
+            events,
+            added: Notify::new(),
+            room: Notify::new(),
+            state: Mutex::new(state),
+        };
         queue.added.notify_one();
         Ok(queue)
     }
@@ -186,10 +200,17 @@ impl Queue {
         })?;
         for (order, record) in &records {
             state.take_up(*order, record);
+            self.tell(&record.entry);
             state.lines.entry(record.entry.target.clone()).or_default().wake.notify_one();
         }
         self.added.notify_one();
         Ok(records.into_iter().map(|(_, record)| record.entry).collect())
+    }
+
+    /// Tells of an entry as it is now. The lock of the state is held, so that no listener is told what
+    /// was before.
+    pub(super) fn tell(&self, entry: &Entry) {
+        self.events.publish(events::Kind::Export, &entry.id, entry);
     }
 
     /// Objects that consumers of this Business Object may hold, at the most: those of its last full export
@@ -258,6 +279,10 @@ impl Queue {
         let attempts = line.failing.as_ref().map_or(0, |failing| failing.failures);
         let mut entry = record.entry;
         entry.attempts += attempts;
+        // Further attempts are told when they end otherwise than the one before.
+        if attempts == 0 {
+            self.tell(&Entry { status: Status::Delivering, ..entry.clone() });
+        }
         Ok(Some(Job { order, entry }))
     }
 
@@ -273,9 +298,13 @@ impl Queue {
         let line = state.lines.entry(target.to_owned()).or_default();
         line.under_way = None;
         line.reachable = reached.or(line.reachable);
-        let failures =
-            line.failing.as_ref().filter(|f| f.order == order).map_or(0, |f| f.failures) + 1;
+        let before = line.failing.as_ref().filter(|f| f.order == order);
+        let failures = before.map_or(0, |f| f.failures) + 1;
+        let is_news = before.is_none_or(|f| f.error != error);
         line.failing = Some(Failing { order, failures, error });
+        if is_news && let Ok(Some(record)) = record::by_order(&self.store.read(), order) {
+            self.tell(&state.now(order, record.entry));
+        }
         failures
     }
 
@@ -307,6 +336,7 @@ impl Queue {
         line.reachable = Some(true);
         line.last_delivery.clone_from(&record.entry.delivered_at);
         state.keep(order, record.entry.bytes);
+        self.tell(&record.entry);
         for file in fallen.apply(&mut state) {
             self.spool.remove(&file);
         }
@@ -408,7 +438,8 @@ mod tests {
         store.transact::<_, Error>(put).unwrap();
         let spool = Spool::open(dir.path().join("spool")).unwrap();
         std::fs::write(spool.path("some.json"), "{}").unwrap();
-        let queue = Queue::open(store, spool, Limits { records: 1, bytes: 1 }).unwrap();
+        let queue =
+            Queue::open(store, spool, Limits { records: 1, bytes: 1 }, Events::default()).unwrap();
         assert!(queue.spool.path("some.json").exists());
         assert_eq!(queue.state().next, 8);
     }

@@ -52,6 +52,7 @@ impl Job {
             idempotency_key: self.idempotency_key.as_deref(),
             tells_objects: self.objects,
             watch: self.gateway.catalogue.watch(),
+            events: Some(&self.gateway.events),
             body,
         };
         run(&self.gateway.store, &limits, &request)

@@ -69,6 +69,7 @@ impl World {
             idempotency_key: None,
             tells_objects: true,
             watch: &Watch::default(),
+            events: None,
             body: Body::Json(body.as_bytes()),
         };
         ingest(&self.store, &limits, &request)

@@ -2,6 +2,7 @@
 use super::Mode;
 use crate::business_object::changes::Watch;
 use crate::business_object::resource::Compiled;
+use crate::events::Events;
 
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct Request<'a> {
     pub tells_objects: bool,
     /// Where changes are noted for exports by themselves.
     pub watch: &'a Watch,
+    /// Where it is told once it is committed.
+    pub events: Option<&'a Events>,
     /// The body.
     pub body: Body<'a>,
 }

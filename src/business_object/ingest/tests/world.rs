@@ -78,6 +78,7 @@ impl World {
             idempotency_key: None,
             tells_objects: true,
             watch: &self.watch,
+            events: None,
             body,
         }
     }

@@ -125,7 +125,6 @@ pub(super) fn fallback() -> Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use salvo::Handler;
 
     /// Asserts that whoever reaches a goal has passed an `Allow`; gives how many goals there are.
     fn guarded(router: &Router, above: bool) -> usize {

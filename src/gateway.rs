@@ -2,6 +2,7 @@
 use crate::auth::Auth;
 use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::business_object::namespace;
+use crate::clock::Clock;
 use crate::config::Settings;
 use crate::disk::Disk;
 use crate::events::Events;
@@ -19,7 +20,7 @@ const STORE: &str = "store";
 /// The file in the data directory that keeps the gateway's identifier.
 const GATEWAY_ID: &str = "gateway-id";
 /// The store's collection of what the gateway keeps about itself.
-const COLLECTION: &str = "gateway";
+pub(crate) const COLLECTION: &str = "gateway";
 
 /// The collections of counters, which a restored store has ahead of its backup: no number that was
 /// given away after it is given again.
@@ -37,6 +38,8 @@ pub struct Gateway {
     pub settings: Arc<Settings>,
     /// The store.
     pub store: Store,
+    /// What time it is, and how much of it has passed.
+    pub clock: Clock,
     /// The Business Objects.
     pub catalogue: Catalogue,
     /// The exporter.
@@ -78,7 +81,8 @@ impl Gateway {
                 auto_create_namespaces: settings.auto_create_namespaces,
             },
         )?;
-        let auth = Auth::open(&store, &settings)?;
+        let clock = Clock::open(store.clone())?;
+        let auth = Auth::open(&store, &settings, &clock)?;
         let events = Events::default();
         let exporter = Exporter::open(
             store.clone(),
@@ -91,7 +95,7 @@ impl Gateway {
             },
         )?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
-        Ok(Self { settings, store, catalogue, exporter, disk, auth, events, gateway_id })
+        Ok(Self { settings, store, clock, catalogue, exporter, disk, auth, events, gateway_id })
     }
 }
 

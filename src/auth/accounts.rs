@@ -14,6 +14,23 @@ impl Accounts {
         todo!("accounts")
     }
 
+    /// The account of this identity.
+    pub fn find(&self, identity: &Identity) -> Option<Arc<Account>> {
+        let _ = identity;
+        todo!("accounts")
+    }
+
+    /// As [`Self::signed_in`] where there is nothing to write but the last login; never blocks.
+    pub fn recognised(
+        &self,
+        identity: &Identity,
+        profile: &Profile,
+        role: Role,
+    ) -> Option<Result<Arc<Account>, Refusal>> {
+        let _ = (identity, profile, role);
+        todo!("accounts")
+    }
+
     /// The account that this identity signs in with: made at the first time (once, however many come at
     /// once), brought up to date each time, `last_login` included (written at most once a minute).
     ///

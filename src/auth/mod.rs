@@ -14,16 +14,20 @@ pub mod account;
 pub mod accounts;
 pub mod audit;
 pub mod caller;
+mod fetch;
 pub mod keys;
+pub mod mapping;
 pub mod refusal;
 pub mod role;
 pub mod sessions;
+pub mod tokens;
 
 pub use account::{Account, Identity, Profile, Source};
 pub use caller::{Caller, Credential};
 pub use refusal::Refusal;
 pub use role::Role;
 
+use crate::clock::Clock;
 use crate::config::Settings;
 use crate::fault::Fault;
 use accounts::Accounts;
@@ -32,6 +36,7 @@ use keys::Keys;
 use penstock_store::Store;
 use sessions::Sessions;
 use std::sync::Arc;
+use tokens::Tokens;
 
 /// Everything that knows who may come in. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -44,13 +49,17 @@ pub struct Auth {
     pub keys: Keys,
     /// The audit trail.
     pub audit: Audit,
+    /// Access tokens of machines; `None` without `issuer-uri`.
+    pub tokens: Option<Tokens>,
 }
 
 impl Auth {
     /// Opens what is kept in the store. In the built-in mode a store without an account gets `admin`,
     /// whose random password stands in `<data-dir>/initial-admin-password`. Blocks.
-    pub fn open(store: &Store, settings: &Arc<Settings>) -> Result<Self, Fault> {
-        let _ = (store, settings);
-        Ok(Self { accounts: Accounts {}, sessions: Sessions {}, keys: Keys {}, audit: Audit {} })
+    pub fn open(store: &Store, settings: &Arc<Settings>, clock: &Clock) -> Result<Self, Fault> {
+        let _ = store;
+        let accounts = Accounts {};
+        let tokens = Tokens::open(settings, &accounts, clock)?;
+        Ok(Self { accounts, sessions: Sessions {}, keys: Keys {}, audit: Audit {}, tokens })
     }
 }

@@ -27,6 +27,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Any texts.
     List,
+    /// Some of these words.
+    Choices(&'static [&'static str]),
     /// Names of profiles.
     Profiles,
     /// An IP address.
@@ -124,6 +126,11 @@ impl Kind {
             Self::List => return Some(Value::List(raw.items())),
             Self::Profiles => return list(raw, is_profile),
             Self::Origins => return list(raw, is_origin),
+            Self::Choices(words) => {
+                let items = raw.items();
+                let valid = items.iter().all(|item| words.contains(&item.as_str()));
+                return valid.then_some(Value::List(items));
+            }
             Self::Networks => {
                 return raw
                     .items()
@@ -166,7 +173,12 @@ impl Kind {
                 span(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
             Self::Text => whole(!text.contains(|c: char| c.is_control())),
-            Self::Flag | Self::List | Self::Profiles | Self::Origins | Self::Networks => None,
+            Self::Flag
+            | Self::List
+            | Self::Choices(_)
+            | Self::Profiles
+            | Self::Origins
+            | Self::Networks => None,
         }
     }
 }
@@ -186,6 +198,7 @@ impl fmt::Display for Kind {
             Self::Choice([word]) => f.write_str(word),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
             Self::List => f.write_str("a list, or text with commas"),
+            Self::Choices(words) => write!(f, "some of {}, with commas", words.join(", ")),
             Self::Profiles => f.write_str("names of profiles (letters, digits, - and _) with commas"),
             Self::Address => f.write_str("an IP address, such as 127.0.0.1 or ::1"),
             Self::Url => f.write_str(

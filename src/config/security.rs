@@ -65,9 +65,17 @@ pub(super) fn security(
             "expected at least service.security.session.idle",
         );
     }
+    let oidc = sign_in(values, faults, warnings);
+    let mut resource_server = resource_server(values, &role_values, faults, warnings);
+    if let (Some(oidc), Some(server)) = (&oidc, &mut resource_server)
+        && is_one_provider(oidc, server, values.text(TENANT).as_deref())
+    {
+        server.sign_in_issuer = Some(oidc.identity_issuer().to_owned());
+    }
     Security {
-        oidc: sign_in(values, faults, warnings),
-        resource_server: resource_server(values, &role_values, faults, warnings),
+        oidc,
+        resource_server,
+        algorithms: values.list("service.security.jwt.algorithms"),
         claims: Claims {
             first_name: values.list("service.security.claims.firstName"),
             last_name: values.list("service.security.claims.lastName"),
@@ -79,6 +87,22 @@ pub(super) fn security(
         ca_file: ca_file(values, faults),
         session,
     }
+}
+
+/// Whether people sign in at the provider that also issues the access tokens. The cloud directory's
+/// tenants have two forms of their issuer; without an issuer it is the same keys that tell.
+fn is_one_provider(oidc: &Oidc, server: &ResourceServer, tenant: Option<&str>) -> bool {
+    let Some(issuer) = &oidc.issuer_uri else {
+        return oidc.jwk_set_uri.is_some() && oidc.jwk_set_uri == server.jwk_set_uri;
+    };
+    let forms = tenant.map(|tenant| {
+        [
+            format!("https://login.microsoftonline.com/{tenant}/v2.0"),
+            format!("https://sts.windows.net/{tenant}/"),
+        ]
+    });
+    *issuer == server.issuer_uri
+        || forms.is_some_and(|forms| forms.contains(issuer) && forms.contains(&server.issuer_uri))
 }
 
 /// Whether sign-in is on: by `security=oauth2` together with one of its profiles.
@@ -233,6 +257,7 @@ fn resource_server(
     }
     let max_stale = Duration::from_secs(values.number("service.security.jwks.max-stale"));
     Some(ResourceServer {
+        sign_in_issuer: None,
         issuer_uri,
         jwk_set_uri,
         audiences,

@@ -102,6 +102,8 @@ pub struct Security {
     pub claims: Claims,
     /// `security.role.*`
     pub role_values: RoleValues,
+    /// `service.security.jwt.algorithms`: what tokens may be signed with.
+    pub algorithms: Vec<String>,
     /// `service.security.ca-file`: certificates that are trusted for providers beside the system's.
     pub ca_file: Option<PathBuf>,
     /// `service.security.session.*`
@@ -150,6 +152,13 @@ pub struct Oidc {
     pub user_name_attribute: String,
 }
 
+impl Oidc {
+    /// What accounts name as their issuer: the configured one, or else the registration identifier.
+    pub fn identity_issuer(&self) -> &str {
+        self.issuer_uri.as_deref().unwrap_or(&self.registration)
+    }
+}
+
 impl std::fmt::Debug for Oidc {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Oidc({}, client {:?})", self.registration, self.client_id)
@@ -165,10 +174,18 @@ pub struct ResourceServer {
     pub jwk_set_uri: Option<String>,
     /// `audiences`
     pub audiences: Vec<String>,
+    /// The issuer that the accounts of persons name, when the provider that they sign in at is this one:
+    /// a token that such a person delegated acts as that account.
+    pub sign_in_issuer: Option<String>,
     /// `service.security.defaultServiceAccountRole`
     pub default_role: Option<Role>,
     /// `service.security.serviceAccount.emailDomain`
     pub email_domain: Option<String>,
+    /// `service.security.jwt.algorithms`: those that a token may be signed with.
+    pub algorithms: Vec<String>,
+    /// What `Identity.issuer` is for the persons who sign in, when the registration's provider is the one
+    /// that issues the tokens; without it no token that a person delegated is taken.
+    pub sign_in_issuer: Option<String>,
     /// `service.security.jwks.max-stale`: how long keys are used while the provider is out of reach.
     pub max_stale: Duration,
 }

@@ -44,6 +44,10 @@ const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 const DAY: u64 = 86_400;
 
+/// Those with a public key: a shared secret would let whoever checks a token make one.
+const ALGORITHMS: &[&str] =
+    &["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
+
 /// All of them, in the order of the documentation.
 pub static TABLE: &[Setting] = &[
     setting("profiles.active", Kind::Profiles, "Profiles whose `application-<profile>.*` files are read too, later ones win."),
@@ -104,6 +108,7 @@ pub static TABLE: &[Setting] = &[
     setting("service.security.defaultServiceAccountRole", Kind::Text, "The role of clients without an assigned one: `Admin`, `Contributor`, `User`, or the value that `security.role.*` maps to it, in any case. Without it they are rejected."),
     setting("service.security.serviceAccount.emailDomain", Kind::EmailDomain, "The domain (`@...`) of the emails made for service accounts. Without it their email is the bare `sub`."),
     setting("service.security.jwks.max-stale", Kind::Span { min: 60, max: 365 * DAY }, "How long the provider's keys are used while it is out of reach.").or("7d"),
+    setting("service.security.jwt.algorithms", Kind::Choices(ALGORITHMS), "The algorithms (RFC 7518, 3.1; RFC 8037) that access tokens and ID tokens may be signed with.").or("RS256"),
     setting("service.security.session.idle", Kind::Span { min: 60, max: 365 * DAY }, "A session ends when it is not used for this long.").or("30m"),
     setting("service.security.session.absolute", Kind::Span { min: 60, max: 365 * DAY }, "A session ends this long after its sign-in. At least `service.security.session.idle`.").or("12h"),
     setting("security.role.admin", Kind::Text, "The role value that makes an Admin.").or("ACCURIDS_ADMIN"),

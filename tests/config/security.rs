@@ -118,6 +118,7 @@ fn rows() -> Vec<Row> {
             "36h",
             server!(max_stale.as_secs().div_euclid(3600).to_string() + "h"),
         ),
+        ("service.security.jwt.algorithms", "RS256,ES256", |s| s.algorithms.join(",")),
         ("service.security.session.idle", "90s", |s| format!("{}s", s.session.idle.as_secs())),
         ("service.security.session.absolute", "20h", |s| {
             format!("{}h", s.session.absolute.as_secs() / 3600)
@@ -177,6 +178,7 @@ service:
     serviceAccount: {emailDomain: '@machines.example'}
     jwks: {max-stale: 36h}
     session: {idle: 90s, absolute: 20h}
+    jwt.algorithms: [RS256, ES256]
 security.role: {admin: ADMIN, contributor: CONTRIBUTOR, user: USER}
 framework:
   security:
@@ -300,6 +302,25 @@ fn azuread_presets_the_provider_the_claims_and_the_machines() {
     assert_eq!(server.audiences, ["api://c-1"]);
     assert_eq!(server.jwk_set_uri.unwrap(), format!("{login}/discovery/v2.0/keys"));
     assert_eq!(server.default_role, None);
+    assert_eq!(server.sign_in_issuer.unwrap(), format!("{login}/v2.0"));
+}
+
+#[test]
+fn the_issuer_of_persons_is_known_to_machines_when_it_is_the_same_provider() {
+    let known = |more: &[String]| {
+        let mut sources = oauth2();
+        sources.arguments.push(format!("--{JWT}audiences=api://x"));
+        sources.arguments.extend(more.iter().cloned());
+        loaded(&sources).settings.security.resource_server.unwrap().sign_in_issuer
+    };
+    let server = |issuer: &str| format!("--{JWT}issuer-uri={issuer}");
+    let sign_in = |issuer: &str| format!("--{PROVIDER}issuer-uri={issuer}");
+    let one = "https://kc.example/realms/plant";
+    assert_eq!(known(&[server(one), sign_in(one)]).as_deref(), Some(one));
+    assert_eq!(known(&[server(one), sign_in("https://kc.example/realms/plant/")]), None);
+    assert_eq!(known(&[server(one)]), None);
+    let keys = format!("--{JWT}jwk-set-uri=https://kc.example/jwks");
+    assert_eq!(known(&[server(one), keys]).as_deref(), Some("kc"));
 }
 
 #[test]

@@ -72,7 +72,7 @@ impl Tokens {
             expected: Expected {
                 issuer: resource_server.issuer_uri.clone(),
                 audiences: resource_server.audiences.clone(),
-                algorithms: algorithms(&resource_server.algorithms)?,
+                algorithms: algorithms(&security.algorithms)?,
             },
             resource_server: resource_server.clone(),
             claims: security.claims.clone(),

@@ -181,11 +181,6 @@ pub struct ResourceServer {
     pub default_role: Option<Role>,
     /// `service.security.serviceAccount.emailDomain`
     pub email_domain: Option<String>,
-    /// `service.security.jwt.algorithms`: those that a token may be signed with.
-    pub algorithms: Vec<String>,
-    /// What `Identity.issuer` is for the persons who sign in, when the registration's provider is the one
-    /// that issues the tokens; without it no token that a person delegated is taken.
-    pub sign_in_issuer: Option<String>,
     /// `service.security.jwks.max-stale`: how long keys are used while the provider is out of reach.
     pub max_stale: Duration,
 }

@@ -33,11 +33,14 @@ pub(super) async fn find(req: &Request, depot: &Depot) -> Result<Option<Caller>,
     let auth = &state.gateway()?.auth;
     let found = match credential::shown(req) {
         Ok(Some(Shown::ApiKey(key))) => auth.keys.caller(key).map(Some),
-        Ok(Some(Shown::Bearer(_token))) => Err(Refusal::Invalid(
-            "access tokens are not taken here, since \
-             framework.security.oauth2.resourceserver.jwt.issuer-uri is not set; use an API key"
-                .into(),
-        )),
+        Ok(Some(Shown::Bearer(token))) => match &auth.tokens {
+            Some(tokens) => tokens.caller(token, origin.client).await.map(Some),
+            None => Err(Refusal::Invalid(
+                "access tokens of machines are not taken here, since \
+                 framework.security.oauth2.resourceserver.jwt.issuer-uri is not set; use an API key"
+                    .into(),
+            )),
+        },
         Ok(None) => match credential::session(req, &origin.scheme) {
             None => Ok(None),
             Some(id) => match auth.sessions.caller(id) {

@@ -1,6 +1,6 @@
 //! Who may use a route. Every route has its [`Least`] in the router's tables, and [`Allow`] before its
 //! handler; an address without a route is asked for as a `User`, so that a stranger learns nothing.
-use super::caller::{self, caller, find};
+use super::caller::{self, caller};
 use super::origin;
 use super::page;
 use super::problem::{BearerError, Problem};
@@ -8,6 +8,7 @@ use super::service::origin;
 use super::state::{State, blocking, state};
 use crate::auth::{Caller, Credential, Role};
 use crate::business_object::ingest;
+use percent_encoding::percent_decode_str;
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, handler};
 use tracing::Instrument;
@@ -76,12 +77,19 @@ impl Allow {
         Self { least: Least::User, bound: Bound::Never }
     }
 
-    /// The caller, who may; `None` where anyone may.
+    /// The caller, who may; `None` where anyone may. What strangers send is looked at no further.
     pub(super) async fn admit(
         self,
         req: &Request,
         depot: &Depot,
     ) -> Result<Option<Caller>, Problem> {
+        let caller = self.find(req, depot).await?;
+        readable(req.uri().path())?;
+        readable(req.uri().query().unwrap_or_default())?;
+        Ok(caller)
+    }
+
+    async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Caller>, Problem> {
         let state = state(depot);
         let least = match self.least {
             Least::Anyone => {
@@ -105,7 +113,7 @@ impl Allow {
             Least::Contributor => Role::Contributor,
             Least::Admin => Role::Admin,
         };
-        let Some(caller) = find(req, depot).await? else { return Err(unknown()) };
+        let Some(caller) = caller::find(req, depot).await? else { return Err(unknown()) };
         if matches!(caller.credential, Credential::Session(_)) {
             page::check_host(depot)?;
             page::check_session(req, depot, None)?;
@@ -183,6 +191,19 @@ impl Allow {
     }
 }
 
+/// A percent sign must begin an escape, and the escapes must be UTF-8: else two clients could mean
+/// different things with one address.
+fn readable(part: &str) -> Result<(), Problem> {
+    let escapes_are_whole = part.split('%').skip(1).all(|escape| {
+        let mut digits = escape.bytes();
+        (0..2).all(|_| digits.next().is_some_and(|digit| digit.is_ascii_hexdigit()))
+    });
+    if escapes_are_whole && percent_decode_str(part).decode_utf8().is_ok() {
+        return Ok(());
+    }
+    Err(Problem::malformed(format!("{part:?} is not percent-encoded UTF-8 (RFC 3986, 2.1)")))
+}
+
 /// 401: the request shows nothing, or a session that is over.
 fn unknown() -> Problem {
     Problem::new(
@@ -229,6 +250,16 @@ mod tests {
             (Method::GET, "/id/{namespace}/{local}"),
         ] {
             assert_eq!(of(&method, path), Bound::Never, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_whole_and_utf8() {
+        for good in ["/a%2Fb", "/%C3%BC", "", "/a=1&b=%20"] {
+            assert!(readable(good).is_ok(), "{good}");
+        }
+        for bad in ["/%", "/%2", "/%zz", "/%FF"] {
+            assert!(readable(bad).is_err(), "{bad}");
         }
     }
 }

@@ -99,6 +99,13 @@ impl Route {
     }
 }
 
+/// Every route: its method, its path, and the least role that it asks for, `Anyone`, `Local` (the control
+/// socket alone) or `Metrics`.
+pub fn routes() -> Vec<(String, &'static str, String)> {
+    let all = table().into_iter().chain(beside(&Arc::default()));
+    all.map(|route| (route.method.to_string(), route.path, format!("{:?}", route.least))).collect()
+}
+
 /// All routes, and `HEAD` wherever a `GET` only reads.
 pub(super) fn router(document: &Arc<OpenApi>) -> Router {
     let mut router = Router::new();

@@ -84,10 +84,8 @@ impl Server {
     /// In a data directory that is there.
     pub(crate) async fn start_in(dir: &Path, arguments: &[&str]) -> Result<Self, Fault> {
         let data = dir.join("data");
-        let mut all = vec![
-            format!("--service.data-dir={}", data.display()),
-            "--server.port=0".to_owned(),
-        ];
+        let mut all =
+            vec![format!("--service.data-dir={}", data.display()), "--server.port=0".to_owned()];
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         let loaded = load(&Sources { arguments: all, ..Sources::default() }).unwrap();
         let (ready, is_ready) = oneshot::channel();
@@ -216,8 +214,7 @@ async fn exchange(
     let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
     // What streams events has no end.
     let streams = parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
-    let body =
-        if streams { Bytes::new() } else { body.collect().await.unwrap().to_bytes() };
+    let body = if streams { Bytes::new() } else { body.collect().await.unwrap().to_bytes() };
     connection.abort();
     Answer { status: parts.status.as_u16(), headers: parts.headers, body }
 }

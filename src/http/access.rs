@@ -59,22 +59,30 @@ impl Bound {
     }
 }
 
+/// Whether requests of a route change something, or make something happen.
+pub(super) fn acts(method: &Method, path: &str) -> bool {
+    // A GET that acts, as the specification has it.
+    !matches!(*method, Method::GET | Method::HEAD) || path.ends_with("/push")
+}
+
 /// Lets on to the route's handler whoever may use it. The handler finds the caller in the depot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allow {
     least: Least,
+    /// Whether requests of the route change something, or make something happen.
+    acts: bool,
     bound: Bound,
 }
 
 impl Allow {
     /// For this route.
     pub(super) fn new(least: Least, method: &Method, path: &str) -> Self {
-        Self { least, bound: Bound::of(method, path) }
+        Self { least, acts: acts(method, path), bound: Bound::of(method, path) }
     }
 
     /// For an address that has no route.
     pub(super) fn elsewhere() -> Self {
-        Self { least: Least::User, bound: Bound::Never }
+        Self { least: Least::User, acts: false, bound: Bound::Never }
     }
 
     /// The caller, who may; `None` where anyone may. What strangers send is looked at no further.
@@ -94,7 +102,9 @@ impl Allow {
         let least = match self.least {
             Least::Anyone => {
                 page::check_host(depot)?;
-                page::check_stranger(req, depot)?;
+                if self.acts {
+                    page::check_stranger(req, depot)?;
+                }
                 return Ok(None);
             }
             Least::Local if origin(depot).control => Role::Admin,
@@ -116,7 +126,9 @@ impl Allow {
         let Some(caller) = caller::find(req, depot).await? else { return Err(unknown()) };
         if matches!(caller.credential, Credential::Session(_)) {
             page::check_host(depot)?;
-            page::check_session(req, depot, None)?;
+            if self.acts {
+                page::check_session(req, depot, None)?;
+            }
         }
         let is_enough =
             caller.role >= least || (self.least == Least::Metrics && caller.role == Role::Metrics);

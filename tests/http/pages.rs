@@ -37,6 +37,18 @@ async fn a_session_acts_from_the_gateway_s_own_pages_alone() {
         assert_eq!(send("GET", PUSH, header).await, get, "{header:?}");
         assert_eq!(send("GET", "/api/v1/status", header).await, 200, "{header:?}");
     }
+    // Other ways to write the address are the same route.
+    for path in [
+        "/api/v1/business-objects/Pump/pus%68",
+        "/api/v1/business-objects/Pump/push/",
+        "/api/v1/business-objects/Pump//push",
+        "//api/v1/business-objects/Pump/push",
+    ] {
+        for header in [None, Some(("Sec-Fetch-Site", "cross-site"))] {
+            let status = send("GET", path, header).await;
+            assert!(matches!(status, 403 | 404), "{path}: {status}");
+        }
+    }
     // The token of one session is not that of another.
     let other = server.sign_in(Role::Contributor).await;
     let headers = [("Cookie", other.as_str()), ("X-CSRF-Token", token.as_str())];

@@ -1,5 +1,6 @@
 //! A credential that is no good, and what the answer says of it (RFC 6750, 3).
 use crate::server::{Server, connect};
+use penstock::auth::Role;
 use serde_json::json;
 
 const STATUS: &str = "/api/v1/status";
@@ -62,7 +63,7 @@ async fn refusals_stand_in_the_audit_trail_with_their_reason() {
     let server = Server::start(&[]).await;
     let planted = "penstock_plantedplantedplantedplantedplanted";
     connect(server.address, "GET", STATUS, &[("Apikey", planted)], "").await.problem(401);
-    let reader = server.make_key(&json!({"name": "reader", "role": "User"})).await;
+    let reader = server.make_key(Role::User, None);
     let audit = [("Apikey", reader.as_str())];
     connect(server.address, "GET", "/api/v1/audit", &audit, "").await.problem(403);
     let mut refused = Vec::new();

@@ -44,5 +44,6 @@ mod status;
 mod targets;
 mod users;
 
+pub use router::routes;
 pub use service::service;
 pub use state::State;

@@ -11,6 +11,7 @@ use super::accounts::{Accounts, disabled};
 use super::audit::{self, Audit, Event};
 use super::later::Later;
 use super::{Account, Caller, Credential, Refusal, Role};
+use crate::business_object::catalogue::Catalogue;
 use crate::business_object::json::{self, Members};
 use crate::clock::Clock;
 use crate::fault::{Fault, Finding, Kind};
@@ -138,6 +139,21 @@ impl New {
             members.end();
         }
         if findings.is_empty() { Ok(new) } else { Err(invalid(findings)) }
+    }
+
+    /// The same with the id of the Business Object in place of its name.
+    ///
+    /// # Errors
+    /// `Kind::Invalid` when there is no such Business Object.
+    pub fn resolved(mut self, catalogue: &Catalogue) -> Result<Self, Fault> {
+        if let Some(name) = &mut self.business_object {
+            let Some(found) = catalogue.get(name) else {
+                let why = format!("there is no Business Object with the id or name {name:?}");
+                return Err(invalid(vec![Finding::at("/businessObject", why)]));
+            };
+            found.object.id.clone_into(name);
+        }
+        Ok(self)
     }
 }
 

@@ -8,6 +8,8 @@
 //! `shapes`.
 
 mod access;
+mod api_keys;
+mod audit;
 mod backup;
 mod body;
 mod business_objects;
@@ -40,6 +42,7 @@ mod shapes;
 mod state;
 mod status;
 mod targets;
+mod users;
 
 pub use router::routes;
 pub use service::service;

@@ -17,6 +17,7 @@ pub mod caller;
 mod fetch;
 pub mod keys;
 pub mod mapping;
+pub mod oidc;
 pub mod refusal;
 pub mod role;
 pub mod sessions;
@@ -33,6 +34,7 @@ use crate::fault::Fault;
 use accounts::Accounts;
 use audit::Audit;
 use keys::Keys;
+use oidc::Oidc;
 use penstock_store::Store;
 use sessions::Sessions;
 use std::sync::Arc;
@@ -51,6 +53,8 @@ pub struct Auth {
     pub audit: Audit,
     /// Access tokens of machines; `None` without `issuer-uri`.
     pub tokens: Option<Tokens>,
+    /// Sign-in at an OpenID provider; `None` when the accounts are built in.
+    pub oidc: Option<Oidc>,
 }
 
 impl Auth {
@@ -60,6 +64,7 @@ impl Auth {
         let _ = store;
         let accounts = Accounts {};
         let tokens = Tokens::open(settings, &accounts, clock)?;
-        Ok(Self { accounts, sessions: Sessions {}, keys: Keys {}, audit: Audit {}, tokens })
+        let oidc = Oidc::open(&settings.security, clock)?;
+        Ok(Self { accounts, sessions: Sessions {}, keys: Keys {}, audit: Audit {}, tokens, oidc })
     }
 }

@@ -144,18 +144,23 @@ impl Oidc {
             back: back.to_owned(),
             begun: self.0.clock.elapsed(),
         };
-        let slot = login.state.bytes().fold(0, u8::wrapping_add) % Self::SLOTS;
+        let slot = Self::slot(&login.state);
         Ok(Begun { location: request.location, login: self.0.seal.close(&login), slot })
     }
 
-    /// Completes a sign-in with what came back, and the sealed logins that the browser kept.
+    /// Which cookie holds the login of this state.
+    pub fn slot(state: &str) -> u8 {
+        state.bytes().fold(0, u8::wrapping_add) % Self::SLOTS
+    }
+
+    /// Completes a sign-in with what came back, and the sealed login that the browser kept.
     ///
     /// # Errors
     /// Each of [`Failed`].
-    pub async fn complete<'a>(
+    pub async fn complete(
         &self,
         answer: Answer,
-        logins: impl Iterator<Item = &'a str>,
+        login: Option<&str>,
     ) -> Result<SignedIn, Failed> {
         let inner = &self.0;
         let state = answer.state.ok_or(Failed::Stale("it has no state"))?;

@@ -157,17 +157,12 @@ impl Oidc {
     ///
     /// # Errors
     /// Each of [`Failed`].
-    pub async fn complete(
-        &self,
-        answer: Answer,
-        login: Option<&str>,
-    ) -> Result<SignedIn, Failed> {
+    pub async fn complete(&self, answer: Answer, login: Option<&str>) -> Result<SignedIn, Failed> {
         let inner = &self.0;
         let state = answer.state.ok_or(Failed::Stale("it has no state"))?;
-        let same_state = |login: &Login| bool::from(login.state.as_bytes().ct_eq(state.as_bytes()));
-        let login = logins
-            .filter_map(|sealed| inner.seal.open(sealed))
-            .find(same_state)
+        let login = login
+            .and_then(|sealed| inner.seal.open(sealed))
+            .filter(|login| login.state.as_bytes().ct_eq(state.as_bytes()).into())
             .ok_or(Failed::Stale("this browser has not begun it, or has finished it already"))?;
         if inner.clock.since(login.begun) > login::LIFETIME {
             return Err(Failed::Stale("it was begun too long ago"));

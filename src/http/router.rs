@@ -1,6 +1,6 @@
 //! The table of contents: every route, its least role, its handler, and the problems it can answer
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
-use super::access::{Allow, Least};
+use super::access::{Allow, Least, acts};
 use super::{
     backup, business_objects, docs, exports, health, identifiers, ingest, ingestions, limits,
     metrics, namespaces, objects, push, schema, sign_in, status, targets,
@@ -68,10 +68,10 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
     use Least::{Anyone, Local};
     let (get, post) = (Method::GET, Method::POST);
     vec![
-        route(&get,  "/",                                       Anyone, sign_in::home,       &[]),
+        route(&get,  "/",                                       Anyone, sign_in::front,      &[]),
         route(&get,  "/login",                                  Anyone, sign_in::show,       &[]),
-        route(&post, "/login",                                  Anyone, sign_in::login,      &[]),
-        route(&post, "/logout",                                 Anyone, sign_in::logout,     &[]),
+        route(&post, "/login",                                  Anyone, sign_in::sign_in,    &[]),
+        route(&post, "/logout",                                 Anyone, sign_in::sign_out,   &[]),
         route(&get,  "/signed-out",                             Anyone, sign_in::signed_out, &[]),
         route(&get,  "/oauth2/authorization/{registrationId}",  Anyone, sign_in::authorize,  &[]),
         route(&get,  "/login/oauth2/code/{registrationId}",     Anyone, sign_in::complete,   &[]),
@@ -106,12 +106,19 @@ impl Route {
     }
 }
 
+/// Every route: its method, its path, and the least role that it asks for, `Anyone`, `Local` (the control
+/// socket alone) or `Metrics`.
+pub fn routes() -> Vec<(String, &'static str, String)> {
+    let all = table().into_iter().chain(beside(&Arc::default()));
+    all.map(|route| (route.method.to_string(), route.path, format!("{:?}", route.least))).collect()
+}
+
 /// All routes, and `HEAD` wherever a `GET` only reads.
 pub(super) fn router(document: &Arc<OpenApi>) -> Router {
     let mut router = Router::new();
     for route in table().into_iter().chain(beside(document)) {
         router = router.push(route.router());
-        if route.method == Method::GET && !route.path.ends_with("/push") {
+        if route.method == Method::GET && !acts(&route.method, route.path) {
             router = router.push(route.answers(Method::HEAD));
         }
     }
@@ -132,7 +139,6 @@ pub(super) fn fallback() -> Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use salvo::Handler;
 
     /// Asserts that whoever reaches a goal has passed an `Allow`; gives how many goals there are.
     fn guarded(router: &Router, above: bool) -> usize {

@@ -17,15 +17,16 @@ use openidconnect::core::{
     CoreSubjectIdentifierType, CoreTokenResponse,
 };
 use openidconnect::{
-    AccessToken, AccessTokenHash, AdditionalProviderMetadata, AuthType, AuthUrl, AuthorizationCode,
-    ClaimsVerificationError, ClientId, ClientSecret, CsrfToken, DiscoveryError, EndSessionUrl,
-    EndpointNotSet, EndpointSet, HttpRequest, HttpResponse, IssuerUrl, JsonWebKeySetUrl,
-    LogoutRequest, Nonce, OAuth2TokenResponse, PkceCodeChallenge, PkceCodeVerifier,
-    PostLogoutRedirectUrl, ProviderMetadata, RedirectUrl, RequestTokenError, Scope,
-    SignatureVerificationError, TokenResponse, TokenUrl,
+    AccessToken, AccessTokenHash, AdditionalProviderMetadata, AsyncHttpClient, AuthType, AuthUrl,
+    AuthorizationCode, ClaimsVerificationError, ClientId, ClientSecret, CsrfToken, DiscoveryError,
+    EndSessionUrl, EndpointNotSet, EndpointSet, HttpRequest, HttpResponse, IssuerUrl,
+    JsonWebKeySetUrl, LogoutRequest, Nonce, OAuth2TokenResponse, PkceCodeChallenge,
+    PkceCodeVerifier, PostLogoutRedirectUrl, ProviderMetadata, RedirectUrl, RequestTokenError,
+    Scope, SignatureVerificationError, TokenResponse, TokenUrl,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -72,7 +73,7 @@ impl AdditionalProviderMetadata for More {}
 /// The provider as this gateway sees it.
 #[derive(Debug)]
 pub(super) struct Provider {
-    http: reqwest::Client,
+    http: Http,
     settings: config::Oidc,
     issuer: Option<IssuerUrl>,
     algorithms: Vec<CoreJwsSigningAlgorithm>,
@@ -121,7 +122,7 @@ impl Provider {
     ) -> Result<Self, Fault> {
         let algorithm = |name: &String| serde_json::from_value(Value::String(name.clone())).ok();
         Ok(Self {
-            http: fetch::client(security.ca_file.as_deref())?,
+            http: Http(fetch::client(security.ca_file.as_deref())?),
             issuer: settings
                 .issuer_uri
                 .clone()
@@ -184,11 +185,10 @@ impl Provider {
     ) -> Result<Tokens, Failed> {
         let endpoints = self.endpoints().await?;
         let client = self.client(&endpoints, &login.redirect_uri)?;
-        let http = |request| self.send(request);
         let response = client
             .exchange_code(AuthorizationCode::new(code))
             .set_pkce_verifier(PkceCodeVerifier::new(login.verifier.clone()))
-            .request_async(&http)
+            .request_async(&self.http)
             .await
             .map_err(refused)?;
         let id_token = response
@@ -298,10 +298,10 @@ impl Provider {
         subject: Option<&Value>,
     ) -> Result<Map<String, Value>, String> {
         let request =
-            self.http.get(url).bearer_auth(token.secret()).header("accept", "application/json");
+            self.http.0.get(url).bearer_auth(token.secret()).header("accept", "application/json");
         let request = request.build().map_err(|error| error.to_string())?;
         let answer =
-            fetch::send(&self.http, request).await.map_err(|missing| missing.to_string())?;
+            fetch::send(&self.http.0, request).await.map_err(|missing| missing.to_string())?;
         if !answer.status.is_success() {
             return Err(format!("{url} answered {}", answer.status));
         }
@@ -319,9 +319,9 @@ impl Provider {
         if !anew && let Some(keys) = &*self.keys.lock().unwrap_or_else(PoisonError::into_inner) {
             return Ok(keys.clone());
         }
-        let http = |request| self.send(request);
-        let keys =
-            CoreJsonWebKeySet::fetch_async(&endpoints.keys, &http).await.map_err(undiscovered)?;
+        let keys = CoreJsonWebKeySet::fetch_async(&endpoints.keys, &self.http)
+            .await
+            .map_err(undiscovered)?;
         *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys.clone());
         Ok(keys)
     }
@@ -388,9 +388,8 @@ impl Provider {
     }
 
     async fn discover(&self, issuer: &IssuerUrl) -> Result<Endpoints, Failed> {
-        let http = |request| self.send(request);
         let metadata =
-            Metadata::discover_async(issuer.clone(), &http).await.map_err(undiscovered)?;
+            Metadata::discover_async(issuer.clone(), &self.http).await.map_err(undiscovered)?;
         let own = |given: &Option<String>, found: Option<&String>| {
             let url = given.as_ref().or(found).cloned();
             let url = url.filter(|url| config::Kind::Endpoint.accepts(url));
@@ -437,17 +436,27 @@ impl Provider {
             auth_type,
         })
     }
+}
 
-    /// One request of openidconnect, with the bounds of `fetch`.
-    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, Missing> {
-        let unable = |error: &dyn std::fmt::Display| Missing::OutOfReach(error.to_string());
-        let request = request.try_into().map_err(|error: reqwest::Error| unable(&error))?;
-        let answer = fetch::send(&self.http, request).await?;
-        let mut response = openidconnect::http::Response::builder().status(answer.status);
-        if let Some(media_type) = answer.media_type {
-            response = response.header("content-type", media_type);
-        }
-        response.body(answer.body).map_err(|error| unable(&error))
+/// What openidconnect sends its requests with: the bounds of `fetch` hold for them, too.
+#[derive(Debug)]
+struct Http(reqwest::Client);
+
+impl<'c> AsyncHttpClient<'c> for Http {
+    type Error = Missing;
+    type Future = Pin<Box<dyn Future<Output = Result<HttpResponse, Missing>> + Send + 'c>>;
+
+    fn call(&'c self, request: HttpRequest) -> Self::Future {
+        Box::pin(async move {
+            let unable = |error: &dyn std::fmt::Display| Missing::OutOfReach(error.to_string());
+            let request = request.try_into().map_err(|error: reqwest::Error| unable(&error))?;
+            let answer = fetch::send(&self.0, request).await?;
+            let mut response = openidconnect::http::Response::builder().status(answer.status);
+            if let Some(media_type) = answer.media_type {
+                response = response.header("content-type", media_type);
+            }
+            response.body(answer.body).map_err(|error| unable(&error))
+        })
     }
 }
 

@@ -61,9 +61,20 @@ mod tests {
         }
         let long = format!("/{}", "a".repeat(LONGEST));
         for foreign in [
-            "", "https://evil.example", "//evil.example", "/\\evil.example", "/a\\b", "/\t/evil.example",
-            "/\n/evil.example", "javascript:alert(1)", "/ a", "/ü", "/login?return=/login", "/logout",
-            "/oauth2/authorization/x", &long,
+            "",
+            "https://evil.example",
+            "//evil.example",
+            "/\\evil.example",
+            "/a\\b",
+            "/\t/evil.example",
+            "/\n/evil.example",
+            "javascript:alert(1)",
+            "/ a",
+            "/ü",
+            "/login?return=/login",
+            "/logout",
+            "/oauth2/authorization/x",
+            &long,
         ] {
             assert_eq!(Back::read(Some(foreign)).as_str(), "/", "{foreign:?}");
         }

@@ -10,7 +10,7 @@ use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
 
 #[handler]
-pub(crate) async fn home(req: &mut Request, depot: &mut Depot, res: &mut Response) {
+pub(crate) async fn front(req: &mut Request, depot: &mut Depot, res: &mut Response) {
     let origin = origin(depot);
     let session = credential::session(req, &origin.scheme);
     let caller = visitor(req, depot);

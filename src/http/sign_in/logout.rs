@@ -14,7 +14,7 @@ use salvo::{Depot, Request, Response, handler};
 
 /// Ends the session here, and sends a browser on to end it at the provider, where that offers it.
 #[handler]
-pub(crate) async fn logout(
+pub(crate) async fn sign_out(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

@@ -18,9 +18,9 @@ mod password;
 mod provider;
 mod session;
 
-pub(super) use home::home;
-pub(super) use logout::{logout, signed_out};
-pub(super) use password::{login, show};
+pub(super) use home::front;
+pub(super) use logout::{sign_out, signed_out};
+pub(super) use password::{show, sign_in};
 pub(super) use provider::{authorize, complete};
 
 use super::service::origin;

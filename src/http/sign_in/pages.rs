@@ -20,7 +20,7 @@ static STYLE_HASH: LazyLock<String> =
 #[derive(Template)]
 #[template(path = "password.html")]
 pub(super) struct Password<'a> {
-    style: &'static str,
+    pub(super) style: &'static str,
     pub(super) prefix: &'a str,
     pub(super) back: &'a str,
     pub(super) email: &'a str,
@@ -31,7 +31,7 @@ pub(super) struct Password<'a> {
 #[derive(Template)]
 #[template(path = "provider.html")]
 pub(super) struct Provider<'a> {
-    style: &'static str,
+    pub(super) style: &'static str,
     pub(super) registration: &'a str,
     pub(super) link: &'a str,
 }
@@ -40,7 +40,7 @@ pub(super) struct Provider<'a> {
 #[derive(Template)]
 #[template(path = "message.html")]
 pub(super) struct Message<'a> {
-    style: &'static str,
+    pub(super) style: &'static str,
     pub(super) heading: &'a str,
     pub(super) lines: &'a [&'a str],
     /// An address and its words.
@@ -51,7 +51,7 @@ pub(super) struct Message<'a> {
 #[derive(Template)]
 #[template(path = "home.html")]
 pub(super) struct Home<'a> {
-    style: &'static str,
+    pub(super) style: &'static str,
     pub(super) prefix: &'a str,
     pub(super) name: &'a str,
     pub(super) email: &'a str,
@@ -84,15 +84,7 @@ impl<'a> Message<'a> {
 
 impl<'a> Home<'a> {
     pub(super) fn new(prefix: &'a str, csrf: &'a str) -> Self {
-        Self {
-            style: STYLE,
-            prefix,
-            csrf,
-            name: "",
-            email: "",
-            organization: None,
-            role: "",
-        }
+        Self { style: STYLE, prefix, csrf, name: "", email: "", organization: None, role: "" }
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) async fn show(
 
 /// Signs in with a password, sent by the page's form or as JSON.
 #[handler]
-pub(crate) async fn login(
+pub(crate) async fn sign_in(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -109,9 +109,8 @@ async fn form(
     let back = Back::read(Some(field("return")));
     let email = field("email").trim();
     let verified = auth.accounts.verify_password(email, field("password"), origin.client).await;
-    let begun = verified.and_then(|account| {
-        session::begin(auth, &account, None, (req, origin, &mut *res))
-    });
+    let begun =
+        verified.and_then(|account| session::begin(auth, &account, None, (req, origin, &mut *res)));
     let Err(refusal) = begun else {
         redirect(res, &back.under(&origin.prefix));
         return Ok(());
@@ -126,7 +125,8 @@ async fn form(
         }
         Refusal::TooMany(after) => {
             res.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
-            seconds = format!("Too many failed attempts. Try again in {} s.", after.as_secs().max(1));
+            seconds =
+                format!("Too many failed attempts. Try again in {} s.", after.as_secs().max(1));
             (StatusCode::TOO_MANY_REQUESTS, seconds.as_str())
         }
         _ => {

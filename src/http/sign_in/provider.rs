@@ -164,10 +164,12 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
                 &[&nobody, "Ask whoever manages your account to assign you one."],
             )
         }
-        Failed::Untrusted(_) | _ => (
+        Failed::Untrusted(_) => (
             StatusCode::BAD_GATEWAY,
             "The sign-in could not be completed",
-            &["What came back does not hold. An administrator finds the reason in the gateway’s log."],
+            &[
+                "What came back does not hold. An administrator finds the reason in the gateway’s log.",
+            ],
         ),
     };
     show(res, status, &Message::new(heading, lines).link(&again, "Try again"));

@@ -39,6 +39,7 @@ mod router;
 mod schema;
 mod service;
 mod shapes;
+mod sign_in;
 mod state;
 mod status;
 mod targets;

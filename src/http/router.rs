@@ -3,7 +3,7 @@
 use super::access::{Allow, Least, acts};
 use super::{
     api_keys, audit, backup, business_objects, docs, exports, health, identifiers, ingest,
-    ingestions, limits, metrics, namespaces, objects, push, schema, status, targets, users,
+    ingestions, limits, metrics, namespaces, objects, push, schema, sign_in, status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -81,8 +81,15 @@ pub(super) fn table() -> Vec<Route> {
 #[rustfmt::skip]
 fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
     use Least::{Anyone, Local};
-    let get = Method::GET;
+    let (get, post) = (Method::GET, Method::POST);
     vec![
+        route(&get,  "/",                                       Anyone, sign_in::front,      &[]),
+        route(&get,  "/login",                                  Anyone, sign_in::show,       &[]),
+        route(&post, "/login",                                  Anyone, sign_in::sign_in,    &[]),
+        route(&post, "/logout",                                 Anyone, sign_in::sign_out,   &[]),
+        route(&get,  "/signed-out",                             Anyone, sign_in::signed_out, &[]),
+        route(&get,  "/oauth2/authorization/{registrationId}",  Anyone, sign_in::authorize,  &[]),
+        route(&get,  "/login/oauth2/code/{registrationId}",     Anyone, sign_in::complete,   &[]),
         route(&get, "/control/backup",         Local,  backup::get,                    &[]),
         route(&get, "/api-doc/openapi.json",   Anyone, docs::Document(document.clone()), &[]),
         route(&get, "/swagger-ui/{**rest}",    Anyone, docs::swagger,                  &[]),

@@ -110,8 +110,8 @@ impl Allow {
             page::check_host(depot)?;
             page::check_session(req, depot, None)?;
         }
-        let is_enough = caller.role >= least
-            || (self.least == Least::Metrics && caller.role == Role::Metrics);
+        let is_enough =
+            caller.role >= least || (self.least == Least::Metrics && caller.role == Role::Metrics);
         if !is_enough {
             return Err(forbidden(
                 req,
@@ -214,7 +214,10 @@ mod tests {
         let one = "/api/v1/business-objects/{id}";
         assert_eq!(of(&Method::POST, one), Bound::BusinessObject);
         assert_eq!(of(&Method::GET, one), Bound::BusinessObject);
-        assert_eq!(of(&Method::GET, "/api/v1/business-objects/{id}/objects/{uri}"), Bound::BusinessObject);
+        assert_eq!(
+            of(&Method::GET, "/api/v1/business-objects/{id}/objects/{uri}"),
+            Bound::BusinessObject
+        );
         assert_eq!(of(&Method::GET, "/api/v1/exports/{id}/content"), Bound::Export);
         for (method, path) in [
             (Method::PUT, one),

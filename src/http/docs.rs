@@ -2,10 +2,10 @@
 //! elsewhere.
 use super::service::origin;
 use salvo::http::ResBody;
+use salvo::http::StatusCode;
 use salvo::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, LOCATION,
 };
-use salvo::http::StatusCode;
 use salvo::oapi::swagger_ui::{self, Config};
 use salvo::oapi::{OpenApi, Server};
 use salvo::{Depot, Request, Response, handler};

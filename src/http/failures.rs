@@ -56,12 +56,13 @@ impl Failures {
                 sources.clear();
             }
         }
-        let source =
-            sources.entry(from.map(network)).or_insert(Source { count: 0, since: now });
+        let source = sources.entry(from.map(network)).or_insert(Source { count: 0, since: now });
         source.forget(now);
         if source.count >= BURST {
             let wait = PAUSE.saturating_sub(now.duration_since(source.since));
-            return Some(Duration::from_secs(wait.as_millis().div_ceil(1000).try_into().unwrap_or(1)));
+            return Some(Duration::from_secs(
+                wait.as_millis().div_ceil(1000).try_into().unwrap_or(1),
+            ));
         }
         source.count += 1;
         None

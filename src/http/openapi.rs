@@ -118,12 +118,12 @@ fn stream(operation: &mut Operation) {
 fn problem(status: StatusCode) -> Response {
     let response = Response::new(meaning(status))
         .add_content("application/problem+json", Content::new(Ref::from_schema_name("Problem")));
-    let header = |basic_type, words| {
-        Header::new(Object::new().schema_type(basic_type)).description(words)
-    };
+    let header =
+        |basic_type, words| Header::new(Object::new().schema_type(basic_type)).description(words);
     match status {
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => response
-            .add_header("Retry-After", header(BasicType::Integer, "Seconds to wait.")),
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+            response.add_header("Retry-After", header(BasicType::Integer, "Seconds to wait."))
+        }
         StatusCode::UNAUTHORIZED => response.add_header(
             "WWW-Authenticate",
             header(BasicType::String, "What is taken, and what was wrong (RFC 6750, 3)."),
@@ -140,6 +140,7 @@ fn meaning(status: StatusCode) -> &'static str {
             "Not allowed: the role is too small, the request's Host is not this gateway's, or another site sent it."
         }
         404 => "There is no such thing.",
+        405 => "It does not take this method for that; the header Allow lists what it takes.",
         408 => "The body came too slowly.",
         409 => "It contradicts what is there.",
         412 => "The resource has another version than If-Match or If-None-Match asks for.",

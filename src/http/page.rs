@@ -35,7 +35,9 @@ impl Page {
             (Some("same-origin"), _) => Self::Own,
             (Some("none"), _) => Self::Typed,
             (Some(_), _) => Self::Foreign,
-            (None, Some(page)) if origin.url().is_some_and(|own| own.eq_ignore_ascii_case(page)) => {
+            (None, Some(page))
+                if origin.url().is_some_and(|own| own.eq_ignore_ascii_case(page)) =>
+            {
                 Self::Own
             }
             (None, Some(_)) => Self::Foreign,

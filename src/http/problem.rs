@@ -1,9 +1,7 @@
 //! Faults on the wire: `application/problem+json` (RFC 9457).
 use crate::auth::Refusal;
 use crate::fault::{Fault, Finding, Kind, Place};
-use salvo::http::header::{
-    CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
-};
+use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use salvo::http::{ResBody, StatusCode, StatusError};
 use salvo::oapi::{Components, EndpointOutRegister, Operation};
 use salvo::{Depot, FlowCtrl, Request, Response, Writer, async_trait, handler};
@@ -248,7 +246,10 @@ mod tests {
              error_description=\"the key 'a?b' isn't ours: ??\""
         );
         let problem = Problem::from(Fault::new(Kind::Unauthorized, "sign in"));
-        assert_eq!(problem.headers, [(WWW_AUTHENTICATE, "Bearer realm=\"penstock\"".parse().unwrap())]);
+        assert_eq!(
+            problem.headers,
+            [(WWW_AUTHENTICATE, "Bearer realm=\"penstock\"".parse().unwrap())]
+        );
     }
 
     #[test]

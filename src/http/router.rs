@@ -2,8 +2,8 @@
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
 use super::access::{Allow, Least};
 use super::{
-    backup, business_objects, docs, exports, health, identifiers, ingest, ingestions, limits,
-    metrics, namespaces, objects, push, schema, status, targets,
+    backup, business_objects, docs, exports, graphql, health, identifiers, ingest, ingestions,
+    limits, metrics, namespaces, objects, push, schema, status, targets,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -54,6 +54,9 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
+        route(&post,   "/graphql",                                    User,        graphql::post,             &[400, 406, 408, 413, 415]),
+        route(&get,    "/graphql",                                    User,        graphql::get,              &[400, 405, 406, 413]),
+        route(&get,    "/graphql/schema.graphql",                     User,        graphql::schema,           &[400]),
         // And every other address that is a minted URI: see `fallback`.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406]),
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
@@ -125,7 +128,6 @@ pub(super) fn fallback() -> Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use salvo::Handler;
 
     /// Asserts that whoever reaches a goal has passed an `Allow`; gives how many goals there are.
     fn guarded(router: &Router, above: bool) -> usize {

@@ -103,8 +103,8 @@ fn cors(origins: &Vec<String>) -> impl salvo::Handler {
 /// those that there are.
 #[handler]
 async fn guard(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
-    let admitted = readable(req.uri().path())
-        .and_then(|()| readable(req.uri().query().unwrap_or_default()));
+    let admitted =
+        readable(req.uri().path()).and_then(|()| readable(req.uri().query().unwrap_or_default()));
     let has_no_route =
         matches!(res.status_code, Some(StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED));
     let admitted = match admitted {

@@ -97,7 +97,9 @@ pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let span = tracing::Span::current();
-    tokio::task::spawn_blocking(move || span.in_scope(work)).await.unwrap_or_else(|error| Err(ended(&error)))
+    tokio::task::spawn_blocking(move || span.in_scope(work))
+        .await
+        .unwrap_or_else(|error| Err(ended(&error)))
 }
 
 /// 500: the task that a request waited for has ended otherwise than with its answer.

@@ -69,8 +69,11 @@ async fn a_body_over_the_limit_is_refused_however_it_comes() {
 
     // Chunked, so that its length is not known before.
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
-    let head = "PUT /api/v1/business-objects HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-                Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = format!(
+        "PUT /api/v1/business-objects HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{}\
+         Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n",
+        server.authorization()
+    );
     let chunk = format!("bb8\r\n{}\r\n0\r\n\r\n", "x".repeat(3000));
     stream.write_all(format!("{head}{chunk}").as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -117,9 +120,12 @@ async fn bodies_that_do_not_fit_in_flight_come_back_later() {
     let server =
         Server::start(&["--service.limits.body=1MiB", "--service.limits.in-flight=1MiB"]).await;
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
-    let head = "PUT /api/v1/business-objects HTTP/1.1\r\nHost: localhost\r\n\
-                Content-Type: application/json\r\nExpect: 100-continue\r\n\
-                Content-Length: 1048576\r\n\r\n";
+    let head = format!(
+        "PUT /api/v1/business-objects HTTP/1.1\r\nHost: localhost\r\n{}\
+         Content-Type: application/json\r\nExpect: 100-continue\r\n\
+         Content-Length: 1048576\r\n\r\n",
+        server.authorization()
+    );
     stream.write_all(head.as_bytes()).await.unwrap();
     // Asked to go on, it holds all the room that there is.
     let mut go_on = [0; 25];

@@ -119,8 +119,9 @@ pub async fn serve_until(
     {
         tracing::warn!(%error, "The control socket could not be removed.");
     }
-    let (store, clock) = (gateway.store.clone(), gateway.clock.clone());
+    let Gateway { store, auth, clock, .. } = gateway.clone();
     let close = move || {
+        auth.flush();
         clock.close();
         store.checkpoint()
     };

@@ -8,6 +8,7 @@ use super::settings::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 const TARGETS: &str = "service.export.targets.";
 const DEFAULT_TARGET: &str = "service.export.default.";
@@ -35,6 +36,7 @@ pub(super) fn settings(
             idempotency_keys: values.count("service.limits.idempotency-keys"),
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),
+            audit: values.count("service.limits.audit"),
         },
         security: security::security(&values, faults, warnings),
         targets: targets(&values, faults, warnings),
@@ -247,6 +249,10 @@ impl Values<'_> {
             Some(Value::Number(number)) => number,
             _ => 0,
         }
+    }
+
+    pub(super) fn duration(&self, name: &str) -> Duration {
+        Duration::from_millis(self.number(name))
     }
 
     pub(super) fn count(&self, name: &str) -> usize {

@@ -6,7 +6,6 @@ use super::settings::{Claims, Oidc, ResourceServer, RoleValues, Security, Sessio
 use super::table::SIGN_IN_PROFILES;
 use crate::auth::Role;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// The bundled profile of the cloud directory (specification, 5.6).
 pub(super) const AZUREAD: &str = "azuread";
@@ -54,8 +53,8 @@ pub(super) fn security(
 ) -> Security {
     let role_values = role_values(values, faults);
     let session = SessionLimits {
-        idle: Duration::from_secs(values.number("service.security.session.idle")),
-        absolute: Duration::from_secs(values.number("service.security.session.absolute")),
+        idle: values.duration("service.security.session.idle"),
+        absolute: values.duration("service.security.session.absolute"),
     };
     if session.absolute < session.idle {
         fault(
@@ -255,7 +254,7 @@ fn resource_server(
             ),
         );
     }
-    let max_stale = Duration::from_secs(values.number("service.security.jwks.max-stale"));
+    let max_stale = values.duration("service.security.jwks.max-stale");
     Some(ResourceServer {
         sign_in_issuer: None,
         issuer_uri,

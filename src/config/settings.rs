@@ -88,6 +88,8 @@ pub struct Limits {
     pub idempotency_bytes: u64,
     /// `history`: records of ingestions, and of delivered exports, kept.
     pub history: usize,
+    /// `audit`: events of the audit trail kept.
+    pub audit: usize,
 }
 
 /// Who may come in.
@@ -110,12 +112,13 @@ pub struct Security {
     pub session: SessionLimits,
 }
 
-/// `service.security.session.*`
+/// `service.security.session.*`: how long a session lasts, in time that has passed, whatever the clock
+/// says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// `idle`: a session ends when it is not used for this long.
+    /// `idle`: without a request.
     pub idle: Duration,
-    /// `absolute`: a session ends this long after its sign-in.
+    /// `absolute`: from its start.
     pub absolute: Duration,
 }
 

@@ -42,11 +42,13 @@ impl Setting {
 const KIB: u64 = 1 << 10;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
-const DAY: u64 = 86_400;
 
 /// Those with a public key: a shared secret would let whoever checks a token make one.
 const ALGORITHMS: &[&str] =
     &["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
+/// In milliseconds, as the one that follows.
+const MINUTE: u64 = 60_000;
+const DAY: u64 = 24 * 60 * MINUTE;
 
 /// All of them, in the order of the documentation.
 pub static TABLE: &[Setting] = &[
@@ -73,6 +75,7 @@ pub static TABLE: &[Setting] = &[
     setting("service.limits.idempotency-keys", Kind::Whole { min: 0, max: 1_000_000 }, "Answers kept, for 24 h, for requests with an `Idempotency-Key`; past it the oldest go.").or("1000"),
     setting("service.limits.idempotency-bytes", Kind::Size { min: 0, max: TIB }, "Bytes of those answers; past it the oldest go. The newest is always kept.").or("16MiB"),
     setting("service.limits.history", Kind::Whole { min: 0, max: 10_000_000 }, "Records of ingestions, and of delivered exports, kept.").or("10000"),
+    setting("service.limits.audit", Kind::Whole { min: 0, max: 10_000_000 }, "Events of the audit trail kept; past it the oldest go.").or("10000"),
     setting("service.export.history", Kind::Size { min: 0, max: TIB }, "Bytes of delivered files kept for reading and replay; past it the oldest go.").or("64MiB"),
     setting("service.export.targets.<bucketName>.type", Kind::Choice(&["s3", "directory"]), "What the bucketName leads to: an S3-compatible bucket, or a directory."),
     setting("service.export.targets.<bucketName>.endpoint", Kind::Url, "s3: the URL of the server. Required."),
@@ -107,10 +110,10 @@ pub static TABLE: &[Setting] = &[
     setting("service.security.claims.roles", Kind::List, "Claims that carry the roles. Dots lead into a claim that is an object (`realm_access.roles`), unless a claim has the whole name.").or("roles"),
     setting("service.security.defaultServiceAccountRole", Kind::Text, "The role of clients without an assigned one: `Admin`, `Contributor`, `User`, or the value that `security.role.*` maps to it, in any case. Without it they are rejected."),
     setting("service.security.serviceAccount.emailDomain", Kind::EmailDomain, "The domain (`@...`) of the emails made for service accounts. Without it their email is the bare `sub`."),
-    setting("service.security.jwks.max-stale", Kind::Span { min: 60, max: 365 * DAY }, "How long the provider's keys are used while it is out of reach.").or("7d"),
+    setting("service.security.jwks.max-stale", Kind::Duration { min: MINUTE, max: 365 * DAY }, "How long the provider's keys are used while it is out of reach.").or("7d"),
     setting("service.security.jwt.algorithms", Kind::Choices(ALGORITHMS), "The algorithms (RFC 7518, 3.1; RFC 8037) that access tokens and ID tokens may be signed with.").or("RS256"),
-    setting("service.security.session.idle", Kind::Span { min: 60, max: 365 * DAY }, "A session ends when it is not used for this long.").or("30m"),
-    setting("service.security.session.absolute", Kind::Span { min: 60, max: 365 * DAY }, "A session ends this long after its sign-in. At least `service.security.session.idle`.").or("12h"),
+    setting("service.security.session.idle", Kind::Duration { min: MINUTE, max: 365 * DAY }, "A session without a request ends after this time.").or("30m"),
+    setting("service.security.session.absolute", Kind::Duration { min: MINUTE, max: 365 * DAY }, "A session ends so long after its start, however much it is used; at least `service.security.session.idle`. Sessions last over a restart of the service, and end when the machine restarts.").or("12h"),
     setting("security.role.admin", Kind::Text, "The role value that makes an Admin.").or("ACCURIDS_ADMIN"),
     setting("security.role.contributor", Kind::Text, "The role value that makes a Contributor.").or("ACCURIDS_CONTRIBUTOR"),
     setting("security.role.user", Kind::Text, "The role value that makes a User.").or("ACCURIDS_USER"),

@@ -1,6 +1,6 @@
 //! Who may use a route. Every route has its [`Least`] in the router's tables, and [`Allow`] before its
 //! handler; an address without a route is asked for as a `User`, so that a stranger learns nothing.
-use super::caller::{self, caller, find};
+use super::caller::{self, caller};
 use super::origin;
 use super::page;
 use super::problem::{BearerError, Problem};
@@ -8,6 +8,7 @@ use super::service::origin;
 use super::state::{State, blocking, state};
 use crate::auth::{Caller, Credential, Role};
 use crate::business_object::ingest;
+use percent_encoding::percent_decode_str;
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, handler};
 use tracing::Instrument;
@@ -58,35 +59,52 @@ impl Bound {
     }
 }
 
+/// Whether requests of a route change something, or make something happen.
+pub(super) fn acts(method: &Method, path: &str) -> bool {
+    // A GET that acts, as the specification has it.
+    !matches!(*method, Method::GET | Method::HEAD) || path.ends_with("/push")
+}
+
 /// Lets on to the route's handler whoever may use it. The handler finds the caller in the depot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allow {
     least: Least,
+    /// Whether requests of the route change something, or make something happen.
+    acts: bool,
     bound: Bound,
 }
 
 impl Allow {
     /// For this route.
     pub(super) fn new(least: Least, method: &Method, path: &str) -> Self {
-        Self { least, bound: Bound::of(method, path) }
+        Self { least, acts: acts(method, path), bound: Bound::of(method, path) }
     }
 
     /// For an address that has no route.
     pub(super) fn elsewhere() -> Self {
-        Self { least: Least::User, bound: Bound::Never }
+        Self { least: Least::User, acts: false, bound: Bound::Never }
     }
 
-    /// The caller, who may; `None` where anyone may.
+    /// The caller, who may; `None` where anyone may. What strangers send is looked at no further.
     pub(super) async fn admit(
         self,
         req: &Request,
         depot: &Depot,
     ) -> Result<Option<Caller>, Problem> {
+        let caller = self.find(req, depot).await?;
+        readable(req.uri().path())?;
+        readable(req.uri().query().unwrap_or_default())?;
+        Ok(caller)
+    }
+
+    async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Caller>, Problem> {
         let state = state(depot);
         let least = match self.least {
             Least::Anyone => {
                 page::check_host(depot)?;
-                page::check_stranger(req, depot)?;
+                if self.acts {
+                    page::check_stranger(req, depot)?;
+                }
                 return Ok(None);
             }
             Least::Local if origin(depot).control => Role::Admin,
@@ -105,10 +123,12 @@ impl Allow {
             Least::Contributor => Role::Contributor,
             Least::Admin => Role::Admin,
         };
-        let Some(caller) = find(req, depot).await? else { return Err(unknown()) };
+        let Some(caller) = caller::find(req, depot).await? else { return Err(unknown()) };
         if matches!(caller.credential, Credential::Session(_)) {
             page::check_host(depot)?;
-            page::check_session(req, depot, None)?;
+            if self.acts {
+                page::check_session(req, depot, None)?;
+            }
         }
         let is_enough =
             caller.role >= least || (self.least == Least::Metrics && caller.role == Role::Metrics);
@@ -183,6 +203,19 @@ impl Allow {
     }
 }
 
+/// A percent sign must begin an escape, and the escapes must be UTF-8: else two clients could mean
+/// different things with one address.
+fn readable(part: &str) -> Result<(), Problem> {
+    let escapes_are_whole = part.split('%').skip(1).all(|escape| {
+        let mut digits = escape.bytes();
+        (0..2).all(|_| digits.next().is_some_and(|digit| digit.is_ascii_hexdigit()))
+    });
+    if escapes_are_whole && percent_decode_str(part).decode_utf8().is_ok() {
+        return Ok(());
+    }
+    Err(Problem::malformed(format!("{part:?} is not percent-encoded UTF-8 (RFC 3986, 2.1)")))
+}
+
 /// 401: the request shows nothing, or a session that is over.
 fn unknown() -> Problem {
     Problem::new(
@@ -229,6 +262,16 @@ mod tests {
             (Method::GET, "/id/{namespace}/{local}"),
         ] {
             assert_eq!(of(&method, path), Bound::Never, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_whole_and_utf8() {
+        for good in ["/a%2Fb", "/%C3%BC", "", "/a=1&b=%20"] {
+            assert!(readable(good).is_ok(), "{good}");
+        }
+        for bad in ["/%", "/%2", "/%zz", "/%FF"] {
+            assert!(readable(bad).is_err(), "{bad}");
         }
     }
 }

@@ -42,5 +42,6 @@ mod state;
 mod status;
 mod targets;
 
+pub use router::routes;
 pub use service::service;
 pub use state::State;

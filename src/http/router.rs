@@ -1,6 +1,6 @@
 //! The table of contents: every route, its least role, its handler, and the problems it can answer
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
-use super::access::{Allow, Least};
+use super::access::{Allow, Least, acts};
 use super::{
     backup, business_objects, docs, exports, graphql, health, identifiers, ingest, ingestions,
     limits, metrics, namespaces, objects, push, schema, status, targets,
@@ -102,12 +102,19 @@ impl Route {
     }
 }
 
+/// Every route: its method, its path, and the least role that it asks for, `Anyone`, `Local` (the control
+/// socket alone) or `Metrics`.
+pub fn routes() -> Vec<(String, &'static str, String)> {
+    let all = table().into_iter().chain(beside(&Arc::default()));
+    all.map(|route| (route.method.to_string(), route.path, format!("{:?}", route.least))).collect()
+}
+
 /// All routes, and `HEAD` wherever a `GET` only reads.
 pub(super) fn router(document: &Arc<OpenApi>) -> Router {
     let mut router = Router::new();
     for route in table().into_iter().chain(beside(document)) {
         router = router.push(route.router());
-        if route.method == Method::GET && !route.path.ends_with("/push") {
+        if route.method == Method::GET && !acts(&route.method, route.path) {
             router = router.push(route.answers(Method::HEAD));
         }
     }

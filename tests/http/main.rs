@@ -6,6 +6,7 @@
 )]
 
 mod business_objects;
+mod credentials;
 mod documentation;
 mod faults;
 mod identifiers;
@@ -13,5 +14,7 @@ mod lifecycle;
 mod main_job;
 mod ndjson;
 mod opening;
+mod pages;
 mod poisoned;
+mod roles;
 mod server;

@@ -19,6 +19,7 @@ mod docs;
 mod etag;
 mod exports;
 mod failures;
+mod graphql;
 mod health;
 mod identifiers;
 mod ingest;

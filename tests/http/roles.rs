@@ -51,6 +51,16 @@ GET    /id/{namespace}/{local}                     User
 GET    /health/live                                Anyone
 GET    /health/ready                               Anyone
 GET    /metrics                                    Metrics
+GET    /graphql                                    User
+POST   /graphql                                    User
+GET    /graphql/schema.graphql                     User
+GET    /oauth2/authorization/{registrationId}      Anyone
+GET    /login/oauth2/code/{registrationId}         Anyone
+POST   /login                                      Anyone
+POST   /logout                                     Anyone
+GET    /                                           Anyone
+GET    /login                                      Anyone
+GET    /signed-out                                 Anyone
 GET    /api-doc/openapi.json                       Anyone
 GET    /swagger-ui/{**rest}                        Anyone
 GET    /control/backup                             Local
@@ -146,6 +156,13 @@ async fn an_address_without_a_route_tells_a_stranger_nothing() {
         let stranger = connect(server.address, method, path, &[], "").await;
         assert_eq!(stranger.status, 401, "{method} {path}");
         assert_eq!(server.send(method, path, &[], "").await.status, known, "{method} {path}");
+    }
+    // A browser is led to where it can sign in, and comes back to where it wanted to go.
+    let html = [("Accept", "text/html,application/xhtml+xml")];
+    for path in ["/gate/id/Pump/1?x=1", "/id/Pump/1?x=1"] {
+        let led = connect(server.address, "GET", path, &html, "").await.expect(303);
+        assert_eq!(led.header("location"), "/gate/login?return=/id/Pump/1%3Fx%3D1");
+        assert_eq!(connect(server.address, "POST", path, &html, "").await.status, 401);
     }
     for path in ["/gate/api/v1/status", "/api/v1/status/"] {
         assert_eq!(connect(server.address, "GET", path, &[], "").await.status, 401, "{path}");

@@ -8,6 +8,8 @@
 //! `shapes`.
 
 mod access;
+mod api_keys;
+mod audit;
 mod backup;
 mod body;
 mod business_objects;
@@ -41,6 +43,7 @@ mod shapes;
 mod state;
 mod status;
 mod targets;
+mod users;
 
 pub use router::routes;
 pub use service::service;

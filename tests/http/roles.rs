@@ -36,9 +36,12 @@ GET    /api/v1/status                              User
 GET    /api/v1/users                               Admin
 POST   /api/v1/users                               Admin
 GET    /api/v1/users/me                            User
+PUT    /api/v1/users/me                            User
+POST   /api/v1/users/me/password                   User
 GET    /api/v1/users/{id}                          Admin
 PUT    /api/v1/users/{id}                          Admin
 DELETE /api/v1/users/{id}                          Admin
+POST   /api/v1/users/{id}/password                 Admin
 GET    /api/v1/audit                               Admin
 GET    /api/v1/api-keys                            User
 POST   /api/v1/api-keys                            User

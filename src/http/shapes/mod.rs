@@ -8,6 +8,8 @@
     reason = "most fields are there to be described, under the names of the wire"
 )]
 
+mod account;
+mod api_key;
 mod business_object;
 mod export;
 mod gateway;
@@ -16,6 +18,8 @@ mod ingestion;
 mod namespace;
 mod problem;
 
+pub(super) use account::{Account, AccountChange, Accounts, NewAccount, NewPassword};
+pub(super) use api_key::{ApiKey, ApiKeys, AuditEvent, AuditEvents, MadeApiKey, NewApiKey};
 pub(super) use business_object::{
     BusinessObject, BusinessObjects, Definition, JsonSchema, ObjectsOrObject, ViewedObject,
 };

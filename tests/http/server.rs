@@ -99,6 +99,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(app::serve_until(
             Arc::new(loaded.settings),
+            Box::new(|| None),
             move |address, gateway| ready.send((address, gateway)).ok().unwrap(),
             async {
                 let _ = stopped.await;

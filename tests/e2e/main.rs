@@ -14,6 +14,8 @@ mod client;
 mod countries;
 mod demo;
 mod full_disk;
+mod hostile;
+mod https;
 mod memory;
 mod process;
 mod readme;

@@ -61,7 +61,6 @@ impl World {
             idempotency_keys: 0,
             idempotency_bytes: 0,
             history: 10,
-            events: penstock::events::Events::default(),
         };
         let request = Request {
             business_object: &self.business_object,

@@ -95,6 +95,20 @@ impl Auth {
         self.keys.revoke_of(&account)
     }
 
+    /// What a caller may do now, for what outlasts the request that it was let in with; `None` when its
+    /// session is over, its key is revoked or expired, or its account is disabled or gone. Never blocks.
+    pub fn still(&self, caller: &Caller) -> Option<Role> {
+        match (&caller.credential, &caller.account) {
+            (Credential::Local, _) => Some(Role::Admin),
+            (Credential::Session(hash), _) => self.sessions.still(hash),
+            (Credential::ApiKey { id, .. }, _) => self.keys.still(id),
+            (Credential::Bearer, account) => {
+                let account = self.accounts.get(&account.as_ref()?.id)?;
+                account.enabled.then(|| account.role.min(caller.role))
+            }
+        }
+    }
+
     /// Commits what waits to be. Blocks.
     pub fn flush(&self) {
         self.later.flush_all();

@@ -8,6 +8,8 @@
 //! `shapes`.
 
 mod access;
+mod api_keys;
+mod audit;
 mod backup;
 mod body;
 mod business_objects;
@@ -17,6 +19,7 @@ mod docs;
 mod etag;
 mod exports;
 mod failures;
+mod graphql;
 mod health;
 mod identifiers;
 mod ingest;
@@ -41,6 +44,7 @@ mod sign_in;
 mod state;
 mod status;
 mod targets;
+mod users;
 
 pub use router::routes;
 pub use service::service;

@@ -2,8 +2,9 @@
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
 use super::access::{Allow, Least, acts};
 use super::{
-    backup, business_objects, docs, exports, health, identifiers, ingest, ingestions, limits,
-    metrics, namespaces, objects, push, schema, sign_in, status, targets,
+    api_keys, audit, backup, business_objects, docs, exports, graphql, health, identifiers, ingest,
+    ingestions, limits, metrics, namespaces, objects, push, schema, sign_in, status, targets,
+    users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -54,6 +55,24 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
+        route(&get,    "/api/v1/users",                               Admin,       users::list,               &[400]),
+        route(&post,   "/api/v1/users",                               Admin,       users::create,             &[400, 408, 409, 413, 415, 422, 507]),
+        // Before those with an id, since the first that fits is taken.
+        route(&get,    "/api/v1/users/me",                            User,        users::me,                 &[400, 404]),
+        route(&put,    "/api/v1/users/me",                            User,        users::replace_me,         &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
+        route(&post,   "/api/v1/users/me/password",                   User,        users::own_password,       &[400, 404, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/users/{id}",                          Admin,       users::get,                &[400, 404]),
+        route(&put,    "/api/v1/users/{id}",                          Admin,       users::replace,            &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
+        route(&delete, "/api/v1/users/{id}",                          Admin,       users::delete,             &[400, 404, 409, 412, 507]),
+        route(&post,   "/api/v1/users/{id}/password",                 Admin,       users::others_password,    &[400, 404, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/api-keys",                            User,        api_keys::list,            &[400]),
+        route(&post,   "/api/v1/api-keys",                            User,        api_keys::create,          &[400, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/api-keys/{id}",                       User,        api_keys::get,             &[400, 404]),
+        route(&delete, "/api/v1/api-keys/{id}",                       User,        api_keys::delete,          &[400, 404, 507]),
+        route(&get,    "/api/v1/audit",                               Admin,       audit::list,               &[400]),
+        route(&post,   "/graphql",                                    User,        graphql::post,             &[400, 406, 408, 413, 415]),
+        route(&get,    "/graphql",                                    User,        graphql::get,              &[400, 405, 406, 413]),
+        route(&get,    "/graphql/schema.graphql",                     User,        graphql::schema,           &[400]),
         // And every other address that is a minted URI: see `fallback`.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406]),
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),

@@ -117,9 +117,11 @@ impl Route {
             "/" => Router::new(),
             path => Router::with_path(path),
         };
-        let mut router = router
-            .filter(MethodFilter::new(method))
-            .hoop(Allow::new(self.least, &self.method, self.path));
+        let mut router = router.filter(MethodFilter::new(method)).hoop(Allow::new(
+            self.least,
+            &self.method,
+            self.path,
+        ));
         router.goal = Some(self.handler.clone());
         router
     }

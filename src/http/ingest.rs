@@ -54,6 +54,8 @@ impl Job {
             caller: self.caller.id(),
             idempotency_key: self.idempotency_key.as_deref(),
             tells_objects: self.objects,
+            watch: self.gateway.catalogue.watch(),
+            events: Some(&self.gateway.events),
             body,
         };
         run(&self.gateway.store, &limits, &request)

@@ -17,6 +17,7 @@ mod caller;
 mod credential;
 mod docs;
 mod etag;
+mod events;
 mod exports;
 mod failures;
 mod graphql;

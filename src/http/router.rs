@@ -2,9 +2,9 @@
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
 use super::access::{Allow, Least, acts};
 use super::{
-    api_keys, audit, backup, business_objects, docs, exports, graphql, health, identifiers, ingest,
-    ingestions, limits, metrics, namespaces, objects, push, schema, sign_in, status, targets,
-    users,
+    api_keys, audit, backup, business_objects, docs, events, exports, graphql, health, identifiers,
+    ingest, ingestions, limits, metrics, namespaces, objects, push, schema, sign_in, status,
+    targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -73,6 +73,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&post,   "/graphql",                                    User,        graphql::post,             &[400, 406, 408, 413, 415]),
         route(&get,    "/graphql",                                    User,        graphql::get,              &[400, 405, 406, 413]),
         route(&get,    "/graphql/schema.graphql",                     User,        graphql::schema,           &[400]),
+        route(&get,    "/api/v1/events",                              User,        events::get,               &[400]),
         // And every other address that is a minted URI: see `fallback`.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406]),
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
@@ -112,9 +113,16 @@ fn route(
 
 impl Route {
     fn answers(&self, method: Method) -> Router {
-        let mut router = Router::with_path(self.path)
-            .filter(MethodFilter::new(method))
-            .hoop(Allow::new(self.least, &self.method, self.path));
+        // A router without a path ends where its parent does: at the first page.
+        let router = match self.path {
+            "/" => Router::new(),
+            path => Router::with_path(path),
+        };
+        let mut router = router.filter(MethodFilter::new(method)).hoop(Allow::new(
+            self.least,
+            &self.method,
+            self.path,
+        ));
         router.goal = Some(self.handler.clone());
         router
     }

@@ -8,6 +8,7 @@
 mod business_objects;
 mod credentials;
 mod documentation;
+mod events;
 mod faults;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/forge.rs"]

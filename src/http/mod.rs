@@ -40,6 +40,7 @@ mod router;
 mod schema;
 mod service;
 mod shapes;
+mod sign_in;
 mod state;
 mod status;
 mod targets;

@@ -5,6 +5,7 @@
 
 mod backup;
 mod check;
+mod clock;
 mod control;
 mod data_dir;
 mod demo;
@@ -48,6 +49,7 @@ pub fn main() -> ExitCode {
         Some(("serve", _)) => serve::run(settings),
         Some(("demo", given)) => demo::run(given, settings),
         Some(("export", given)) => export::run(given, settings),
+        Some(("clock", given)) => clock::run(given, settings),
         Some(("verify", given)) => verify::run(given, settings),
         Some(("backup", given)) => backup::run(given, settings),
         Some(("restore", given)) => backup::run_restore(given, settings),
@@ -77,6 +79,7 @@ fn command() -> Command {
             check::command(),
             verify_export::command(),
             export::command(),
+            clock::command(),
             verify::command(),
             backup::command(),
             backup::restore_command(),

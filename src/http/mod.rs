@@ -14,6 +14,7 @@ mod backup;
 mod body;
 mod business_objects;
 mod caller;
+mod clock;
 mod credential;
 mod docs;
 mod etag;

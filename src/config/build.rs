@@ -4,7 +4,7 @@ use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::security;
 use super::settings::{
-    ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind, Targets, Tls,
+    Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind, Targets, Tls,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -39,6 +39,10 @@ pub(super) fn settings(
             audit: values.count("service.limits.audit"),
         },
         security: security::security(&values, faults, warnings),
+        events: Events {
+            depth: values.count("service.events.depth"),
+            listeners: values.count("service.events.listeners"),
+        },
         targets: targets(&values, faults, warnings),
         log_level: values.text("service.log.level").unwrap_or_default(),
         log_format: match values.text("service.log.format").as_deref() {
@@ -201,7 +205,12 @@ fn targets(
         named.extend(target(values, &prefix, faults, warnings).map(|target| (name, target)));
     }
     let default = target(values, DEFAULT_TARGET, faults, warnings);
-    Targets { named, default, history_bytes: values.number("service.export.history") }
+    Targets {
+        named,
+        default,
+        history_bytes: values.number("service.export.history"),
+        spool_bytes: values.number("service.export.spool"),
+    }
 }
 
 /// The target whose properties begin with `prefix`; `None` when it has none, or with a fault.

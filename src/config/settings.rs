@@ -20,6 +20,8 @@ pub struct Settings {
     pub auto_create_namespaces: bool,
     /// `service.limits.*`
     pub limits: Limits,
+    /// `service.events.*`
+    pub events: Events,
     /// Who may come in: `security`, `service.security.*`, `framework.security.*`
     pub security: Security,
     /// `service.export.*`
@@ -144,6 +146,15 @@ pub struct Limits {
     pub history: usize,
     /// `audit`: events of the audit trail kept.
     pub audit: usize,
+}
+
+/// `service.events.*`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Events {
+    /// `depth`: events kept for those who were away.
+    pub depth: usize,
+    /// `listeners`: listeners at once.
+    pub listeners: usize,
 }
 
 /// Who may come in.
@@ -277,6 +288,8 @@ pub struct Targets {
     pub default: Option<Target>,
     /// `service.export.history`: bytes of delivered files kept for reading and replay.
     pub history_bytes: u64,
+    /// `service.export.spool`: bytes of files that wait for their targets.
+    pub spool_bytes: u64,
 }
 
 /// One export target.

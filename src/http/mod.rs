@@ -18,6 +18,7 @@ mod clock;
 mod credential;
 mod docs;
 mod etag;
+mod events;
 mod exports;
 mod failures;
 mod graphql;

@@ -2,8 +2,9 @@
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
 use super::access::{Allow, Least, acts};
 use super::{
-    api_keys, audit, backup, business_objects, clock, docs, exports, graphql, health, identifiers, ingest,
-    ingestions, limits, metrics, namespaces, objects, push, schema, sign_in, status, targets, users,
+    api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
+    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, schema, sign_in,
+    status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -54,6 +55,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
+        route(&get,    "/api/v1/events",                              User,        events::get,               &[400]),
         route(&get,    "/api/v1/users",                               Admin,       users::list,               &[400]),
         route(&post,   "/api/v1/users",                               Admin,       users::create,             &[400, 408, 409, 413, 415, 422, 507]),
         // Before those with an id, since the first that fits is taken.

@@ -4,9 +4,14 @@ use log::kv::{Error, Key, Source, Value, VisitSource};
 use std::fmt::{self, Write as _};
 use systemd_journal_logger::JournalLog;
 use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
+
+/// The field of events that names an export's target; `target` is tracing's own word.
+const TARGET: &str = "target_name";
 
 /// The journal, as a layer of the log.
 pub(super) struct Journal(JournalLog);
@@ -18,13 +23,34 @@ impl Journal {
     }
 }
 
-impl<S: Subscriber> Layer<S> for Journal {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Journal {
+    fn on_new_span(&self, given: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if let Some(span) = context.span(id) {
+            let mut fields = Fields::default();
+            given.record(&mut fields);
+            span.extensions_mut().insert(fields);
+        }
+    }
+
+    fn on_record(&self, id: &Id, given: &Record<'_>, context: Context<'_, S>) {
+        if let Some(span) = context.span(id)
+            && let Some(fields) = span.extensions_mut().get_mut::<Fields>()
+        {
+            given.record(fields);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
+        for span in context.event_scope(event).into_iter().flatten() {
+            if let Some(outer) = span.extensions().get::<Fields>() {
+                fields.named.extend(outer.named.iter().cloned());
+            }
+        }
         let meta = event.metadata();
         // The client takes the record's target for the field TARGET, which is an export's here.
-        let target = fields.named.iter().find(|(name, _)| *name == "target");
+        let target = fields.named.iter().find(|(name, _)| *name == TARGET);
         let target = target.map_or_else(String::new, |(_, value)| value.clone());
         let level = match *meta.level() {
             Level::ERROR => log::Level::Error,
@@ -48,8 +74,8 @@ impl<S: Subscriber> Layer<S> for Journal {
     }
 }
 
-/// What an event says: its message, and its fields by name.
-#[derive(Default)]
+/// What an event or a span says: its message, and its fields by name.
+#[derive(Debug, Default)]
 struct Fields {
     message: String,
     named: Vec<(&'static str, String)>,
@@ -80,7 +106,7 @@ impl fmt::Display for Fields {
 
 impl Source for Fields {
     fn visit<'kvs>(&'kvs self, visitor: &mut dyn VisitSource<'kvs>) -> Result<(), Error> {
-        let fields = self.named.iter().filter(|(name, _)| *name != "target");
+        let fields = self.named.iter().filter(|(name, _)| *name != TARGET);
         fields
             .map(|(name, value)| (Key::from(*name), Value::from(value.as_str())))
             .try_for_each(|(name, value)| visitor.visit_pair(name, value))

@@ -64,8 +64,12 @@ pub fn set_level(level: &str) {
 }
 
 fn filter(level: &str) -> EnvFilter {
-    // At this level the server beneath says again what the gateway says itself.
-    let level = if level.eq_ignore_ascii_case("info") { "info,salvo_core=warn" } else { level };
+    // At this level the server and the scheduler beneath say again what the gateway says itself.
+    let level = if level.eq_ignore_ascii_case("info") {
+        "info,salvo_core=warn,tokio_cron_scheduler=warn"
+    } else {
+        level
+    };
     EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"))
 }
 

@@ -11,6 +11,7 @@
 mod account;
 mod api_key;
 mod business_object;
+mod event;
 mod export;
 mod gateway;
 mod graphql;
@@ -23,6 +24,7 @@ pub(super) use api_key::{ApiKey, ApiKeys, AuditEvent, AuditEvents, MadeApiKey, N
 pub(super) use business_object::{
     BusinessObject, BusinessObjects, Definition, JsonSchema, ObjectsOrObject, ViewedObject,
 };
+pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, Targets};
 pub(super) use gateway::{Health, Limits, QueueStatus, Status, StoreStatus};
 pub(super) use graphql::{GraphqlRequest, GraphqlResponse};

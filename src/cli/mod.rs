@@ -6,6 +6,7 @@
 mod api_key;
 mod backup;
 mod check;
+mod clock;
 mod control;
 mod data_dir;
 mod demo;
@@ -17,6 +18,9 @@ mod user;
 mod verify;
 mod verify_export;
 mod version;
+
+#[cfg(test)]
+mod manual;
 
 use crate::config;
 use clap::Command;
@@ -49,6 +53,7 @@ pub fn main() -> ExitCode {
         Some(("user", given)) => user::run(given, settings),
         Some(("api-key", given)) => api_key::run(given, settings),
         Some(("export", given)) => export::run(given, settings),
+        Some(("clock", given)) => clock::run(given, settings),
         Some(("verify", given)) => verify::run(given, settings),
         Some(("backup", given)) => backup::run(given, settings),
         Some(("restore", given)) => backup::run_restore(given, settings),
@@ -80,6 +85,7 @@ fn command() -> Command {
             user::command(),
             api_key::command(),
             export::command(),
+            clock::command(),
             verify::command(),
             backup::command(),
             backup::restore_command(),

@@ -7,9 +7,10 @@ use crate::gateway::Gateway;
 use penstock_store::Progress;
 use salvo::Depot;
 use salvo::http::StatusCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use tokio::sync::watch;
 use tokio::task::JoinError;
 
 /// What all requests share: the gateway once it is open, and until then how far it has come.
@@ -24,7 +25,7 @@ pub struct State {
     gateway: OnceLock<Gateway>,
     done: AtomicU64,
     total: AtomicU64,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
 }
 
 impl State {
@@ -39,8 +40,13 @@ impl State {
             gateway: OnceLock::new(),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
+            stopping: watch::Sender::new(false),
         })
+    }
+
+    /// The configuration.
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
     }
 
     /// Notes how far opening the store has come.
@@ -57,16 +63,30 @@ impl State {
 
     /// Lets streams end with what they are at.
     pub fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.stopping.send_replace(true);
     }
 
     /// Whether the gateway is being stopped.
     pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+        *self.stopping.borrow()
+    }
+
+    /// Resolves when the gateway is being stopped.
+    pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stopping = self.stopping.subscribe();
+        async move {
+            // A state that is gone has nothing to go on for.
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+        }
+    }
+
+    /// The gateway, once it is open.
+    pub fn gateway_if_open(&self) -> Option<&Gateway> {
+        self.gateway.get()
     }
 
     /// Frames replayed so far, and frames to replay in all.
-    pub(super) fn replayed(&self) -> (u64, u64) {
+    pub fn replayed(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
 

@@ -8,6 +8,7 @@
 mod business_objects;
 mod credentials;
 mod documentation;
+mod events;
 mod faults;
 mod identifiers;
 mod lifecycle;

@@ -118,9 +118,16 @@ fn route(
 
 impl Route {
     fn answers(&self, method: Method) -> Router {
-        let mut router = Router::with_path(self.path)
-            .filter(MethodFilter::new(method))
-            .hoop(Allow::new(self.least, &self.method, self.path));
+        // A router without a path ends where its parent does: at the first page.
+        let router = match self.path {
+            "/" => Router::new(),
+            path => Router::with_path(path),
+        };
+        let mut router = router.filter(MethodFilter::new(method)).hoop(Allow::new(
+            self.least,
+            &self.method,
+            self.path,
+        ));
         router.goal = Some(self.handler.clone());
         router
     }

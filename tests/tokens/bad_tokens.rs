@@ -1,7 +1,7 @@
 //! Tokens that must not come in: each gets the right status, and nothing is made for any of them.
-use crate::forge::{Key, claims, encode, now, with};
+use crate::forge::{Key, encode, now, with};
 use crate::gateway::{Gateway, problem};
-use crate::issuer::Issuer;
+use crate::issuer::{Issuer, claims};
 use ring::hmac;
 use ring::signature::{RSA_PKCS1_SHA384, RSA_PSS_SHA256};
 use serde_json::{Value, json};

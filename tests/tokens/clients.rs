@@ -1,7 +1,7 @@
 //! Service accounts: made by the first good token of a client application, and kept as its provider says.
-use crate::forge::{Key, claims, with};
+use crate::forge::{Key, with};
 use crate::gateway::{Gateway, problem};
-use crate::issuer::Issuer;
+use crate::issuer::{Issuer, claims};
 use penstock::auth::{Role, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 //! An issuer of this test's own: metadata and keys, which can be late, out of reach, or others.
-use crate::forge::Key;
+use crate::forge::{self, Key};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -55,6 +55,11 @@ impl Issuer {
     pub(crate) fn rotate(&self, keys: &[&Key]) {
         self.state().keys = keys.iter().map(|key| key.public()).collect();
     }
+}
+
+/// The claims of a good token of a client application.
+pub(crate) fn claims(issuer: &Issuer) -> Value {
+    forge::claims(&issuer.url, &issuer.audience)
 }
 
 impl Drop for Issuer {

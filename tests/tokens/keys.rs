@@ -1,7 +1,7 @@
 //! The issuer's keys: fetched, shared, rotated, and kept while the issuer is out of reach.
-use crate::forge::{Key, claims, with};
+use crate::forge::{Key, with};
 use crate::gateway::{Gateway, problem};
-use crate::issuer::Issuer;
+use crate::issuer::{Issuer, claims};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -22,4 +22,5 @@ mod process;
 mod readme;
 mod rebuild;
 mod s3;
+mod secrets;
 mod server;

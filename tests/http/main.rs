@@ -6,13 +6,22 @@
 )]
 
 mod business_objects;
+mod credentials;
 mod documentation;
 mod events;
 mod faults;
+#[expect(dead_code, reason = "the tests of tokens use the rest")]
+#[path = "../tokens/forge.rs"]
+mod forge;
 mod identifiers;
+#[expect(dead_code, reason = "the tests of tokens use the rest")]
+#[path = "../tokens/issuer.rs"]
+mod issuer;
 mod lifecycle;
 mod main_job;
 mod ndjson;
 mod opening;
+mod pages;
 mod poisoned;
+mod roles;
 mod server;

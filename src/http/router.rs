@@ -5,9 +5,6 @@ use super::{
     api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
     identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, schema, sign_in,
     status, targets, users,
-    api_keys, audit, backup, business_objects, docs, exports, graphql, health, identifiers, ingest,
-    ingestions, limits, metrics, namespaces, objects, push, schema, sign_in, status, targets,
-    users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;

@@ -147,30 +147,24 @@ pub(super) fn caller<'a>(ctx: &ResolverContext<'a>) -> async_graphql::Result<&'a
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::{Account, Credential, Identity, Role, Source};
+    use crate::auth::{Account, Credential, Role};
     use crate::graphql::LONGEST;
     use serde_json::{Value as Json, json};
     use std::sync::Arc;
 
     fn plant() -> Caller {
-        let account = Account {
-            id: "0199c1d2-7d3e-7000-8000-000000000001".into(),
-            given_name: None,
-            family_name: Some("Plant".into()),
-            email: "s@machines.example".into(),
-            organization: None,
-            role: Role::Contributor,
-            enabled: true,
-            identity: Some(Identity {
-                source: Source::ServiceAccount,
-                issuer: "https://idp.example".into(),
-                name: "s".into(),
-            }),
-            client_id: Some("plant".into()),
-            first_login: None,
-            last_login: None,
-            password: None,
-        };
+        let account: Account = serde_json::from_value(json!({
+            "id": "0199c1d2-7d3e-7000-8000-000000000001",
+            "familyName": "Plant",
+            "email": "s@machines.example",
+            "role": "Contributor",
+            "enabled": true,
+            "identity": {"source": "service-account", "issuer": "https://idp.example", "name": "s"},
+            "clientId": "plant",
+            "version": 1,
+            "createdAt": "2026-03-01T12:00:00.000Z",
+        }))
+        .unwrap();
         Caller {
             account: Some(Arc::new(account)),
             role: Role::User,

@@ -2,9 +2,9 @@
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
 use super::access::{Allow, Least, acts};
 use super::{
-    api_keys, audit, backup, business_objects, docs, events, exports, graphql, health, identifiers,
-    ingest, ingestions, limits, metrics, namespaces, objects, push, schema, sign_in, status,
-    targets, users,
+    api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
+    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, schema, sign_in,
+    status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -95,6 +95,8 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
         route(&get,  "/signed-out",                             Anyone, sign_in::signed_out, &[]),
         route(&get,  "/oauth2/authorization/{registrationId}",  Anyone, sign_in::authorize,  &[]),
         route(&get,  "/login/oauth2/code/{registrationId}",     Anyone, sign_in::complete,   &[]),
+        route(&get,  "/control/clock",                          Local,  clock::get,          &[]),
+        route(&post, "/control/clock/reset",                    Local,  clock::reset,        &[]),
         route(&get, "/control/backup",         Local,  backup::get,                    &[]),
         route(&get, "/api-doc/openapi.json",   Anyone, docs::Document(document.clone()), &[]),
         route(&get, "/swagger-ui/{**rest}",    Anyone, docs::swagger,                  &[]),

@@ -71,7 +71,9 @@ pub(crate) async fn complete(
     let back = Back::read(Some(&signed_in.back));
     let id_token = Some(signed_in.id_token.clone()).filter(|token| token.len() <= LONGEST_HINT);
     let begun = match account(auth, signed_in).await? {
-        Ok(account) => session::begin(auth, &account, id_token.as_deref(), (req, origin, &mut *res)),
+        Ok(account) => {
+            session::begin(auth, &account, id_token.as_deref(), (req, origin, &mut *res))
+        }
         Err(refusal) => Err(refusal),
     };
     match begun {

@@ -53,9 +53,11 @@ fn gateway(dir: &Path, keys: &[Key]) -> Gateway {
         format!("--service.data-dir={}", dir.display()),
     ];
     let keys: Vec<_> = keys.iter().map(Key::public).collect();
-    let file = json!({"issuer": ISSUER, "jwkSetUri": null, "fetched": u64::MAX, "jwks": {"keys": keys}});
+    let file =
+        json!({"issuer": ISSUER, "jwkSetUri": null, "fetched": u64::MAX, "jwks": {"keys": keys}});
     std::fs::write(dir.join("jwks.json"), file.to_string()).expect("the folder can be written");
-    let loaded = load(&Sources { arguments, ..Sources::default() }).expect("the settings are valid");
+    let loaded =
+        load(&Sources { arguments, ..Sources::default() }).expect("the settings are valid");
     Gateway::open(Arc::new(loaded.settings), &mut |_| {}).expect("the gateway opens")
 }
 

@@ -100,9 +100,11 @@ mod tests {
 
     #[test]
     fn the_report_is_told_in_lines() {
-        let text = lines(&json!({"now": "a", "system": "b", "synchronised": null, "lastKnown": null}));
+        let text =
+            lines(&json!({"now": "a", "system": "b", "synchronised": null, "lastKnown": null}));
         assert!(text.contains("not known") && text.ends_with("never"), "{text}");
-        let text = lines(&json!({"now": "a", "system": "b", "synchronised": true, "lastKnown": "c"}));
+        let text =
+            lines(&json!({"now": "a", "system": "b", "synchronised": true, "lastKnown": "c"}));
         assert!(text.contains("yes") && text.ends_with('c'), "{text}");
     }
 }

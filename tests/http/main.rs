@@ -10,6 +10,7 @@ mod credentials;
 mod documentation;
 mod events;
 mod faults;
+mod graphql;
 mod identifiers;
 mod lifecycle;
 mod main_job;

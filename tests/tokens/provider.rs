@@ -23,7 +23,8 @@ async fn token(provider: &Provider, client: &str, audience: &str) -> String {
         ("grant_type", "client_credentials"),
     ];
     let form: Vec<_> = form.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let asked = Client::builder().no_proxy().build().unwrap().post(format!("{}/token", provider.issuer));
+    let asked =
+        Client::builder().no_proxy().build().unwrap().post(format!("{}/token", provider.issuer));
     let asked = asked.header("Content-Type", "application/x-www-form-urlencoded");
     let answer = asked.body(form.join("&")).send().await.unwrap().text().await.unwrap();
     let answer: Value = serde_json::from_str(&answer).unwrap();
@@ -52,7 +53,8 @@ async fn a_client_application_gets_in_by_its_secret() {
         (&json!("writer@machines.example"), &json!(["Contributor"]), &json!(true))
     );
     // Without a role, and for somebody else.
-    let refused = problem(gateway.ask(&token(&provider, "no-role", AUDIENCE).await).await, 403).await;
+    let refused =
+        problem(gateway.ask(&token(&provider, "no-role", AUDIENCE).await).await, 403).await;
     assert!(refused["detail"].as_str().unwrap().contains("role"), "{refused}");
     assert_eq!(gateway.status(&token(&provider, "writer", "api://other").await).await, 401);
     // Two seconds of life and 60 of skew.

@@ -237,7 +237,7 @@ impl World {
 
     fn define(&mut self, of: usize, definition: &Defined) {
         let body = definition.json(of).to_string();
-        self.catalogue.put(body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
 
     fn restart(self) -> Self {
@@ -303,6 +303,7 @@ impl World {
             mode,
             caller: "local",
             idempotency_key: None,
+            elapsed: 0,
             tells_objects: true,
             watch: self.catalogue.watch(),
             events: None,
@@ -471,6 +472,7 @@ fn changes_in_the_midst_of_exports_are_not_missed() {
                 mode,
                 caller: "local",
                 idempotency_key: None,
+                elapsed: 0,
                 tells_objects: true,
                 watch: catalogue.watch(),
                 events: None,

@@ -345,7 +345,7 @@ impl Planned {
             make::incremental(inner, &business_object)
         } else {
             let now = Utc::now();
-            let made = make::full(inner, &business_object, &full, &mut |t| {
+            let made = make::full(inner, &business_object, &full, None, &mut |t| {
                 if is_run { schedule::put(t, id, &object.definition, now) } else { Ok(()) }
             });
             made.map(|push| push.exports)

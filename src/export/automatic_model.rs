@@ -237,7 +237,7 @@ impl World {
 
     fn define(&mut self, of: usize, definition: &Defined) {
         let body = definition.json(of).to_string();
-        self.catalogue.put(body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
 
     fn restart(self) -> Self {

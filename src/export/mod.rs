@@ -171,13 +171,21 @@ impl Exporter {
         target::check(&self.inner.options, bucket_name)
     }
 
-    /// Renders everything that belongs to the Business Object and queues it for each of its targets.
-    /// Blocks. When it returns, the files and the entries are on disk.
+    /// [`Self::push_by`] nobody.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn push(&self, business_object: &Compiled) -> Result<Push, Fault> {
+        self.push_by(business_object, None)
+    }
+
+    /// Renders everything that belongs to the Business Object and queues it for each of its targets; `by` is
+    /// the account that asks. Blocks. When it returns, the files and the entries are on disk.
     ///
     /// # Errors
     /// `Kind::Conflict` when it is disabled or has no target; `Kind::Invalid` when a target leads
     /// nowhere any more; `Kind::NoRoom`, also when the spool is full.
-    pub fn push(&self, business_object: &Compiled) -> Result<Push, Fault> {
+    pub fn push_by(&self, business_object: &Compiled, by: Option<&str>) -> Result<Push, Fault> {
         let inner = &*self.inner;
         make::check(inner, business_object)?;
         if let Some(cause) = room::spool(inner) {
@@ -185,7 +193,7 @@ impl Exporter {
         }
         let making = inner.making(&business_object.object.id);
         let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
-        make::full(inner, business_object, &make::all_targets(business_object), &mut |_| Ok(()))
+        make::full(inner, business_object, &make::all_targets(business_object), by, &mut |_| Ok(()))
     }
 
     /// Delivers, and makes the exports that are due by themselves, until `stop` becomes true; then ends what

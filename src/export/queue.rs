@@ -55,6 +55,8 @@ pub(super) struct New<'a> {
     pub(super) targets: &'a [(String, String)],
     /// The generations of changes that they bring.
     pub(super) covers: Option<(u64, u64)>,
+    /// Who asked for them.
+    pub(super) by: Option<&'a str>,
 }
 
 /// One rendered file to be queued.
@@ -377,6 +379,7 @@ impl New<'_> {
                 delivered_at: None,
                 attempts: 0,
                 last_error: None,
+                pushed_by: self.by.map(str::to_owned),
                 warnings: file.warnings.clone(),
             },
             place: order,

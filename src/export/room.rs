@@ -75,6 +75,7 @@ impl Waiting {
             delivered_at: None,
             attempts: 0,
             last_error: Some(cause.to_owned()),
+            pushed_by: None,
             warnings: Vec::new(),
         };
         let targets = definition.push_targets.iter();

@@ -4,8 +4,7 @@ use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::security;
 use super::settings::{
-    Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind,
-    Targets,
+    Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind, Targets,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};

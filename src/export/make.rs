@@ -121,7 +121,7 @@ pub(super) fn full(
         cursor.exports += 1;
         changes::put_cursor(t, id, &cursor)
     };
-    if rendered.0.objects == 0 && inner.queue.held_outside(name)? == 0 {
+    if rendered.0.objects == 0 && !inner.queue.is_held(targets, name)? {
         let reason = render::why_none(store, business_object)?;
         // Nobody holds anything, so nothing is to be told; a target still starts with a full export, once
         // there is something.

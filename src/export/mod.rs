@@ -8,6 +8,7 @@
 //! | `operate`, `history` | retry, park, replay; what is kept of the delivered ones |
 //! | `make` | an export made: rendered, synced, queued, with how far the changes have come |
 //! | `automatic`, `schedule`, `alarm` | the exports that are due by themselves |
+//! | `retention` | objects removed once every target has them |
 //! | `room` | the bound of the spool, and what waits for room |
 //! | `deliver` | the workers, one a target |
 //! | `target`, `directory`, `s3` | where a bucketName leads |
@@ -28,6 +29,7 @@ mod operate;
 mod queue;
 mod record;
 mod render;
+mod retention;
 mod room;
 mod s3;
 mod schedule;

@@ -104,6 +104,11 @@ impl Waiting {
         self.rows().contains_key(business_object)
     }
 
+    /// What waits of one Business Object.
+    pub(super) fn of(&self, business_object: &str) -> Vec<Entry> {
+        self.rows().get(business_object).cloned().unwrap_or_default()
+    }
+
     /// What waits, as entries.
     pub(super) fn entries(&self) -> Vec<Entry> {
         self.rows().values().flatten().cloned().collect()

@@ -45,8 +45,7 @@ async fn push(req: &mut Request, depot: &mut Depot) -> Outcome {
     let gateway = gateway(depot)?;
     let business_object = named(req, &gateway)?;
     let by = caller(depot).id().to_owned();
-    let push =
-        blocking(move || Ok(gateway.exporter.push_by(&business_object, Some(&by))?)).await?;
+    let push = blocking(move || Ok(gateway.exporter.push_by(&business_object, Some(&by))?)).await?;
     let answer = Answer {
         exports: push.exports.iter().map(Pushed::from).collect(),
         reason: push.reason.as_deref(),

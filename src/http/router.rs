@@ -2,8 +2,8 @@
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
 use super::access::{Allow, Least, acts};
 use super::{
-    api_keys, audit, backup, business_objects, docs, events, exports, graphql, health, identifiers, ingest,
-    ingestions, limits, metrics, namespaces, objects, push, schema, status, targets, users,
+    api_keys, audit, backup, business_objects, docs, events, exports, graphql, health, identifiers,
+    ingest, ingestions, limits, metrics, namespaces, objects, push, schema, status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;

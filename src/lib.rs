@@ -18,5 +18,6 @@ pub mod gateway;
 pub mod http;
 pub mod mend;
 mod nearest;
+pub mod rdf;
 pub mod telemetry;
 pub mod time;

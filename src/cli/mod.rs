@@ -8,7 +8,9 @@ mod check;
 mod control;
 mod data_dir;
 mod demo;
+mod dump;
 mod export;
+mod load;
 mod output;
 mod owner;
 mod serve;
@@ -47,6 +49,8 @@ pub fn main() -> ExitCode {
         Some(("export", given)) => export::run(given, settings),
         Some(("verify", given)) => verify::run(given, settings),
         Some(("backup", given)) => backup::run(given, settings),
+        Some(("dump", given)) => dump::run(given, settings),
+        Some(("load", given)) => load::run(given, settings),
         Some(("restore", given)) => backup::run_restore(given, settings),
         Some((name, given)) => match (name, settings.first()) {
             (_, Some(setting)) => {
@@ -77,6 +81,8 @@ fn command() -> Command {
             verify::command(),
             backup::command(),
             backup::restore_command(),
+            dump::command(),
+            load::command(),
             version::command(),
         ])
 }

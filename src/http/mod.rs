@@ -26,6 +26,7 @@ mod origin;
 mod problem;
 mod push;
 mod query;
+mod rdf;
 mod reply;
 mod router;
 mod schema;

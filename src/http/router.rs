@@ -3,7 +3,7 @@
 use super::shapes::Role;
 use super::{
     backup, business_objects, docs, events, exports, health, identifiers, ingest, ingestions,
-    limits, metrics, namespaces, objects, push, schema, status, targets,
+    limits, metrics, namespaces, objects, push, rdf, schema, status, targets,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -96,7 +96,11 @@ pub(super) fn router(document: &Arc<OpenApi>) -> Router {
             router = router.push(route.answers(Method::HEAD));
         }
     }
-    router.push(Router::with_path("/control/backup").get(backup::get)).push(docs::router(document))
+    router
+        .push(Router::with_path("/control/backup").get(backup::get))
+        .push(Router::with_path("/control/dump").get(rdf::dump))
+        .push(Router::with_path("/control/load").post(rdf::load))
+        .push(docs::router(document))
 }
 
 /// Every other address may be that of an object: a minted URI that leads here.

@@ -82,6 +82,7 @@ impl Gateway {
             },
         )?;
         let auth = Auth::open(&store, &settings)?;
+        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         let events = Events::new(events::Options {
             source: settings
                 .base_url
@@ -99,9 +100,11 @@ impl Gateway {
                 data_dir: dir.clone(),
                 history: settings.limits.history,
                 events: events.clone(),
+                spool: settings.targets.spool_bytes,
+                disk: disk.clone(),
+                catalogue: catalogue.clone(),
             },
         )?;
-        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         Ok(Self { settings, store, catalogue, exporter, disk, auth, events, gateway_id })
     }
 }

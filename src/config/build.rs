@@ -149,7 +149,12 @@ fn targets(
         named.extend(target(values, &prefix, faults, warnings).map(|target| (name, target)));
     }
     let default = target(values, DEFAULT_TARGET, faults, warnings);
-    Targets { named, default, history_bytes: values.number("service.export.history") }
+    Targets {
+        named,
+        default,
+        history_bytes: values.number("service.export.history"),
+        spool_bytes: values.number("service.export.spool"),
+    }
 }
 
 /// The target whose properties begin with `prefix`; `None` when it has none, or with a fault.

@@ -202,6 +202,8 @@ pub struct Targets {
     pub default: Option<Target>,
     /// `service.export.history`: bytes of delivered files kept for reading and replay.
     pub history_bytes: u64,
+    /// `service.export.spool`: bytes of files that wait for their targets.
+    pub spool_bytes: u64,
 }
 
 /// One export target.

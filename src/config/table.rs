@@ -72,6 +72,7 @@ pub static TABLE: &[Setting] = &[
     setting("service.events.depth", Kind::Whole { min: 1, max: 100_000 }, "Events kept in memory, 4 MiB of them at most, for listeners that were away; one that missed more is told so.").or("1000"),
     setting("service.events.listeners", Kind::Whole { min: 0, max: 256 }, "Listeners to events at once; past it the answer is 503.").or("32"),
     setting("service.export.history", Kind::Size { min: 0, max: TIB }, "Bytes of delivered files kept for reading and replay; past it the oldest go.").or("64MiB"),
+    setting("service.export.spool", Kind::Size { min: 0, max: TIB }, "Bytes of files that wait for their targets, each counted for each target. When there are as many, exports by themselves wait, and what changes meanwhile joins them; a push gets 507. The export that reaches it is made to its end.").or("256MiB"),
     setting("service.export.targets.<bucketName>.type", Kind::Choice(&["s3", "directory"]), "What the bucketName leads to: an S3-compatible bucket, or a directory."),
     setting("service.export.targets.<bucketName>.endpoint", Kind::Url, "s3: the URL of the server. Required."),
     setting("service.export.targets.<bucketName>.region", Kind::Text, "s3: the region. `us-east-1` when it is not given."),

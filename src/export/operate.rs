@@ -13,7 +13,7 @@ impl Queue {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
         match entry.status {
-            Status::Queued | Status::Blocked | Status::Delivering => {}
+            Status::Queued | Status::Blocked | Status::Delivering | Status::Waiting => {}
             Status::Parked => {
                 record.entry.status = Status::Queued;
                 self.put(order, &record)?;
@@ -34,7 +34,7 @@ impl Queue {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
         match entry.status {
-            Status::Queued | Status::Blocked => {}
+            Status::Queued | Status::Blocked | Status::Waiting => {}
             Status::Delivering => {
                 return Err(conflict(&entry, "is being delivered; try again later"));
             }
@@ -46,6 +46,7 @@ impl Queue {
         let line = state.lines.entry(record.entry.target.clone()).or_default();
         line.remove(order, &record);
         line.wake.notify_one();
+        state.parked.insert(order, record.entry.bytes);
         self.tell(&record.entry);
         Ok(record.entry)
     }

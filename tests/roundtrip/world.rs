@@ -1,5 +1,6 @@
 //! A store with the namespaces of a mapping.
 use oxrdf::NamedNode;
+use penstock::business_object::changes::Watch;
 use penstock::business_object::ingest::{Answer, Body, Limits, Mode, Request, ingest};
 use penstock::business_object::json::Json;
 use penstock::business_object::mapping::{Mapping, Shape};
@@ -67,6 +68,7 @@ impl World {
             caller: "local",
             idempotency_key: None,
             tells_objects: true,
+            watch: &Watch::default(),
             events: None,
             body: Body::Json(body.as_bytes()),
         };

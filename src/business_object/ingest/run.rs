@@ -2,6 +2,7 @@
 use super::change::change;
 use super::findings::excerpt;
 use super::idempotency::Key;
+use crate::business_object::changes;
 use super::{Answer, Limits, Mode, Record, Request, record, values};
 use crate::events;
 use crate::fault::{Fault, Kind};
@@ -85,6 +86,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
         if request.mode == Mode::Validate {
             return Err(Stop::Validated(answer));
         }
+        changes::note(transaction, request.watch)?;
         let record = record::keep(transaction, request, &answer, limits.history)?;
         if let Some(key) = &key {
             key.keep(transaction, &answer, limits)?;

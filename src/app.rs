@@ -89,6 +89,8 @@ pub async fn serve_until(
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_exports, stopped) = watch::channel(false);
     let mending = tokio::spawn(mend::run(gateway.store.clone()));
+    let keeping_keys = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.run()));
+    let ticking = tokio::spawn(gateway.clock.clone().run());
     let exporter = gateway.exporter.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
     ready(address, gateway.clone());
@@ -98,6 +100,10 @@ pub async fn serve_until(
     let deadline = Instant::now() + GRACE;
     state.stop();
     mending.abort();
+    ticking.abort();
+    if let Some(keeping_keys) = keeping_keys {
+        keeping_keys.abort();
+    }
     // Nobody may be waiting any more; then there is nothing to stop.
     let _ = stop_exports.send(true);
     servers.stop(deadline).await;
@@ -113,8 +119,13 @@ pub async fn serve_until(
     {
         tracing::warn!(%error, "The control socket could not be removed.");
     }
-    let store = gateway.store.clone();
-    match tokio::task::spawn_blocking(move || store.checkpoint()).await {
+    let Gateway { store, auth, clock, .. } = gateway.clone();
+    let close = move || {
+        auth.flush();
+        clock.close();
+        store.checkpoint()
+    };
+    match tokio::task::spawn_blocking(close).await {
         Ok(Ok(())) => tracing::info!("The gateway stopped."),
         // The journal has everything: the next start only takes longer.
         Ok(Err(error)) => tracing::warn!(%error, "The checkpoint at the end failed."),

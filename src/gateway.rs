@@ -2,6 +2,7 @@
 use crate::auth::Auth;
 use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::business_object::namespace;
+use crate::clock::Clock;
 use crate::config::Settings;
 use crate::disk::Disk;
 use crate::events::{self, Events};
@@ -19,7 +20,7 @@ const STORE: &str = "store";
 /// The file in the data directory that keeps the gateway's identifier.
 const GATEWAY_ID: &str = "gateway-id";
 /// The store's collection of what the gateway keeps about itself.
-const COLLECTION: &str = "gateway";
+pub(crate) const COLLECTION: &str = "gateway";
 
 /// The key there of the last epoch of the events' identifiers.
 const EVENT_EPOCH: &[u8] = b"event-epoch";
@@ -40,6 +41,8 @@ pub struct Gateway {
     pub settings: Arc<Settings>,
     /// The store.
     pub store: Store,
+    /// What time it is, and how much of it has passed.
+    pub clock: Clock,
     /// The Business Objects.
     pub catalogue: Catalogue,
     /// The exporter.
@@ -81,7 +84,6 @@ impl Gateway {
                 auto_create_namespaces: settings.auto_create_namespaces,
             },
         )?;
-        let auth = Auth::open(&store, &settings)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         let events = Events::new(events::Options {
             source: settings
@@ -92,6 +94,8 @@ impl Gateway {
             depth: settings.events.depth,
             listeners: settings.events.listeners,
         });
+        let clock = Clock::open(store.clone())?;
+        let auth = Auth::open(&store, &settings, &clock)?;
         let exporter = Exporter::open(
             store.clone(),
             export::Options {
@@ -105,7 +109,7 @@ impl Gateway {
                 catalogue: catalogue.clone(),
             },
         )?;
-        Ok(Self { settings, store, catalogue, exporter, disk, auth, events, gateway_id })
+        Ok(Self { settings, store, clock, catalogue, exporter, disk, auth, events, gateway_id })
     }
 }
 

@@ -13,7 +13,7 @@ mod xml;
 
 pub use dump::{Dump, dump};
 pub use format::Format;
-pub use load::{Failed, Load, Loaded, load};
+pub use load::{Failed, Load, Loaded, Target, load};
 
 use oxrdf::{GraphName, NamedNode};
 

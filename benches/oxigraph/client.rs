@@ -27,6 +27,13 @@ impl Client {
         Some(Self { runtime, sender, host: address.to_string() })
     }
 
+    /// Whether a GET of this path succeeds.
+    pub(crate) fn answers(&mut self, path: &str) -> bool {
+        let request = Request::get(path).header("Host", &self.host).body(Full::default()).unwrap();
+        let answer = self.runtime.block_on(self.sender.send_request(request));
+        answer.is_ok_and(|answer| answer.status().is_success())
+    }
+
     /// Sends a request, reads the whole answer, and counts its bytes; `body` gets each piece.
     pub(crate) fn send(
         &mut self,

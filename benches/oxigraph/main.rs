@@ -8,6 +8,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    clippy::naive_bytecount,
     clippy::print_stdout,
     reason = "a bench stops at what it did not expect, and prints what it found"
 )]

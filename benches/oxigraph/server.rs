@@ -30,12 +30,7 @@ impl Server {
         loop {
             assert!(server.child.try_wait().unwrap().is_none(), "{binary} has ended");
             assert!(begun.elapsed() < Duration::from_mins(2), "{binary} does not answer");
-            let answered = Client::connect(address).is_some_and(|mut client| {
-                std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                    client.send("GET", path, &[], "", &mut |_| {})
-                }))
-                .is_ok()
-            });
+            let answered = Client::connect(address).is_some_and(|mut client| client.answers(path));
             if answered {
                 server.open = begun.elapsed().as_secs_f64();
                 return server;
@@ -68,7 +63,7 @@ impl Server {
 
     /// Asks it to end, and waits until it has.
     pub(crate) fn stop(mut self) {
-        Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        Command::new("kill").arg("-INT").arg(self.child.id().to_string()).status().unwrap();
         self.child.wait().unwrap();
     }
 }

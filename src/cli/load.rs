@@ -2,8 +2,7 @@
 use super::dump::{format_of, format_option, graph_option, graph_text};
 use super::{control, data_dir, output, serve};
 use crate::config::Settings;
-use crate::disk::Disk;
-use crate::rdf::{self, Failed, Format, Load, Loaded};
+use crate::rdf::{self, Failed, Format, Load, Loaded, Target};
 use clap::{Arg, ArgMatches, Command};
 use oxrdf::{GraphName, NamedNode};
 use serde_json::{Value, json};
@@ -118,9 +117,10 @@ fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<
             (Err(why), None) => Ok((loaded, Some(why))),
         };
     }
-    let store = data_dir::store(settings)?;
-    let disk = Disk::new(settings.data_dir.clone(), settings.limits.disk_reserve);
-    let result = rdf::load(&store, &disk, what, text, &mut |loaded| {
+    let gateway = data_dir::gateway(settings)?;
+    let target =
+        Target { store: &gateway.store, disk: &gateway.disk, watch: gateway.catalogue.watch() };
+    let result = rdf::load(&target, what, text, &mut |loaded| {
         tell(loaded.quads);
         Ok(())
     });

@@ -2,12 +2,13 @@
 use super::fault::ConfigFault;
 use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
+use super::security;
 use super::settings::{
-    Events, ForwardHeaders, Limits, LogFormat, Security, Server, Settings, Target, TargetKind,
-    Targets,
+    Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind, Targets,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 const TARGETS: &str = "service.export.targets.";
 const DEFAULT_TARGET: &str = "service.export.default.";
@@ -24,7 +25,6 @@ pub(super) fn settings(
         data_dir: values.text("service.data-dir").unwrap_or_default().into(),
         base_url: values.text("service.base-url"),
         gateway_id: values.text("service.gateway-id"),
-        insecure: values.flag("service.security.insecure"),
         auto_create_namespaces: values.flag("service.namespace.auto-create"),
         limits: Limits {
             body: values.number("service.limits.body"),
@@ -36,12 +36,13 @@ pub(super) fn settings(
             idempotency_keys: values.count("service.limits.idempotency-keys"),
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),
+            audit: values.count("service.limits.audit"),
         },
         events: Events {
             depth: values.count("service.events.depth"),
             listeners: values.count("service.events.listeners"),
         },
-        security: Security::default(),
+        security: security::security(&values, faults, warnings),
         targets: targets(&values, faults, warnings),
         log_level: values.text("service.log.level").unwrap_or_default(),
         log_format: match values.text("service.log.format").as_deref() {
@@ -81,14 +82,14 @@ fn check_together(
     };
     let address = settings.server.address;
     if !address.is_loopback() {
-        if settings.insecure {
+        if settings.server.insecure_http {
             warnings.push(format!(
-                "anyone who reaches {address} can read and change everything: service.security.insecure is true, and there is no sign-in yet"
+                "passwords, keys and tokens on their way to {address} can be read by others: server.insecure-http is true"
             ));
         } else {
             fault(
                 "server.address",
-                "there is no sign-in yet, so only loopback addresses (127.0.0.1, ::1) are served; service.security.insecure=true serves anyone on any address".into(),
+                "plain HTTP is served on loopback addresses (127.0.0.1, ::1) alone, since passwords and tokens can be read on the way; let a reverse proxy on this machine end HTTPS, or set server.insecure-http=true".into(),
             );
         }
     }
@@ -117,6 +118,7 @@ fn server(values: &Values<'_>) -> Server {
             _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
         },
         port: u16::try_from(values.number("server.port")).unwrap_or_default(),
+        insecure_http: values.flag("server.insecure-http"),
         forward_headers: match values.text("server.forward-headers-strategy").as_deref() {
             Some("native" | "framework") => ForwardHeaders::Trusted,
             _ => ForwardHeaders::None,
@@ -219,46 +221,50 @@ fn target(
 }
 
 /// The fault of a value that is missing; one that is there with a fault of its own has been reported.
-fn absent(faults: &mut Vec<ConfigFault>, name: String, message: String) {
+pub(super) fn absent(faults: &mut Vec<ConfigFault>, name: String, message: String) {
     if faults.iter().all(|fault| fault.name.as_ref() != Some(&name)) {
         faults.push(ConfigFault::absent(name, message));
     }
 }
 
 /// Values by name. A name with a fault is absent; its default stands in.
-struct Values<'a>(&'a BTreeMap<String, Typed>);
+pub(super) struct Values<'a>(pub(super) &'a BTreeMap<String, Typed>);
 
 impl Values<'_> {
-    fn get(&self, name: &str) -> Option<Value> {
+    pub(super) fn get(&self, name: &str) -> Option<Value> {
         self.0.get(name).map(|typed| typed.value.clone()).or_else(|| default_of(name))
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    pub(super) fn text(&self, name: &str) -> Option<String> {
         match self.get(name) {
             Some(Value::Text(text)) => Some(text),
             _ => None,
         }
     }
 
-    fn list(&self, name: &str) -> Vec<String> {
+    pub(super) fn list(&self, name: &str) -> Vec<String> {
         match self.get(name) {
             Some(Value::List(items)) => items,
             _ => Vec::new(),
         }
     }
 
-    fn flag(&self, name: &str) -> bool {
+    pub(super) fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some(Value::Flag(true)))
     }
 
-    fn number(&self, name: &str) -> u64 {
+    pub(super) fn number(&self, name: &str) -> u64 {
         match self.get(name) {
             Some(Value::Number(number)) => number,
             _ => 0,
         }
     }
 
-    fn count(&self, name: &str) -> usize {
+    pub(super) fn duration(&self, name: &str) -> Duration {
+        Duration::from_millis(self.number(name))
+    }
+
+    pub(super) fn count(&self, name: &str) -> usize {
         usize::try_from(self.number(name)).unwrap_or(usize::MAX)
     }
 }

@@ -16,8 +16,6 @@ pub struct Settings {
     pub base_url: Option<String>,
     /// `service.gateway-id`; without it one is made at the first start and kept in the data directory.
     pub gateway_id: Option<String>,
-    /// `service.security.insecure`: answer anyone on any address, until sign-in is there.
-    pub insecure: bool,
     /// `service.namespace.auto-create`
     pub auto_create_namespaces: bool,
     /// `service.limits.*`
@@ -41,6 +39,8 @@ pub struct Server {
     pub address: IpAddr,
     /// `server.port`; 0 lets the system choose, and the log says which.
     pub port: u16,
+    /// `server.insecure-http`: plain HTTP beyond loopback.
+    pub insecure_http: bool,
     /// `server.forward-headers-strategy`
     pub forward_headers: ForwardHeaders,
     /// `service.trusted-proxies`: addresses or networks (`10.0.0.0/8`) whose forwarded headers are believed.
@@ -90,6 +90,8 @@ pub struct Limits {
     pub idempotency_bytes: u64,
     /// `history`: records of ingestions, and of delivered exports, kept.
     pub history: usize,
+    /// `audit`: events of the audit trail kept.
+    pub audit: usize,
 }
 
 /// `service.events.*`
@@ -113,8 +115,28 @@ pub struct Security {
     pub claims: Claims,
     /// `security.role.*`
     pub role_values: RoleValues,
+    /// `service.security.jwt.algorithms`: what tokens may be signed with.
+    pub algorithms: Vec<String>,
     /// `service.security.ca-file`: certificates that are trusted for providers beside the system's.
     pub ca_file: Option<PathBuf>,
+    /// `service.security.session.*`
+    pub session: SessionLimits,
+}
+
+/// `service.security.session.*`: how long a session lasts, in time that has passed, whatever the clock
+/// says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// `idle`: without a request.
+    pub idle: Duration,
+    /// `absolute`: from its start.
+    pub absolute: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self { idle: Duration::from_mins(30), absolute: Duration::from_hours(12) }
+    }
 }
 
 /// The registration and the provider of its id (specification, 5.3).
@@ -144,6 +166,13 @@ pub struct Oidc {
     pub user_name_attribute: String,
 }
 
+impl Oidc {
+    /// What accounts name as their issuer: the configured one, or else the registration identifier.
+    pub fn identity_issuer(&self) -> &str {
+        self.issuer_uri.as_deref().unwrap_or(&self.registration)
+    }
+}
+
 impl std::fmt::Debug for Oidc {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Oidc({}, client {:?})", self.registration, self.client_id)
@@ -159,6 +188,9 @@ pub struct ResourceServer {
     pub jwk_set_uri: Option<String>,
     /// `audiences`
     pub audiences: Vec<String>,
+    /// The issuer that the accounts of persons name, when the provider that they sign in at is this one:
+    /// a token that such a person delegated acts as that account.
+    pub sign_in_issuer: Option<String>,
     /// `service.security.defaultServiceAccountRole`
     pub default_role: Option<Role>,
     /// `service.security.serviceAccount.emailDomain`

@@ -432,9 +432,8 @@ mod tests {
         let options = penstock_store::Options::default();
         let store = Store::open(&dir.path().join("store"), options, &mut |_| {}).unwrap();
         let of_the_future = br#"{"entries":[]}"#;
-        let put = |t: &mut penstock_store::Transaction<'_>| {
-            t.put(record::EXPORTS, &7_u64.to_be_bytes(), of_the_future)
-        };
+        let put =
+            |t: &mut Transaction<'_>| t.put(record::EXPORTS, &7_u64.to_be_bytes(), of_the_future);
         store.transact::<_, Error>(put).unwrap();
         let spool = Spool::open(dir.path().join("spool")).unwrap();
         std::fs::write(spool.path("some.json"), "{}").unwrap();

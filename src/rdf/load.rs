@@ -2,11 +2,12 @@
 use super::skolem::Skolem;
 use super::source::{Position, Source};
 use super::{Format, dump};
+use crate::business_object::changes::{self, Watch};
 use crate::disk::Disk;
 use crate::fault::{Fault, Finding, Kind, Place};
 use oxrdf::{GraphName, NamedNode, Quad};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
-use penstock_store::{Error, Store};
+use penstock_store::Store;
 use std::io::{Cursor, Read};
 
 /// Quads of one commit.
@@ -18,6 +19,17 @@ const BYTES: usize = 4 << 20;
 const WHOLE: u64 = 4 << 20;
 /// Bytes of one literal and of what else a parser holds at once.
 const AHEAD: u64 = 16 << 20;
+
+/// What a document is loaded into.
+#[derive(Debug)]
+pub struct Target<'a> {
+    /// The store.
+    pub store: &'a Store,
+    /// Its disk, whose reserve is kept.
+    pub disk: &'a Disk,
+    /// Where the objects that change are noted, so that exports on change have them.
+    pub watch: &'a Watch,
+}
 
 /// What a document is taken for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,22 +70,20 @@ pub struct Failed {
 /// # Errors
 /// `Kind::Malformed` for a fault of the document; `Kind::NoRoom` when the disk is full up to its reserve.
 pub fn load(
-    store: &Store,
-    disk: &Disk,
+    target: &Target<'_>,
     what: &Load,
     text: impl Read,
     told: &mut dyn FnMut(Loaded) -> Result<(), Fault>,
 ) -> Result<Loaded, Failed> {
     let mut loaded = Loaded::default();
-    match parts(store, disk, what, text, told, &mut loaded) {
+    match parts(target, what, text, told, &mut loaded) {
         Ok(()) => Ok(loaded),
         Err(fault) => Err(Failed { fault, loaded }),
     }
 }
 
 fn parts(
-    store: &Store,
-    disk: &Disk,
+    target: &Target<'_>,
     what: &Load,
     mut text: impl Read,
     told: &mut dyn FnMut(Loaded) -> Result<(), Fault>,
@@ -111,13 +121,13 @@ fn parts(
         bytes += dump::bytes(&quad);
         gathered.push(quad);
         if gathered.len() >= QUADS || bytes >= BYTES {
-            commit(store, disk, &gathered, loaded)?;
+            commit(target, &gathered, loaded)?;
             told(*loaded)?;
             gathered.clear();
             bytes = 0;
         }
     }
-    commit(store, disk, &gathered, loaded)?;
+    commit(target, &gathered, loaded)?;
     told(*loaded)
 }
 
@@ -131,17 +141,18 @@ fn parser(what: &Load, format: RdfFormat) -> Result<RdfParser, Fault> {
     }
 }
 
-fn commit(store: &Store, disk: &Disk, quads: &[Quad], loaded: &mut Loaded) -> Result<(), Fault> {
+fn commit(target: &Target<'_>, quads: &[Quad], loaded: &mut Loaded) -> Result<(), Fault> {
     if quads.is_empty() {
         return Ok(());
     }
-    disk.take_in()?;
-    let (added, _) = store.transact(|transaction| {
+    target.disk.take_in()?;
+    let (added, _) = target.store.transact(|transaction| {
         let mut added = 0;
         for quad in quads {
             added += u64::from(transaction.insert(quad.as_ref())?);
         }
-        Ok::<_, Error>(added)
+        changes::note(transaction, target.watch)?;
+        Ok::<_, Fault>(added)
     })?;
     loaded.quads += quads.len() as u64;
     loaded.added += added;

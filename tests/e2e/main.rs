@@ -20,4 +20,5 @@ mod process;
 mod readme;
 mod rebuild;
 mod s3;
+mod secrets;
 mod server;

@@ -6,6 +6,7 @@
 )]
 
 mod business_objects;
+mod credentials;
 mod documentation;
 mod events;
 mod faults;
@@ -14,5 +15,7 @@ mod lifecycle;
 mod main_job;
 mod ndjson;
 mod opening;
+mod pages;
 mod poisoned;
+mod roles;
 mod server;

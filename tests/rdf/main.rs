@@ -5,8 +5,9 @@ mod documents;
 mod terms;
 
 use oxrdf::{GraphName, Quad};
+use penstock::business_object::changes::Watch;
 use penstock::disk::Disk;
-use penstock::rdf::{Dump, Failed, Format, Load, Loaded, dump, load};
+use penstock::rdf::{Dump, Failed, Format, Load, Loaded, Target, dump, load};
 use penstock_store::{Options, Pattern, Read, Store};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -54,8 +55,14 @@ impl World {
     }
 
     fn load(&self, what: &Load, text: &[u8]) -> Result<Loaded, Failed> {
-        let disk = Disk::new(self.dir.path().to_owned(), 0);
-        load(&self.store, &disk, what, text, &mut |_| Ok(()))
+        self.load_with(0, what, text)
+    }
+
+    /// With so much of the disk kept in reserve.
+    fn load_with(&self, reserve: u64, what: &Load, text: &[u8]) -> Result<Loaded, Failed> {
+        let disk = Disk::new(self.dir.path().to_owned(), reserve);
+        let target = Target { store: &self.store, disk: &disk, watch: &Watch::default() };
+        load(&target, what, text, &mut |_| Ok(()))
     }
 }
 

@@ -2,8 +2,8 @@
 use super::change::change;
 use super::findings::excerpt;
 use super::idempotency::Key;
-use crate::business_object::changes;
 use super::{Answer, Limits, Mode, Record, Request, record, values};
+use crate::business_object::changes;
 use crate::events;
 use crate::fault::{Fault, Kind};
 use crate::telemetry::metrics;

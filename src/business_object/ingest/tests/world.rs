@@ -62,6 +62,7 @@ impl World {
                 version: 1,
                 created_at: String::new(),
                 updated_at: String::new(),
+                updated_by: None,
                 created_namespaces: Vec::new(),
             },
             mapping,

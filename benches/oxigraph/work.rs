@@ -41,6 +41,11 @@ fn bodies(objects: usize, write: impl Fn(&mut String, usize, &[String; 5])) -> V
     bodies
 }
 
+/// Says at once what was found, in case the rest fails.
+fn found(who: &str, what: &str, value: f64) {
+    println!("{who}: {what}: {value:.6}");
+}
+
 fn ingest(bodies: Vec<String>, mut send: impl FnMut(String)) -> Vec<f64> {
     let tenth = bodies.len() / 10;
     let mut seconds = vec![0.0; 10];
@@ -100,11 +105,13 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
     let ingest = ingest(bodies, |body| {
         client.send("POST", path, &json, body + "]}", &mut |_| {});
     });
+    found("Penstock", "seconds of ingestion", ingest.iter().sum());
     let one = one(objects, |uri| {
         let path = format!("/api/v1/business-objects/Machines/objects?uri={uri}");
         assert!(client.send("GET", &path, &[], "", &mut |_| {}) > 300);
     });
     // An export is kept on the disk before it is read.
+    found("Penstock", "seconds of a read", one);
     let (all, count) = time(|| {
         let push = client.text("POST", "/api/v1/business-objects/Machines/push", "");
         let push: serde_json::Value = serde_json::from_str(&push).unwrap();
@@ -116,9 +123,12 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
     });
     // The file's own two.
     assert_eq!(count, objects + 2);
+    found("Penstock", "seconds of all", all);
     let (peak_mb, written_bytes) = (server.memory_mb("VmHWM"), server.written_bytes());
+    found("Penstock", "peak MB", peak_mb);
     server.stop();
     let disk_bytes = bytes_in(&data.join("store"));
+    found("Penstock", "bytes on disk", disk_bytes as f64);
     let server = Server::start(binary, &arguments, "/health/ready");
     let open = server.open;
     Figures { idle_mb, ingest, one, all, peak_mb, disk_bytes, written_bytes, open }
@@ -148,11 +158,13 @@ pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
         client.send("POST", &path, &triples, body, &mut |_| {});
     });
     let json = [("Accept", "application/sparql-results+json")];
+    found("Oxigraph", "seconds of ingestion", ingest.iter().sum());
     let one = one(objects, |uri| {
         // The IRI alone is percent-encoded already: what stands around it is, too.
         let path = format!("/query?query=SELECT%20*%7BGRAPH%20?g%7B%3C{uri}%3E%20?p%20?o%7D%7D");
         assert!(client.send("GET", &path, &json, "", &mut |_| {}) > 300);
     });
+    found("Oxigraph", "seconds of a read", one);
     let (all, count) = time(|| {
         let mut query = format!("SELECT * {{ GRAPH <{BASE}> {{ ?uri");
         for field in 1..=5 {
@@ -171,9 +183,12 @@ pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
     });
     // Each row is an object of eleven, and the answer has three of its own.
     assert_eq!(count, objects * 12 + 3);
+    found("Oxigraph", "seconds of all", all);
     let (peak_mb, written_bytes) = (server.memory_mb("VmHWM"), server.written_bytes());
+    found("Oxigraph", "peak MB", peak_mb);
     server.stop();
     let disk_bytes = bytes_in(&data);
+    found("Oxigraph", "bytes on disk", disk_bytes as f64);
     let server = Server::start(binary, &arguments, ready);
     let open = server.open;
     Figures { idle_mb, ingest, one, all, peak_mb, disk_bytes, written_bytes, open }

@@ -84,6 +84,8 @@ impl Gateway {
                 auto_create_namespaces: settings.auto_create_namespaces,
             },
         )?;
+        let clock = Clock::open(store.clone())?;
+        let auth = Auth::open(&store, &settings, &clock)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         let events = Events::new(events::Options {
             source: settings
@@ -94,8 +96,6 @@ impl Gateway {
             depth: settings.events.depth,
             listeners: settings.events.listeners,
         });
-        let clock = Clock::open(store.clone())?;
-        let auth = Auth::open(&store, &settings, &clock)?;
         let exporter = Exporter::open(
             store.clone(),
             export::Options {
@@ -192,7 +192,7 @@ fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
 }
 
 /// A fault of the disk at the start, for the operator: unlike a fault of a request it names the path.
-fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
+pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied => Kind::Forbidden,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::NoRoom,

@@ -27,7 +27,7 @@ mod holders;
 mod note;
 mod watch;
 
-pub use cursor::{Changed, changed, has_changes, sweep, sweep_others};
+pub use cursor::{Changed, changed, has_changes, sweep, sweep_all};
 pub use cursor::{Cursor, Known, age, close_generation, cursor, put_cursor};
 pub(super) use cursor::{defined, removed};
 pub use note::{note, note_but};

@@ -29,7 +29,7 @@ const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
 /// What is planned, by the Business Object's id.
 #[derive(Default)]
-struct Plan {
+pub(super) struct Plan {
     /// As of which count of the catalogue's; `None` before the first.
     version: Option<u64>,
     by_id: BTreeMap<String, Planned>,
@@ -51,7 +51,7 @@ struct Planned {
 
 /// What to wait for.
 #[derive(Debug, Clone, Copy, Default)]
-struct Next {
+pub(super) struct Next {
     clock: Option<DateTime<Utc>>,
     passed: Option<Instant>,
     has_schedules: bool,
@@ -144,7 +144,7 @@ impl Clock {
 }
 
 /// Makes what is due, and tells what to wait for. Blocks.
-fn turn(inner: &Inner, plan: &mut Plan) -> Next {
+pub(super) fn turn(inner: &Inner, plan: &mut Plan) -> Next {
     let version = inner.options.catalogue.watch().version();
     if plan.version != Some(version) {
         match plan.renew(inner) {
@@ -164,6 +164,20 @@ fn turn(inner: &Inner, plan: &mut Plan) -> Next {
 }
 
 impl Plan {
+    /// Lets a run of this Business Object's schedule have been due since then.
+    #[cfg(test)]
+    pub(super) fn run_now(&mut self, id: &str, since: DateTime<Utc>) {
+        if let Some(planned) = self.by_id.get_mut(id) {
+            planned.next = planned.schedule.as_ref().map(|_| since);
+        }
+    }
+
+    /// Lets what failed be tried again at once.
+    #[cfg(test)]
+    pub(super) fn try_now(&mut self) {
+        self.by_id.values_mut().for_each(|planned| planned.not_before = None);
+    }
+
     /// Reads the definitions again.
     fn renew(&mut self, inner: &Inner) -> Result<(), Fault> {
         let store = &inner.queue.store;
@@ -208,8 +222,7 @@ impl Plan {
         let has_schedule = |id: &str| self.by_id.get(id).is_some_and(|p| p.schedule.is_some());
         schedule::retain(store, has_schedule)?;
         inner.waiting.retain(|id| self.by_id.contains_key(id));
-        let is_there = |id: &str| listed.iter().any(|listed| listed.object.id == id);
-        changes::sweep_others(store, is_there)?;
+        changes::sweep_all(store)?;
         Ok(())
     }
 

@@ -14,6 +14,8 @@
 
 mod alarm;
 mod automatic;
+#[cfg(test)]
+mod automatic_model;
 mod deliver;
 mod directory;
 pub mod entry;

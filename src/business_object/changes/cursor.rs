@@ -174,8 +174,8 @@ pub fn sweep(store: &Store, id: &str) -> Result<(), Error> {
     }
 }
 
-/// Removes what was noted for Business Objects that are no more. Blocks.
-pub fn sweep_others(store: &Store, is_there: impl Fn(&str) -> bool) -> Result<(), Error> {
+/// [`sweep`] for every Business Object of which something was noted, also those that are no more. Blocks.
+pub fn sweep_all(store: &Store) -> Result<(), Error> {
     for collection in [CHANGES, AGES] {
         let mut after = Vec::new();
         loop {
@@ -185,9 +185,7 @@ pub fn sweep_others(store: &Store, is_there: impl Fn(&str) -> bool) -> Result<()
             let id = key.split(|byte| *byte == 0).next().unwrap_or_default();
             // What follows an id is 0: this is behind all of its keys.
             after = [id, &[1]].concat();
-            if let Ok(id) = std::str::from_utf8(id)
-                && !is_there(id)
-            {
+            if let Ok(id) = std::str::from_utf8(id) {
                 sweep(store, id)?;
             }
         }

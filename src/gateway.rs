@@ -9,6 +9,7 @@ use crate::events::{self, Events};
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
+use crate::graphql;
 use penstock_store::{Options, Progress, Read as _, Store, Transaction};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -51,6 +52,8 @@ pub struct Gateway {
     pub disk: Disk,
     /// Who may come in.
     pub auth: Auth,
+    /// What GraphQL reaches.
+    pub graphql: graphql::Schema,
     /// What happens, for whoever listens.
     pub events: Events,
     /// `service.gateway-id`, configured or made.
@@ -109,7 +112,18 @@ impl Gateway {
                 catalogue: catalogue.clone(),
             },
         )?;
-        Ok(Self { settings, store, clock, catalogue, exporter, disk, auth, events, gateway_id })
+        Ok(Self {
+            settings,
+            store,
+            clock,
+            catalogue,
+            exporter,
+            disk,
+            auth,
+            graphql: graphql::Schema::new()?,
+            events,
+            gateway_id,
+        })
     }
 }
 

@@ -16,6 +16,7 @@ pub mod export;
 pub mod fault;
 pub mod files;
 pub mod gateway;
+pub mod graphql;
 pub mod http;
 pub mod mend;
 mod nearest;

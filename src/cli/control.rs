@@ -2,12 +2,12 @@
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Empty, StreamBody};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use percent_encoding::NON_ALPHANUMERIC;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -16,6 +16,9 @@ use tokio::sync::mpsc;
 
 /// Bytes of a text that are read at once.
 const PIECE: usize = 64 << 10;
+
+/// Items asked for at once.
+const PAGE: usize = 100;
 
 /// Asks the service for JSON; `None` when none runs.
 ///
@@ -26,7 +29,20 @@ pub(super) async fn request(
     method: Method,
     path: &str,
 ) -> Result<Option<Value>, String> {
-    let Some(response) = send(data_dir, method, path).await? else { return Ok(None) };
+    ask(data_dir, method, path, None).await
+}
+
+/// As [`request`], with a body; what answers nothing gives null.
+///
+/// # Errors
+/// As [`request`].
+pub(super) async fn ask(
+    data_dir: &Path,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Option<Value>, String> {
+    let Some(response) = send(data_dir, method, path, body).await? else { return Ok(None) };
     let status = response.status();
     read(status, &whole(response).await?).map(Some)
 }
@@ -41,10 +57,39 @@ pub(super) async fn is_served(data_dir: &Path) -> Result<bool, String> {
 
 /// A path with a query.
 pub(super) fn path(path: &str, query: &[(&str, String)]) -> String {
-    let parameters = query.iter().map(|(name, value)| {
-        format!("{name}={}", percent_encoding::utf8_percent_encode(value, NON_ALPHANUMERIC))
-    });
+    let parameters = query
+        .iter()
+        .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
     format!("{path}?{}", parameters.collect::<Vec<_>>().join("&"))
+}
+
+/// Asks the service for the items of a list, at most `limit`, page by page; `None` when none runs.
+///
+/// # Errors
+/// As [`request`].
+pub(super) async fn list(
+    data_dir: &Path,
+    path: &str,
+    limit: usize,
+) -> Result<Option<Vec<Value>>, String> {
+    let mut items: Vec<Value> = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let count = PAGE.min(limit - items.len());
+        let page = format!("{path}?limit={count}{cursor}");
+        let Some(mut page) = request(data_dir, Method::GET, &page).await? else {
+            return Ok(None);
+        };
+        if let Some(Value::Array(more)) = page.get_mut("items").map(Value::take) {
+            items.extend(more);
+        }
+        match page.get("next").and_then(Value::as_str) {
+            Some(next) if items.len() < limit => {
+                cursor = format!("&cursor={}", utf8_percent_encode(next, NON_ALPHANUMERIC));
+            }
+            _ => return Ok(Some(items)),
+        }
+    }
 }
 
 /// Asks the service for what goes into a file as it comes; `false` when none runs.
@@ -56,7 +101,9 @@ pub(super) async fn download(
     path: &str,
     out: &mut dyn Write,
 ) -> Result<bool, String> {
-    let Some(mut response) = send(data_dir, Method::GET, path).await? else { return Ok(false) };
+    let Some(mut response) = send(data_dir, Method::GET, path, None).await? else {
+        return Ok(false);
+    };
     let status = response.status();
     if !status.is_success() {
         return read(status, &whole(response).await?).map(|_| true);
@@ -104,7 +151,7 @@ pub(super) async fn upload(
             }
         }
     });
-    let mut response = sending.send(Method::POST, path, body).await?;
+    let mut response = sending.send(Method::POST, path, None, body).await?;
     let status = response.status();
     if !status.is_success() {
         return read(status, &whole(response).await?).map(|_| true);
@@ -131,11 +178,14 @@ async fn send(
     data_dir: &Path,
     method: Method,
     path: &str,
+    body: Option<&Value>,
 ) -> Result<Option<Response<Incoming>>, String> {
     match connect(data_dir).await? {
         Some(mut sending) => {
-            let nothing = Empty::new().map_err(|never| match never {}).boxed();
-            sending.send(method, path, nothing).await.map(Some)
+            let json = body.map(|_| "application/json");
+            let body = Bytes::from(body.map(Value::to_string).unwrap_or_default());
+            let body = Full::new(body).map_err(|never| match never {}).boxed();
+            sending.send(method, path, json, body).await.map(Some)
         }
         None => Ok(None),
     }
@@ -179,26 +229,38 @@ impl Sending {
         &mut self,
         method: Method,
         path: &str,
+        media_type: Option<&str>,
         body: Body,
     ) -> Result<Response<Incoming>, String> {
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(hyper::header::HOST, "localhost")
-            .body(body)
-            .map_err(|error| format!("{path}: {error}"))?;
+        let mut request =
+            Request::builder().method(method).uri(path).header(hyper::header::HOST, "localhost");
+        if let Some(media_type) = media_type {
+            request = request.header(hyper::header::CONTENT_TYPE, media_type);
+        }
+        let request = request.body(body).map_err(|error| format!("{path}: {error}"))?;
         let failed = |error: hyper::Error| format!("{}: {error}", self.socket.display());
         self.sender.send_request(request).await.map_err(failed)
     }
 }
 
 fn read(status: StatusCode, body: &[u8]) -> Result<Value, String> {
+    if status == StatusCode::NO_CONTENT {
+        return Ok(Value::Null);
+    }
     let value = serde_json::from_slice::<Value>(body);
     if status.is_success() {
         return value.map_err(|error| format!("the service's answer cannot be read: {error}"));
     }
-    let detail = value.ok().and_then(|v| v.get("detail")?.as_str().map(str::to_owned));
-    Err(detail.unwrap_or_else(|| format!("the service answered {status}")))
+    let value = value.unwrap_or_default();
+    let text = |value: &Value, member: &str| value.get(member)?.as_str().map(str::to_owned);
+    let mut told =
+        text(&value, "detail").unwrap_or_else(|| format!("the service answered {status}"));
+    for finding in value.get("errors").and_then(Value::as_array).into_iter().flatten() {
+        let place = text(finding, "pointer").filter(|pointer| !pointer.is_empty());
+        let place = place.map_or_else(String::new, |pointer| format!("{pointer}: "));
+        told += &format!("\n  {place}{}", text(finding, "message").unwrap_or_default());
+    }
+    Err(told)
 }
 
 #[cfg(test)]
@@ -210,6 +272,9 @@ mod tests {
         let fault = read(StatusCode::NOT_FOUND, br#"{"detail": "there is no export x"}"#);
         assert_eq!(fault, Err("there is no export x".to_owned()));
         assert!(read(StatusCode::BAD_GATEWAY, b"<html>").unwrap_err().contains("502"));
+        let fault = br#"{"detail": "no", "errors": [{"pointer": "/a", "message": "wrong"}]}"#;
+        assert_eq!(read(StatusCode::CONFLICT, fault), Err("no\n  /a: wrong".to_owned()));
+        assert_eq!(read(StatusCode::NO_CONTENT, b""), Ok(Value::Null));
         assert!(read(StatusCode::OK, b"<html>").is_err());
         assert_eq!(read(StatusCode::OK, b"{}"), Ok(serde_json::json!({})));
     }

@@ -123,6 +123,11 @@ impl Kind {
         self.read(raw).ok_or_else(|| self.to_string())
     }
 
+    /// Whether a text is such a value.
+    pub fn accepts(self, text: &str) -> bool {
+        self.parse(&Raw::Text(text.to_owned())).is_ok()
+    }
+
     fn read(self, raw: &Raw) -> Option<Value> {
         match self {
             Self::List => return Some(Value::List(raw.items())),

@@ -14,12 +14,14 @@ mod backup;
 mod body;
 mod business_objects;
 mod caller;
+mod clock;
 mod credential;
 mod docs;
 mod etag;
 mod events;
 mod exports;
 mod failures;
+mod graphql;
 mod health;
 mod identifiers;
 mod ingest;
@@ -41,6 +43,7 @@ mod router;
 mod schema;
 mod service;
 mod shapes;
+mod sign_in;
 mod state;
 mod status;
 mod targets;
@@ -49,3 +52,13 @@ mod users;
 pub use router::routes;
 pub use service::service;
 pub use state::State;
+
+/// An account as the API answers it, for the command line.
+pub fn user(account: &crate::auth::Account) -> serde_json::Value {
+    serde_json::to_value(shapes::Account::from(account)).unwrap_or_default()
+}
+
+/// An API key as the API answers it, for the command line.
+pub fn api_key(key: &crate::auth::keys::Key) -> serde_json::Value {
+    serde_json::to_value(shapes::ApiKey::from(key)).unwrap_or_default()
+}

@@ -14,6 +14,7 @@ mod business_object;
 mod event;
 mod export;
 mod gateway;
+mod graphql;
 mod ingestion;
 mod namespace;
 mod problem;
@@ -26,6 +27,7 @@ pub(super) use business_object::{
 pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, Targets};
 pub(super) use gateway::{Health, Limits, QueueStatus, Status, StoreStatus};
+pub(super) use graphql::{GraphqlRequest, GraphqlResponse};
 pub(super) use ingestion::{Ingestion, IngestionRecord, IngestionRequest, Ingestions, Mode};
 pub(super) use namespace::{Namespace, NamespaceDefinition, Namespaces};
 pub(super) use problem::Problem;

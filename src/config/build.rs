@@ -3,7 +3,8 @@ use super::fault::ConfigFault;
 use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::settings::{
-    ForwardHeaders, Limits, LogFormat, Security, Server, Settings, Target, TargetKind, Targets,
+    Compression, ForwardHeaders, Limits, LogFormat, Security, Server, Settings, Target, TargetKind,
+    Targets, Times,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -144,7 +145,19 @@ fn targets(
         named.extend(target(values, &prefix, faults, warnings).map(|target| (name, target)));
     }
     let default = target(values, DEFAULT_TARGET, faults, warnings);
-    Targets { named, default, history_bytes: values.number("service.export.history") }
+    Targets {
+        named,
+        default,
+        history_bytes: values.number("service.export.history"),
+        bandwidth: Some(values.number("service.export.bandwidth")).filter(|bytes| *bytes > 0),
+        times: times(values),
+    }
+}
+
+fn times(values: &Values<'_>) -> Option<Times> {
+    let window = values.text("service.export.window")?.parse().ok()?;
+    let zone = values.text("service.export.timezone")?.parse().ok()?;
+    Some(Times { window, zone })
 }
 
 /// The target whose properties begin with `prefix`; `None` when it has none, or with a fault.
@@ -175,6 +188,7 @@ fn target(
                 "secret-access-key",
                 "path-style",
                 "ca-file",
+                "compression",
             ],
         ),
     };
@@ -202,6 +216,11 @@ fn target(
             secret_access_key: text("secret-access-key")?,
             path_style: values.get(&format!("{prefix}path-style")) != Some(Value::Flag(false)),
             ca_file: ca_file.map(Into::into),
+            compression: match text("compression").as_deref() {
+                Some("gzip") => Compression::Gzip,
+                Some("zstd") => Compression::Zstd,
+                _ => Compression::None,
+            },
         },
         _ => TargetKind::Directory { path: text("path").map(Into::into) },
     };

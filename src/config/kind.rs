@@ -1,4 +1,5 @@
 //! What a setting's value may be, and how its text is read.
+use super::window::Window;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -45,6 +46,10 @@ pub enum Kind {
     Bucket,
     /// What keys begin with.
     Prefix,
+    /// Times of day.
+    Window,
+    /// A time zone.
+    TimeZone,
 }
 
 /// A value as a source gives it.
@@ -140,6 +145,8 @@ impl Kind {
             Self::GatewayId => whole(is_gateway_id(text)),
             Self::Bucket => whole(check_bucket_name(text).is_ok()),
             Self::Prefix => whole(is_prefix(text)),
+            Self::Window => whole(text.parse::<Window>().is_ok()),
+            Self::TimeZone => whole(text.parse::<chrono_tz::Tz>().is_ok()),
             Self::Text => whole(!text.contains(|c: char| c.is_control())),
             Self::Flag | Self::List | Self::Profiles | Self::Origins | Self::Networks => None,
         }
@@ -178,6 +185,10 @@ impl fmt::Display for Kind {
             Self::Prefix => f.write_str(
                 "a prefix of keys: at most 512 bytes, no / at its beginning, no part of it empty, . or .., no control characters",
             ),
+            Self::Window => f.write_str(
+                "times of day from beginning to end, such as 22:00-06:00, with commas; not the same time twice",
+            ),
+            Self::TimeZone => f.write_str("a time zone of the IANA database, such as Europe/Berlin or UTC"),
         }
     }
 }

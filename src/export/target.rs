@@ -1,10 +1,11 @@
 //! Where a bucketName leads.
 use super::Options;
+use super::cause::Failure;
 use super::directory::Directory;
-use super::entry::Entry;
+use super::parcel::Parcel;
 use super::s3::Bucket;
 use crate::config::{TargetKind, check_bucket_name};
-use std::fs::File;
+use std::path::PathBuf;
 
 /// A target, ready to take files.
 #[derive(Debug)]
@@ -15,44 +16,42 @@ pub(super) enum Target {
     S3(Box<Bucket>),
 }
 
-/// Why a file was not delivered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
-    /// Whether the target was reached; `None` when nothing was tried.
-    pub(super) reached: Option<bool>,
-    /// Why, in words, with the mend, without a secret.
-    pub(super) cause: String,
-}
-
 impl Target {
     /// Opens the target of this bucketName.
     pub(super) fn open(options: &Options, bucket_name: &str) -> Result<Self, Failure> {
-        let failure = |cause| Failure { reached: None, cause };
-        let kind = kind(options, bucket_name).map_err(failure)?;
+        let kind = kind(options, bucket_name).map_err(Failure::gateway)?;
         match kind {
-            None | Some(TargetKind::Directory { path: None }) => Ok(Self::Directory(
-                Directory::new(options.data_dir.join("buckets").join(bucket_name)),
-            )),
-            Some(TargetKind::Directory { path: Some(path) }) => {
-                Ok(Self::Directory(Directory::new(path.join(bucket_name))))
+            None | Some(TargetKind::Directory { .. }) => {
+                Ok(Self::Directory(Directory::new(folder(options, kind, bucket_name))))
             }
-            Some(kind) => {
-                Bucket::open(kind, bucket_name, &options.gateway_id).map(Box::new).map(Self::S3)
-            }
+            Some(kind) => Bucket::open(kind, bucket_name, &options.gateway_id, &options.pace)
+                .map(Box::new)
+                .map(Self::S3),
         }
     }
 
-    /// Delivers one file, and returns once the target has it for good. `again` when it may have it already.
-    pub(super) async fn deliver(
-        &self,
-        file: File,
-        entry: &Entry,
-        again: bool,
-    ) -> Result<(), Failure> {
+    /// Delivers one file, and returns once the target has it for good.
+    pub(super) async fn deliver(&self, parcel: Parcel<'_>) -> Result<(), Failure> {
         match self {
-            Self::Directory(directory) => directory.deliver(file, entry).await,
-            Self::S3(bucket) => bucket.deliver(file, entry, again).await,
+            Self::Directory(directory) => directory.deliver(parcel).await,
+            Self::S3(bucket) => bucket.deliver(parcel).await,
         }
+    }
+
+    /// Whether anybody answers there.
+    pub(super) async fn is_answered(&self) -> bool {
+        match self {
+            Self::Directory(_) => true,
+            Self::S3(bucket) => bucket.is_answered().await,
+        }
+    }
+}
+
+/// The folder of a target that is one.
+fn folder(options: &Options, kind: Option<&TargetKind>, bucket_name: &str) -> PathBuf {
+    match kind {
+        Some(TargetKind::Directory { path: Some(path) }) => path.join(bucket_name),
+        _ => options.data_dir.join("buckets").join(bucket_name),
     }
 }
 

@@ -99,6 +99,7 @@ impl Plant {
             gateway_id: "gateway-1".to_owned(),
             data_dir: self.dir.path().to_owned(),
             history: 1000,
+            pace: penstock::export::Pace::default(),
             events: penstock::events::Events::default(),
         }
     }

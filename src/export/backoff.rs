@@ -18,6 +18,8 @@ pub struct Pace {
     pub idle: Duration,
     /// How often it is asked whether a link that was away is back, and how long that may take.
     pub probe: Duration,
+    /// How often it is looked for what is left of uploads.
+    pub sweep: Duration,
 }
 
 impl Default for Pace {
@@ -29,6 +31,7 @@ impl Default for Pace {
             connect: Duration::from_secs(8),
             idle: Duration::from_secs(10),
             probe: Duration::from_secs(4),
+            sweep: Duration::from_hours(1),
         }
     }
 }

@@ -159,7 +159,7 @@ impl Worker {
     async fn note(&self, order: u64) -> Result<Entry, Failure> {
         let noted = blocking(&self.inner, move |inner| {
             let entry = inner.queue.delivered(order)?;
-            inner.uploads.forget(&entry.id);
+            inner.uploads.sent(&entry.id);
             Ok(entry)
         });
         noted.await.map_err(|fault| {

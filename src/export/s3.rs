@@ -17,7 +17,6 @@ use super::backoff::Pace;
 use super::cause::{Class, Failure};
 use super::entry::{Entry, Kind};
 use super::parcel::{Content, Parcel};
-use super::uploads::Begun;
 use crate::config::{Compression, TargetKind};
 use progress::Patience;
 use request::{Answer, Ask, Lost, Requests, Sending};
@@ -49,7 +48,7 @@ pub(super) struct Bucket {
 /// What the bucket holds under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Held {
-    /// Nothing, or nothing that these credentials may know of.
+    /// Nothing.
     Nothing,
     /// The very export.
     Same,
@@ -105,21 +104,26 @@ impl Bucket {
     pub(super) async fn deliver(&self, parcel: Parcel<'_>) -> Result<(), Failure> {
         let (entry, unclear) = (parcel.entry, parcel.unclear);
         let (uploads, uplink) = (parcel.uploads, parcel.uplink);
-        let over = match self.look(entry).await? {
-            Held::Same => return Ok(()),
-            Held::Other(whose) => return Err(self.taken(entry, &whose)),
-            Held::Harmed => true,
-            Held::Nothing | Held::Untold => false,
-        };
+        let before = self.look(entry).await?;
+        match &before {
+            Held::Same => {
+                let _ = self.tidy(&entry.id, uploads).await;
+                return Ok(());
+            }
+            Held::Other(whose) => return Err(self.taken(entry, whose)),
+            Held::Harmed | Held::Nothing | Held::Untold => {}
+        }
         let content = parcel.content(self.compression).await?;
         let stored = if content.length > LONG {
-            self.put_in_parts(&content, entry, over, uploads, uplink).await?
+            self.put_in_parts(&content, entry, &before, uploads, uplink).await?
         } else {
-            self.put(&content, entry, over, uplink).await?
+            self.put(&content, entry, before == Held::Harmed, uplink).await?
         };
-        let held = self.look(entry).await?;
-        match held {
-            Held::Same => Ok(()),
+        match self.look(entry).await? {
+            Held::Same => {
+                let _ = self.tidy(&entry.id, uploads).await;
+                Ok(())
+            }
             Held::Other(whose) => Err(self.taken(entry, &whose)),
             Held::Untold if stored => {
                 self.may_look.store(false, Ordering::Relaxed);
@@ -157,14 +161,6 @@ impl Bucket {
                 _ => return Err(self.refused(&answer)),
             }
         }
-    }
-
-    /// Ends an upload that nobody will go on with.
-    pub(super) async fn abandon(&self, begun: &Begun) -> Result<(), Failure> {
-        if begun.place == self.requests.place() {
-            self.abort(&begun.key, &begun.upload).await?;
-        }
-        Ok(())
     }
 
     /// Lets the server refuse where an object is already; false when it does not know how.

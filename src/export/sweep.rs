@@ -1,56 +1,55 @@
-//! Clearing up after long uploads that nobody goes on with: the export was parked, or delivered by another
-//! way. Their parts take room in the bucket, and the notes of them room on the disk.
+//! Clearing up after long uploads: those that nobody goes on with, since the export was parked, and what a
+//! broken connection left of those that are done. Their parts take room in the bucket.
 use super::Inner;
 use super::deliver::blocking;
 use super::entry::Status;
 use super::target::Target;
+use super::uploads::Begun;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How often it is looked for any.
-const INTERVAL: Duration = Duration::from_hours(1);
 
 /// Sweeps now and then, for good.
 pub(super) async fn run(inner: Arc<Inner>) {
     loop {
-        once(&inner).await;
-        tokio::time::sleep(INTERVAL).await;
-    }
-}
-
-async fn once(inner: &Arc<Inner>) {
-    let left = blocking(inner, |inner| {
-        let ids = inner.uploads.ids().into_iter();
-        let mut left = Vec::new();
-        for id in ids {
-            let entry = inner.queue.find(&inner.queue.state(), &id)?.map(|(_, _, entry)| entry);
-            let waits = entry.is_some_and(|entry| {
-                matches!(entry.status, Status::Queued | Status::Delivering | Status::Blocked)
-            });
-            if !waits {
-                let begun = inner.uploads.find(&id).map(|(begun, _)| begun);
-                left.push((id, begun));
-            }
-        }
-        Ok(left)
-    });
-    for (id, begun) in left.await.unwrap_or_default() {
-        if let Some(begun) = begun {
+        let left = blocking(&inner, find).await;
+        for Left { id, begun, delivered } in left.unwrap_or_default() {
             let ended = match Target::open(&inner.options, &begun.target) {
+                Ok(Target::S3(bucket)) if delivered => bucket.tidy(&id, &inner.uploads).await,
                 Ok(Target::S3(bucket)) => bucket.abandon(&begun).await,
                 // It leads elsewhere now, where nobody knows of the upload.
                 _ => Ok(()),
             };
-            if let Err(failure) = ended {
-                let cause = failure.cause;
-                tracing::debug!(export_id = id, cause, "An upload that was left could not be ended.");
-                continue;
+            match ended {
+                Ok(()) => inner.uploads.end(&id),
+                Err(failure) => {
+                    let cause = failure.cause;
+                    tracing::debug!(export_id = id, cause, "An upload that was left could not be ended.");
+                }
             }
         }
-        let _ = blocking(inner, move |inner| {
-            inner.uploads.forget(&id);
-            Ok(())
-        })
-        .await;
+        tokio::time::sleep(inner.options.pace.sweep).await;
     }
+}
+
+/// An upload whose export does not wait.
+struct Left {
+    id: String,
+    begun: Begun,
+    delivered: bool,
+}
+
+fn find(inner: &Inner) -> Result<Vec<Left>, crate::fault::Fault> {
+    let mut left = Vec::new();
+    for id in inner.uploads.ids() {
+        let entry = inner.queue.find(&inner.queue.state(), &id)?.map(|(_, _, entry)| entry);
+        let status = entry.map(|entry| entry.status);
+        if matches!(status, Some(Status::Queued | Status::Delivering | Status::Blocked)) {
+            continue;
+        }
+        inner.uploads.sent(&id);
+        if let Some((begun, _)) = inner.uploads.find(&id) {
+            // An entry that fell out of the history was delivered.
+            left.push(Left { id, begun, delivered: status != Some(Status::Parked) });
+        }
+    }
+    Ok(left)
 }

@@ -91,9 +91,10 @@ impl Uploads {
         remove(&self.path(id, ENDING));
     }
 
-    /// Removes everything that goes with the upload of this export.
-    pub(super) fn forget(&self, id: &str) {
-        for path in self.files().into_iter().filter(|path| id_of(path) == Some(id)) {
+    /// Removes what was kept to send; the notes of the upload stay until they are ended.
+    pub(super) fn sent(&self, id: &str) {
+        let noted = self.path(id, ENDING);
+        for path in self.files().into_iter().filter(|path| id_of(path) == Some(id) && *path != noted) {
             remove(&path);
         }
     }
@@ -161,9 +162,9 @@ mod tests {
         assert_eq!((found, parts), (begun, vec![part(1, "\"x\""), part(3, "\"z\"")]));
 
         create(&uploads.path("a", ".gz")).unwrap();
+        uploads.sent("a");
+        assert!(uploads.find("a").is_some());
         uploads.end("a");
-        assert_eq!(uploads.ids(), ["a"]);
-        uploads.forget("a");
         assert!(uploads.find("a").is_none() && uploads.ids().is_empty());
     }
 }

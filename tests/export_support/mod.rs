@@ -2,6 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
 #![allow(dead_code, clippy::allow_attributes, reason = "each test takes what it needs")]
 
+pub(crate) mod link;
+pub(crate) mod s3;
+
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock::business_object::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
 use penstock::business_object::namespace::{self, Generator, Namespace};

@@ -31,8 +31,9 @@ impl Bucket {
         if answer.status != 200 {
             return Err(self.refused(&answer));
         }
+        let encoded = is_encoded(&answer.body);
         let keys = elements(&answer.body, "Contents")
-            .filter_map(|object| Some(decoded(&element(object, "Key")?)))
+            .filter_map(|object| Some(decoded(&element(object, "Key")?, encoded)))
             .collect();
         let truncated = element(&answer.body, "IsTruncated").as_deref() == Some("true");
         let next = element(&answer.body, "NextContinuationToken").filter(|_| truncated);
@@ -51,8 +52,16 @@ impl Bucket {
     }
 }
 
-/// A key as a listing with `encoding-type=url` writes it.
-pub(super) fn decoded(key: &str) -> String {
+/// Whether a listing has its keys encoded, as it was asked to.
+pub(super) fn is_encoded(body: &str) -> bool {
+    element(body, "EncodingType").as_deref() == Some("url")
+}
+
+/// A key of a listing.
+pub(super) fn decoded(key: &str, encoded: bool) -> String {
+    if !encoded {
+        return key.to_owned();
+    }
     let spaced = key.replace('+', " ");
     percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned()
 }

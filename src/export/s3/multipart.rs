@@ -38,10 +38,11 @@ impl Bucket {
         &self,
         content: &Content,
         entry: &Entry,
-        over: bool,
+        before: &Held,
         uploads: &Uploads,
         uplink: &Arc<Uplink>,
     ) -> Result<bool, Failure> {
+        let over = *before == Held::Harmed;
         let (known, id) = (uploads.clone(), entry.id.clone());
         let noted = on_disk(move || Ok(known.find(&id))).await?;
         let part_size = PART.max(content.length.div_ceil(MOST_PARTS));
@@ -64,6 +65,10 @@ impl Bucket {
                 }
             }
         }
+        if *before != Held::Untold {
+            // What is not ended now is once the file is stored.
+            let _ = self.clear(&entry.key).await;
+        }
         let begun = self.begin(content, entry, part_size, uploads).await?;
         match self.go_on(&begun, Vec::new(), content, entry, over, uploads, uplink).await? {
             End::Stored => Ok(true),
@@ -78,7 +83,7 @@ impl Bucket {
         }
     }
 
-    /// Begins an upload, once those of the same key that nobody goes on with are ended.
+    /// Begins an upload, and notes it.
     async fn begin(
         &self,
         content: &Content,
@@ -86,7 +91,6 @@ impl Bucket {
         part_size: u64,
         uploads: &Uploads,
     ) -> Result<Begun, Failure> {
-        self.clear(&entry.key).await;
         let mut ask = Ask::new(Method::POST, &entry.key);
         ask.query = &[("uploads", "")];
         ask.headers = self.headers(entry, content)?;
@@ -149,11 +153,7 @@ impl Bucket {
             parts.push(part);
         }
         parts.sort_by_key(|part| part.number);
-        let end = self.complete(begun, &parts, over).await?;
-        if matches!(end, End::Stored) {
-            uploads.end(&entry.id);
-        }
-        Ok(end)
+        self.complete(begun, &parts, over).await
     }
 
     async fn complete(&self, begun: &Begun, parts: &[Part], over: bool) -> Result<End, Failure> {
@@ -201,22 +201,63 @@ impl Bucket {
         }
     }
 
-    /// Ends uploads of this key that are not noted here: a crash came between the server's answer and the
-    /// note. Not every account may ask for them, so that a failure is none.
-    async fn clear(&self, key: &str) {
+    /// Leaves nothing behind of the uploads of an export that is stored. Where that does not work now, the
+    /// note of the upload stays, for the sweep.
+    pub(in crate::export) async fn tidy(&self, id: &str, uploads: &Uploads) -> Result<(), Failure> {
+        let (notes, of) = (uploads.clone(), id.to_owned());
+        let Some((begun, parts)) = on_disk(move || Ok(notes.find(&of))).await? else {
+            return Ok(());
+        };
+        if begun.place == self.requests.place() {
+            for upload in self.open_uploads(&begun.key).await? {
+                if upload == begun.upload {
+                    // Swift does not forget the upload when the connection breaks while it puts the parts
+                    // together, and to end it would take the object's parts away.
+                    self.complete(&begun, &parts, true).await?;
+                } else {
+                    self.abort(&begun.key, &upload).await?;
+                }
+            }
+        }
+        uploads.end(id);
+        Ok(())
+    }
+
+    /// Ends the uploads of an export that nobody will go on with, where nothing is stored under its key.
+    pub(in crate::export) async fn abandon(&self, begun: &Begun) -> Result<(), Failure> {
+        if begun.place == self.requests.place()
+            && self.send(Ask::new(Method::HEAD, &begun.key)).await?.status == 404
+        {
+            self.clear(&begun.key).await?;
+            self.abort(&begun.key, &begun.upload).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends uploads of this key that are not noted here: what came back from their beginning was lost.
+    /// Nothing may be stored under the key.
+    async fn clear(&self, key: &str) -> Result<(), Failure> {
+        for id in self.open_uploads(key).await? {
+            self.abort(key, &id).await?;
+        }
+        Ok(())
+    }
+
+    /// The ids of the uploads of this key; none where the account may not ask for them.
+    async fn open_uploads(&self, key: &str) -> Result<Vec<String>, Failure> {
         let query = [("encoding-type", "url"), ("prefix", key), ("uploads", "")];
         let mut ask = Ask::new(Method::GET, "");
         ask.query = &query;
-        let Ok(answer) = self.send(ask).await else { return };
-        for upload in elements(&answer.body, "Upload") {
-            let found = element(upload, "Key").map(|key| super::list::decoded(&key));
-            if let Some(id) = element(upload, "UploadId")
-                && found.as_deref() == Some(key)
-                && let Err(Failure { cause, .. }) = self.abort(key, &id).await
-            {
-                tracing::debug!(key, cause, "An upload that was left behind could not be ended.");
-            }
+        let answer = self.send(ask).await?;
+        if matches!(answer.status, 429 | 500 | 502..=599) {
+            return Err(self.refused(&answer));
         }
+        let encoded = super::list::is_encoded(&answer.body);
+        let uploads = elements(&answer.body, "Upload");
+        let of_key = uploads.filter(|upload| {
+            element(upload, "Key").is_some_and(|found| super::list::decoded(&found, encoded) == key)
+        });
+        Ok(of_key.filter_map(|upload| element(upload, "UploadId")).collect())
     }
 }
 

@@ -20,7 +20,10 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// One request in three goes wrong, in one of nine ways.
-fn at_random(seed: u64, seen: Arc<Mutex<HashMap<&'static str, u64>>>) -> impl FnMut() -> Fault + Send {
+fn at_random(
+    seed: u64,
+    seen: Arc<Mutex<HashMap<&'static str, u64>>>,
+) -> impl FnMut() -> Fault + Send {
     let mut random = StdRng::seed_from_u64(seed);
     move || {
         let (name, fault) = match random.random_range(0..27) {
@@ -52,7 +55,8 @@ async fn everything_arrives(server: Server, deliveries: u64) {
         let bucket = new_name();
         server.create(&bucket).await;
         let link =
-            Link::to(&server.endpoint, at_random(seed.wrapping_add(number), Arc::clone(&seen))).await;
+            Link::to(&server.endpoint, at_random(seed.wrapping_add(number), Arc::clone(&seen)))
+                .await;
         let name = format!("plant-{number}");
         targets.named.insert(name.clone(), server.at(&link.endpoint).one(&bucket));
         links.push(link);
@@ -90,7 +94,8 @@ async fn everything_arrives(server: Server, deliveries: u64) {
     println!("{deliveries} deliveries; {:?}", seen.lock().unwrap());
     let all = exporter.list(None, 1_000_000).unwrap();
     for (name, bucket) in &names {
-        let mut entries: Vec<Entry> = all.iter().filter(|entry| entry.target == *name).cloned().collect();
+        let mut entries: Vec<Entry> =
+            all.iter().filter(|entry| entry.target == *name).cloned().collect();
         entries.reverse();
         assert!(entries.iter().map(|entry| entry.sequence).eq(1..=deliveries.div_ceil(TARGETS)));
         assert!(entries.is_sorted_by_key(|entry| entry.delivered_at.clone()), "out of order");

@@ -29,8 +29,8 @@ pub use fault::ConfigFault;
 pub use kind::{Kind, check_bucket_name};
 pub use load::{Effective, Loaded, check_file, load};
 pub use settings::{
-    Claims, Compression, ForwardHeaders, Limits, LogFormat, Oidc, ResourceServer, RoleValues, Security, Server,
-    Settings, Target, TargetKind, Targets, Times,
+    Claims, Compression, ForwardHeaders, Limits, LogFormat, Oidc, ResourceServer, RoleValues,
+    Security, Server, Settings, Target, TargetKind, Targets, Times,
 };
 pub use sources::Sources;
 pub use table::{Setting, TABLE};

@@ -82,7 +82,17 @@ mod tests {
         assert_eq!(window.to_string(), "22:00-06:00,12:30-13:00");
         assert!("00:00-24:00".parse::<Window>().unwrap().holds(1439));
         assert!(!"18:00-24:00".parse::<Window>().unwrap().holds(0));
-        for text in ["", "22-06", "22:00", "22:60-23:00", "24:00-01:00", "1:00-2:00", "06:00-06:00", "25:00-01:00", "a:bc-de:fg"] {
+        for text in [
+            "",
+            "22-06",
+            "22:00",
+            "22:60-23:00",
+            "24:00-01:00",
+            "1:00-2:00",
+            "06:00-06:00",
+            "25:00-01:00",
+            "a:bc-de:fg",
+        ] {
             assert_eq!(text.parse::<Window>(), Err(NoWindow), "{text}");
         }
     }

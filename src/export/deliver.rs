@@ -143,8 +143,7 @@ impl Worker {
             None => Target::open(&self.inner.options, &entry.target)?,
         };
         let target = self.opened.insert(target);
-        let file =
-            self.inner.queue.spool.file(&super::record::file_name(&entry.id), entry.bytes);
+        let file = self.inner.queue.spool.file(&super::record::file_name(&entry.id), entry.bytes);
         let parcel = Parcel {
             entry,
             file,

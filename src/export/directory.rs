@@ -49,7 +49,9 @@ impl Directory {
 /// What went wrong, in words.
 fn failure(error: &io::Error) -> Failure {
     let (class, mend) = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Class::Quota, "; make room there"),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            (Class::Quota, "; make room there")
+        }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             (Class::Policy, "; let the gateway's user write there")
         }

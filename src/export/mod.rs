@@ -155,7 +155,7 @@ impl Exporter {
             self.check_target(bucket_name)
                 .map_err(|cause| Fault::new(fault::Kind::Invalid, cause))?;
             if !targets.iter().any(|(_, known, _)| known == bucket_name) {
-                let prefix = target::prefix(&self.inner.options, bucket_name);
+                let prefix = target::prefix(&self.inner.options.targets, bucket_name);
                 targets.push((Uuid::now_v7().to_string(), bucket_name.clone(), prefix));
             }
         }

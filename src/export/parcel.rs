@@ -46,8 +46,7 @@ pub(super) fn encoding(compression: Compression) -> Option<&'static str> {
 }
 
 /// Why a file whose bytes changed is not sent.
-pub(super) const DAMAGED: &str =
-    "the file in the spool is damaged: its SHA-256 is not what it was when it was written; put the right one \
+pub(super) const DAMAGED: &str = "the file in the spool is damaged: its SHA-256 is not what it was when it was written; put the right one \
      back, or park the export to let the others go on";
 
 /// The failure of a file that is not in the spool.
@@ -81,8 +80,15 @@ impl Parcel<'_> {
         match work.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(Some(content)) => Ok(content),
             Ok(None) => Err(Failure::gateway(DAMAGED)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
-                Err(Failure::gateway("there is no room on the disk of the gateway to compress the file"))
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+                ) =>
+            {
+                Err(Failure::gateway(
+                    "there is no room on the disk of the gateway to compress the file",
+                ))
             }
             Err(error) => {
                 Err(Failure::gateway(format!("the file in the spool cannot be read: {error}")))

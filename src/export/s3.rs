@@ -75,8 +75,7 @@ impl Bucket {
         pace: &Pace,
     ) -> Result<Self, Failure> {
         let patience = Patience { connect: pace.connect, idle: pace.idle, probe: pace.probe };
-        let requests =
-            Requests::open(target, bucket_name, patience).map_err(Failure::gateway)?;
+        let requests = Requests::open(target, bucket_name, patience).map_err(Failure::gateway)?;
         let (endpoint, bucket, compression) = match target {
             TargetKind::S3 { endpoint, bucket, compression, .. } => {
                 (endpoint.clone(), bucket.clone(), *compression)
@@ -131,10 +130,15 @@ impl Bucket {
             }
             // Something is there already, and nobody else can have put it there but the attempt before.
             Held::Untold if unclear => Ok(()),
-            Held::Untold => Err(self.taken(entry, "an object that these credentials may not look at")),
+            Held::Untold => {
+                Err(self.taken(entry, "an object that these credentials may not look at"))
+            }
             Held::Nothing | Held::Harmed => Err(Failure::new(
                 Class::Broken,
-                format!("the bucket `{}` took the file, and does not hold it as it was sent", self.name),
+                format!(
+                    "the bucket `{}` took the file, and does not hold it as it was sent",
+                    self.name
+                ),
             )),
         }
     }

@@ -22,7 +22,11 @@ pub(super) async fn run(inner: Arc<Inner>) {
                 Ok(()) => inner.uploads.end(&id),
                 Err(failure) => {
                     let cause = failure.cause;
-                    tracing::debug!(export_id = id, cause, "An upload that was left could not be ended.");
+                    tracing::debug!(
+                        export_id = id,
+                        cause,
+                        "An upload that was left could not be ended."
+                    );
                 }
             }
         }

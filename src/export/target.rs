@@ -4,8 +4,8 @@ use super::cause::Failure;
 use super::directory::Directory;
 use super::parcel::Parcel;
 use super::s3::Bucket;
-use crate::config::{TargetKind, check_bucket_name};
-use std::path::PathBuf;
+use crate::config::{TargetKind, Targets, check_bucket_name};
+use std::path::{Path, PathBuf};
 
 /// A target, ready to take files.
 #[derive(Debug)]
@@ -19,10 +19,10 @@ pub(super) enum Target {
 impl Target {
     /// Opens the target of this bucketName.
     pub(super) fn open(options: &Options, bucket_name: &str) -> Result<Self, Failure> {
-        let kind = kind(options, bucket_name).map_err(Failure::gateway)?;
+        let kind = kind(&options.targets, bucket_name).map_err(Failure::gateway)?;
         match kind {
             None | Some(TargetKind::Directory { .. }) => {
-                Ok(Self::Directory(Directory::new(folder(options, kind, bucket_name))))
+                Ok(Self::Directory(Directory::new(folder(&options.data_dir, kind, bucket_name))))
             }
             Some(kind) => Bucket::open(kind, bucket_name, &options.gateway_id, &options.pace)
                 .map(Box::new)
@@ -48,17 +48,19 @@ impl Target {
 }
 
 /// The folder of a target that is one.
-fn folder(options: &Options, kind: Option<&TargetKind>, bucket_name: &str) -> PathBuf {
+pub(super) fn folder(data_dir: &Path, kind: Option<&TargetKind>, bucket_name: &str) -> PathBuf {
     match kind {
         Some(TargetKind::Directory { path: Some(path) }) => path.join(bucket_name),
-        _ => options.data_dir.join("buckets").join(bucket_name),
+        _ => data_dir.join("buckets").join(bucket_name),
     }
 }
 
 /// What the configuration says of a bucketName; `None` is the embedded default, a directory.
-fn kind<'a>(options: &'a Options, bucket_name: &str) -> Result<Option<&'a TargetKind>, String> {
+pub(super) fn kind<'a>(
+    targets: &'a Targets,
+    bucket_name: &str,
+) -> Result<Option<&'a TargetKind>, String> {
     check_bucket_name(bucket_name)?;
-    let targets = &options.targets;
     match targets.named.get(bucket_name).or(targets.default.as_ref()) {
         Some(target) => Ok(Some(&target.kind)),
         None if targets.named.is_empty() => Ok(None),
@@ -75,19 +77,18 @@ fn kind<'a>(options: &'a Options, bucket_name: &str) -> Result<Option<&'a Target
 
 /// Why a bucketName leads nowhere.
 pub(super) fn check(options: &Options, bucket_name: &str) -> Result<(), String> {
-    kind(options, bucket_name).map(|_| ())
+    kind(&options.targets, bucket_name).map(|_| ())
 }
 
 /// What every key of this target begins with.
-pub(super) fn prefix(options: &Options, bucket_name: &str) -> String {
-    let targets = &options.targets;
+pub(super) fn prefix(targets: &Targets, bucket_name: &str) -> String {
     let target = targets.named.get(bucket_name).or(targets.default.as_ref());
     target.map_or_else(String::new, |target| target.prefix.clone())
 }
 
 /// The type of this target, as the configuration calls it.
 pub(super) fn type_name(options: &Options, bucket_name: &str) -> &'static str {
-    match kind(options, bucket_name) {
+    match kind(&options.targets, bucket_name) {
         Ok(Some(TargetKind::S3 { .. })) => "s3",
         _ => "directory",
     }

@@ -82,8 +82,7 @@ impl Inner {
             target.blocked_by = Some(failing.class);
             target.blocked_since = Some(failing.since.clone());
             target.attempts = failing.failures;
-            target.next_attempt =
-                Some(failing.next.clone()).filter(|_| line.under_way.is_none());
+            target.next_attempt = Some(failing.next.clone()).filter(|_| line.under_way.is_none());
         }
         if let Some((_, (order, _))) = line.waiting.first_key_value() {
             let head = record::by_order(&queue.store.read(), *order)?;

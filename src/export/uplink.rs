@@ -85,7 +85,10 @@ mod tests {
         let uplink = Uplink::new(Some(10_000), None);
         assert_eq!(uplink.chunk(), 2_500);
         let waits: Vec<_> = (0..4).map(|_| uplink.wait_for(2_500).as_millis()).collect();
-        assert!(waits[0] == 0 && waits[1] <= 250 && waits[3] <= 750 && waits[3] > waits[1], "{waits:?}");
+        assert!(
+            waits[0] == 0 && waits[1] <= 250 && waits[3] <= 750 && waits[3] > waits[1],
+            "{waits:?}"
+        );
         let free = Uplink::new(None, None);
         assert_eq!((free.chunk(), free.wait_for(1 << 30)), (CHUNK, Duration::ZERO));
         assert_eq!(Uplink::new(Some(1), None).chunk(), LEAST_CHUNK);
@@ -124,6 +127,9 @@ mod tests {
         let uplink = Uplink::new(None, Some(times(&window, "UTC")));
         assert!(!uplink.is_open());
         let told = uplink.paused().unwrap();
-        assert!(told.contains("it opens at 20") && told.contains(&format!(" {later:02}:00")), "{told}");
+        assert!(
+            told.contains("it opens at 20") && told.contains(&format!(" {later:02}:00")),
+            "{told}"
+        );
     }
 }

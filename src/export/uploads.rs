@@ -64,7 +64,8 @@ impl Uploads {
         let text = fs::read_to_string(self.path(id, ENDING)).ok()?;
         let mut lines = text.lines();
         let begun = serde_json::from_str(lines.next()?).ok()?;
-        let mut parts: Vec<Part> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let mut parts: Vec<Part> =
+            lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
         parts.sort_by_key(|part| part.number);
         parts.dedup_by_key(|part| part.number);
         Some((begun, parts))
@@ -94,7 +95,9 @@ impl Uploads {
     /// Removes what was kept to send; the notes of the upload stay until they are ended.
     pub(super) fn sent(&self, id: &str) {
         let noted = self.path(id, ENDING);
-        for path in self.files().into_iter().filter(|path| id_of(path) == Some(id) && *path != noted) {
+        for path in
+            self.files().into_iter().filter(|path| id_of(path) == Some(id) && *path != noted)
+        {
             remove(&path);
         }
     }

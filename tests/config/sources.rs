@@ -1,5 +1,5 @@
 //! Every place that settings come from, how names may be spelled there, and which place wins.
-use penstock::config::{Compression, self, Loaded, Sources, Target, TargetKind};
+use penstock::config::{self, Compression, Loaded, Sources, Target, TargetKind};
 use std::path::PathBuf;
 use tempfile::TempDir;
 

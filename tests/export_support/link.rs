@@ -203,7 +203,10 @@ async fn slow_down(client: &TcpStream, first: &[u8]) -> bool {
         taken += length;
     }
     let body = "<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
-    let head = format!("HTTP/1.1 503 Slow Down\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 503 Slow Down\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
     let is_head = request.starts_with(b"HEAD ");
     let _ = write(client, head.as_bytes()).await;
     let _ = write(client, if is_head { b"" } else { body.as_bytes() }).await;

@@ -108,7 +108,8 @@ impl Server {
         use sha2::{Digest as _, Sha256};
         let url = reqwest::Url::parse(&format!("{}/{path_and_query}", self.endpoint)).unwrap();
         let now = OffsetDateTime::now_utc();
-        let region = Region::Custom { region: self.region.clone(), endpoint: self.endpoint.clone() };
+        let region =
+            Region::Custom { region: self.region.clone(), endpoint: self.endpoint.clone() };
         let sha256 = format!("{:x}", Sha256::digest(body));
         let mut headers = reqwest::header::HeaderMap::new();
         let host = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
@@ -116,20 +117,25 @@ impl Server {
         headers.insert("x-amz-content-sha256", sha256.parse().unwrap());
         let (year, month, day) = now.to_calendar_date();
         let (hour, minute, second) = now.to_hms();
-        let date = format!("{year:04}{:02}{day:02}T{hour:02}{minute:02}{second:02}Z", u8::from(month));
+        let date =
+            format!("{year:04}{:02}{day:02}T{hour:02}{minute:02}{second:02}Z", u8::from(month));
         headers.insert("x-amz-date", date.parse().unwrap());
         let request = signing::canonical_request(method, &url, &headers, &sha256).unwrap();
         let text = signing::string_to_sign(&now, &region, &request).unwrap();
         let key = signing::signing_key(&now, &self.secret, &region, "s3").unwrap();
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
-        let signature: String =
-            ring::hmac::sign(&key, text.as_bytes()).as_ref().iter().map(|b| format!("{b:02x}")).collect();
+        let signature: String = ring::hmac::sign(&key, text.as_bytes())
+            .as_ref()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
         let names = signing::signed_header_string(&headers);
         let authorization =
             signing::authorization_header(&self.key, &now, &region, &names, &signature).unwrap();
         headers.insert("authorization", authorization.parse().unwrap());
         let client = reqwest::Client::new();
-        let request = client.request(method.parse().unwrap(), url).headers(headers).body(body.to_owned());
+        let request =
+            client.request(method.parse().unwrap(), url).headers(headers).body(body.to_owned());
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         (status, headers, response.bytes().await.unwrap().to_vec())
@@ -181,7 +187,11 @@ impl Server {
         String::from_utf8(body).unwrap().matches("<UploadId>").count()
     }
 
-    pub(crate) async fn object(&self, bucket: &str, key: &str) -> (reqwest::header::HeaderMap, Vec<u8>) {
+    pub(crate) async fn object(
+        &self,
+        bucket: &str,
+        key: &str,
+    ) -> (reqwest::header::HeaderMap, Vec<u8>) {
         let path = signing::uri_encode(key, false);
         let (status, headers, body) = self.ask("GET", &format!("{bucket}/{path}"), "").await;
         assert_eq!(status, 200, "{key}: {}", String::from_utf8_lossy(&body));
@@ -197,7 +207,8 @@ impl Server {
         for entry in entries {
             let (headers, body) = self.object(bucket, &entry.key).await;
             assert_eq!(format!("{:x}", Sha256::digest(&body)), entry.sha256, "{}", entry.key);
-            let said = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+            let said =
+                |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
             assert_eq!(said("x-amz-meta-sha256"), Some(entry.sha256.clone()));
             assert_eq!(said("x-amz-meta-export-id"), Some(entry.id.clone()));
             assert_eq!(said("x-amz-meta-sequence"), Some(entry.sequence.to_string()));

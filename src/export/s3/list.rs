@@ -1,7 +1,7 @@
 //! Reading a bucket: its keys in order, and its objects, for whoever checks them.
+use super::Bucket;
 use super::request::Ask;
 use super::words::{element, elements};
-use super::Bucket;
 use crate::export::cause::Failure;
 use reqwest::{Method, Response};
 use std::collections::VecDeque;
@@ -40,25 +40,28 @@ impl Bucket {
         Ok(Page { keys, next })
     }
 
-    /// An object; its body is left to be read.
-    pub(in crate::export) async fn object(&self, key: &str) -> Result<Response, Failure> {
+    /// An object, whose body is left to be read; `None` when it is not there.
+    pub(in crate::export) async fn object(&self, key: &str) -> Result<Option<Response>, Failure> {
         let response = self.requests.get(key).await.map_err(|lost| self.lost(&lost))?;
         if response.status().is_success() {
-            return Ok(response);
+            return Ok(Some(response));
         }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.text().await.unwrap_or_default();
+        if element(&body, "Code").as_deref() == Some("NoSuchKey") {
+            return Ok(None);
+        }
         Err(self.refused(&super::Answer { status, headers, body }))
     }
 }
 
 /// Whether a listing has its keys encoded, as it was asked to.
-pub(super) fn is_encoded(body: &str) -> bool {
+fn is_encoded(body: &str) -> bool {
     element(body, "EncodingType").as_deref() == Some("url")
 }
 
 /// A key of a listing.
-pub(super) fn decoded(key: &str, encoded: bool) -> String {
+fn decoded(key: &str, encoded: bool) -> String {
     if !encoded {
         return key.to_owned();
     }

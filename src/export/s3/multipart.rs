@@ -77,7 +77,10 @@ impl Bucket {
                 uploads.end(&entry.id);
                 Err(Failure::new(
                     Class::Broken,
-                    format!("the bucket `{}` lost the parts of a long file that it had taken", self.name),
+                    format!(
+                        "the bucket `{}` lost the parts of a long file that it had taken",
+                        self.name
+                    ),
                 ))
             }
         }
@@ -160,7 +163,8 @@ impl Bucket {
         let mut list = "<CompleteMultipartUpload>".to_owned();
         for Part { number, etag } in parts {
             let etag = etag.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
-            let _ = write!(list, "<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>");
+            let _ =
+                write!(list, "<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>");
         }
         list.push_str("</CompleteMultipartUpload>");
         loop {
@@ -245,18 +249,15 @@ impl Bucket {
 
     /// The ids of the uploads of this key; none where the account may not ask for them.
     async fn open_uploads(&self, key: &str) -> Result<Vec<String>, Failure> {
-        let query = [("encoding-type", "url"), ("prefix", key), ("uploads", "")];
+        let query = [("prefix", key), ("uploads", "")];
         let mut ask = Ask::new(Method::GET, "");
         ask.query = &query;
         let answer = self.send(ask).await?;
         if matches!(answer.status, 429 | 500 | 502..=599) {
             return Err(self.refused(&answer));
         }
-        let encoded = super::list::is_encoded(&answer.body);
         let uploads = elements(&answer.body, "Upload");
-        let of_key = uploads.filter(|upload| {
-            element(upload, "Key").is_some_and(|found| super::list::decoded(&found, encoded) == key)
-        });
+        let of_key = uploads.filter(|upload| element(upload, "Key").as_deref() == Some(key));
         Ok(of_key.filter_map(|upload| element(upload, "UploadId")).collect())
     }
 }

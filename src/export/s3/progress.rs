@@ -81,7 +81,12 @@ impl Progress {
     }
 
     /// Ends when nothing moved for too long, and says for how long.
-    pub(super) async fn stalled(&self, patience: &Patience, bytes: u64, work: Duration) -> Duration {
+    pub(super) async fn stalled(
+        &self,
+        patience: &Patience,
+        bytes: u64,
+        work: Duration,
+    ) -> Duration {
         loop {
             tokio::time::sleep(patience.idle / 20).await;
             let sent = self.sent.load(Ordering::Relaxed);

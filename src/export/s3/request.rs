@@ -123,7 +123,8 @@ impl Requests {
         };
         let bucket = bucket.as_deref().unwrap_or(bucket_name);
         let endpoint = endpoint.trim_end_matches('/');
-        let wrong = |why: &dyn std::fmt::Display| format!("the target's `endpoint` cannot be used: {why}");
+        let wrong =
+            |why: &dyn std::fmt::Display| format!("the target's `endpoint` cannot be used: {why}");
         let mut place = Url::parse(endpoint).map_err(|error| wrong(&error))?;
         if *path_style {
             let path = format!("{}/{bucket}", place.path().trim_end_matches('/'));
@@ -219,9 +220,12 @@ impl Requests {
         Ok(match ask.body {
             Sending::Nothing => request,
             Sending::Text(text) => request.body(text),
-            Sending::File(file, range, _, uplink) => {
-                request.body(body(Arc::clone(file), range, Arc::clone(uplink), Arc::clone(progress)))
-            }
+            Sending::File(file, range, _, uplink) => request.body(body(
+                Arc::clone(file),
+                range,
+                Arc::clone(uplink),
+                Arc::clone(progress),
+            )),
         })
     }
 
@@ -266,7 +270,8 @@ impl Requests {
         headers.insert(HeaderName::from_static("x-amz-date"), value(&date)?);
         headers.insert(HeaderName::from_static("x-amz-content-sha256"), value(sha256)?);
         let unmade = |error: s3::error::S3Error| Lost::Unmade(error.to_string());
-        let canonical = signing::canonical_request(method.as_str(), url, &headers, sha256).map_err(unmade)?;
+        let canonical =
+            signing::canonical_request(method.as_str(), url, &headers, sha256).map_err(unmade)?;
         let text = signing::string_to_sign(&now, &self.region, &canonical).map_err(unmade)?;
         let key = signing::signing_key(&now, &self.secret, &self.region, "s3").map_err(unmade)?;
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
@@ -288,8 +293,11 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 }
 
 fn value(text: &str) -> Result<HeaderValue, Lost> {
-    HeaderValue::from_str(text)
-        .map_err(|_| Lost::Unmade("a setting of the target holds a character that no request can carry".to_owned()))
+    HeaderValue::from_str(text).map_err(|_| {
+        Lost::Unmade(
+            "a setting of the target holds a character that no request can carry".to_owned(),
+        )
+    })
 }
 
 fn certificates(ca_file: &std::path::Path) -> Result<Vec<Certificate>, String> {

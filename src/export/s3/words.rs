@@ -24,17 +24,22 @@ fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (C
         ),
         (_, "SignatureDoesNotMatch") => (
             Class::Credentials,
-            format!("{endpoint} refuses the credentials: the `secret-access-key` of the target is wrong"),
+            format!(
+                "{endpoint} refuses the credentials: the `secret-access-key` of the target is wrong"
+            ),
         ),
-        (_, "UserSuspended" | "AccountProblem" | "ExpiredToken" | "InvalidToken") => {
-            (Class::Credentials, format!("{endpoint} refuses the credentials of the target ({code})"))
-        }
+        (_, "UserSuspended" | "AccountProblem" | "ExpiredToken" | "InvalidToken") => (
+            Class::Credentials,
+            format!("{endpoint} refuses the credentials of the target ({code})"),
+        ),
         (_, "RequestTimeTooSkewed" | "RequestExpired") => (
             Class::Clock,
             format!(
                 "the clock of this gateway ({}) and that of {endpoint}{} differ too much; set the time",
                 time::rfc3339(),
-                element(body, "ServerTime").map(|at| format!(" ({})", bounded(&at))).unwrap_or_default(),
+                element(body, "ServerTime")
+                    .map(|at| format!(" ({})", bounded(&at)))
+                    .unwrap_or_default(),
             ),
         ),
         (_, "NoSuchBucket") => (
@@ -43,22 +48,39 @@ fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (C
         ),
         (_, "QuotaExceeded" | "EntityTooLargeForQuota") | (507, _) => (
             Class::Quota,
-            format!("the quota of the bucket `{bucket}` at {endpoint} is used up; raise it, or make room"),
+            format!(
+                "the quota of the bucket `{bucket}` at {endpoint} is used up; raise it, or make room"
+            ),
         ),
         (413, _) | (_, "EntityTooLarge") => (
             Class::Quota,
-            format!("{endpoint} takes no file of this size in the bucket `{bucket}`; its quota may be used up"),
+            format!(
+                "{endpoint} takes no file of this size in the bucket `{bucket}`; its quota may be used up"
+            ),
         ),
-        (_, "SlowDown" | "ServiceUnavailable" | "RequestTimeout" | "OperationAborted"
-            | "ConditionalRequestConflict") | (429 | 503, _) => (
+        (
+            _,
+            "SlowDown"
+            | "ServiceUnavailable"
+            | "RequestTimeout"
+            | "OperationAborted"
+            | "ConditionalRequestConflict",
+        )
+        | (429 | 503, _) => (
             Class::Busy,
-            format!("{endpoint} asks to be left alone for a while ({status}{}{})", space(code), bounded(code)),
+            format!(
+                "{endpoint} asks to be left alone for a while ({status}{}{})",
+                space(code),
+                bounded(code)
+            ),
         ),
         (_, "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => (
             Class::Gateway,
             format!(
                 "{endpoint} has another region than the target's `region`{}; mend it",
-                element(body, "Region").map(|region| format!(", `{}`", bounded(&region))).unwrap_or_default(),
+                element(body, "Region")
+                    .map(|region| format!(", `{}`", bounded(&region)))
+                    .unwrap_or_default(),
             ),
         ),
         (401 | 403, _) => (
@@ -68,18 +90,24 @@ fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (C
                 if code.is_empty() { "403" } else { bounded(code) }
             ),
         ),
-        (404, "") => (Class::Bucket, format!("there is no bucket `{bucket}` at {endpoint}; create it")),
+        (404, "") => {
+            (Class::Bucket, format!("there is no bucket `{bucket}` at {endpoint}; create it"))
+        }
         (300..=399, _) => (
             Class::Gateway,
-            format!("the bucket `{bucket}` is elsewhere; mend the target's `endpoint` and `region`"),
+            format!(
+                "the bucket `{bucket}` is elsewhere; mend the target's `endpoint` and `region`"
+            ),
         ),
         _ => {
             let message = element(body, "Message").unwrap_or_default();
             let class = match (status, code) {
-                (500..=599, _) | (_, "BadDigest" | "XAmzContentSHA256Mismatch" | "IncompleteBody") => Class::Busy,
+                (500..=599, _)
+                | (_, "BadDigest" | "XAmzContentSHA256Mismatch" | "IncompleteBody") => Class::Busy,
                 _ => Class::Refused,
             };
-            let text = format!("{endpoint} answered {status} {} {}", bounded(code), bounded(&message));
+            let text =
+                format!("{endpoint} answered {status} {} {}", bounded(code), bounded(&message));
             (class, text.trim_end().to_owned())
         }
     }
@@ -241,12 +269,32 @@ mod tests {
     fn what_breaks_is_told_in_words_with_its_class() {
         for (why, connecting, class, words) in [
             ("invalid peer certificate: Expired", true, Class::Certificate, "has expired"),
-            ("invalid peer certificate: certificate expired: verified at", true, Class::Certificate, "has expired"),
+            (
+                "invalid peer certificate: certificate expired: verified at",
+                true,
+                Class::Certificate,
+                "has expired",
+            ),
             ("invalid peer certificate: NotValidYet", true, Class::Certificate, "not valid yet"),
-            ("invalid peer certificate: certificate not valid for name \"x\"", true, Class::Certificate, "another name"),
+            (
+                "invalid peer certificate: certificate not valid for name \"x\"",
+                true,
+                Class::Certificate,
+                "another name",
+            ),
             ("invalid peer certificate: UnknownIssuer", true, Class::Certificate, "`ca-file`"),
-            ("dns error: failed to lookup address information", true, Class::Unreachable, "cannot be resolved"),
-            ("tcp connect error: Connection refused (os error 111)", true, Class::Unreachable, "refused"),
+            (
+                "dns error: failed to lookup address information",
+                true,
+                Class::Unreachable,
+                "cannot be resolved",
+            ),
+            (
+                "tcp connect error: Connection refused (os error 111)",
+                true,
+                Class::Unreachable,
+                "refused",
+            ),
             ("tcp connect error: No route to host", true, Class::Unreachable, "No route"),
             ("connection reset by peer", false, Class::Broken, "lost"),
         ] {

@@ -4,7 +4,7 @@ use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::business_object::namespace;
 use crate::config::Settings;
 use crate::disk::Disk;
-use crate::events::Events;
+use crate::events::{self, Events};
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
@@ -20,6 +20,9 @@ const STORE: &str = "store";
 const GATEWAY_ID: &str = "gateway-id";
 /// The store's collection of what the gateway keeps about itself.
 const COLLECTION: &str = "gateway";
+
+/// The key there of the last epoch of the events' identifiers.
+const EVENT_EPOCH: &[u8] = b"event-epoch";
 
 /// The collections of counters, which a restored store has ahead of its backup: no number that was
 /// given away after it is given again.
@@ -79,7 +82,16 @@ impl Gateway {
             },
         )?;
         let auth = Auth::open(&store, &settings)?;
-        let events = Events::default();
+        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
+        let events = Events::new(events::Options {
+            source: settings
+                .base_url
+                .clone()
+                .unwrap_or_else(|| format!("urn:penstock:{gateway_id}")),
+            epoch: event_epoch(&store),
+            depth: settings.events.depth,
+            listeners: settings.events.listeners,
+        });
         let exporter = Exporter::open(
             store.clone(),
             export::Options {
@@ -89,9 +101,11 @@ impl Gateway {
                 history: settings.limits.history,
                 pace: export::Pace::default(),
                 events: events.clone(),
+                spool: settings.targets.spool_bytes,
+                disk: disk.clone(),
+                catalogue: catalogue.clone(),
             },
         )?;
-        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         Ok(Self { settings, store, catalogue, exporter, disk, auth, events, gateway_id })
     }
 }
@@ -126,6 +140,30 @@ fn kept_id(dir: &Path, store: &Store) -> Result<String, Fault> {
         }
     }
     Ok(id)
+}
+
+/// An epoch for the identifiers of events that is greater than that of any start before, though the
+/// clock went back.
+fn event_epoch(store: &Store) -> u32 {
+    let next = |change: &mut Transaction<'_>| -> Result<u32, penstock_store::Error> {
+        let kept = change.document(COLLECTION, EVENT_EPOCH)?;
+        let kept = kept.and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
+        let epoch = kept.saturating_add(1).max(seconds());
+        change.put(COLLECTION, EVENT_EPOCH, &epoch.to_be_bytes())?;
+        Ok(epoch)
+    };
+    match store.transact(next) {
+        Ok((epoch, _)) => epoch,
+        Err(error) => {
+            tracing::warn!(%error, "The start could not be counted; events go by the clock.");
+            seconds()
+        }
+    }
+}
+
+/// Seconds since 1970, up to 2106.
+fn seconds() -> u32 {
+    u32::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default()
 }
 
 fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {

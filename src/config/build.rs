@@ -3,8 +3,8 @@ use super::fault::ConfigFault;
 use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::settings::{
-    Compression, ForwardHeaders, Limits, LogFormat, Security, Server, Settings, Target, TargetKind,
-    Targets, Times,
+    Compression, Events, ForwardHeaders, Limits, LogFormat, Security, Server, Settings, Target,
+    TargetKind, Targets, Times,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -36,6 +36,10 @@ pub(super) fn settings(
             idempotency_keys: values.count("service.limits.idempotency-keys"),
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),
+        },
+        events: Events {
+            depth: values.count("service.events.depth"),
+            listeners: values.count("service.events.listeners"),
         },
         security: Security::default(),
         targets: targets(&values, faults, warnings),
@@ -149,6 +153,7 @@ fn targets(
         named,
         default,
         history_bytes: values.number("service.export.history"),
+        spool_bytes: values.number("service.export.spool"),
         bandwidth: Some(values.number("service.export.bandwidth")).filter(|bytes| *bytes > 0),
         times: times(values),
     }

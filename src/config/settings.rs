@@ -24,6 +24,8 @@ pub struct Settings {
     pub auto_create_namespaces: bool,
     /// `service.limits.*`
     pub limits: Limits,
+    /// `service.events.*`
+    pub events: Events,
     /// Who may come in: `security`, `service.security.*`, `framework.security.*`
     pub security: Security,
     /// `service.export.*`
@@ -90,6 +92,15 @@ pub struct Limits {
     pub idempotency_bytes: u64,
     /// `history`: records of ingestions, and of delivered exports, kept.
     pub history: usize,
+}
+
+/// `service.events.*`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Events {
+    /// `depth`: events kept for those who were away.
+    pub depth: usize,
+    /// `listeners`: listeners at once.
+    pub listeners: usize,
 }
 
 /// Who may come in.
@@ -197,6 +208,8 @@ pub struct Targets {
     pub bandwidth: Option<u64>,
     /// `service.export.window`, and its time zone.
     pub times: Option<Times>,
+    /// `service.export.spool`: bytes of files that wait for their targets.
+    pub spool_bytes: u64,
 }
 
 /// When deliveries are made.

@@ -6,7 +6,6 @@ use super::parcel::Parcel;
 use super::queue::Job;
 use super::target::Target;
 use super::{Inner, sweep};
-use crate::events;
 use crate::fault::Fault;
 use crate::telemetry::metrics;
 use std::collections::HashMap;
@@ -107,7 +106,7 @@ impl Worker {
                 Err(failure) => Err(failure),
             };
             match noted {
-                Ok(entry) => self.delivered(entry, started.elapsed()).await,
+                Ok(entry) => self.delivered(&entry, started.elapsed()).await,
                 Err(failure) => {
                     if !self.failed(&job, failure, &wake).await {
                         return;
@@ -168,7 +167,7 @@ impl Worker {
         })
     }
 
-    async fn delivered(&mut self, entry: Entry, time: Duration) {
+    async fn delivered(&mut self, entry: &Entry, time: Duration) {
         tracing::info!(
             export_id = entry.id,
             business_object = entry.business_object_name,
@@ -180,8 +179,9 @@ impl Worker {
             attempts = entry.attempts,
             "An export was delivered."
         );
-        let again = self.announcements.over();
-        self.tell(Some(entry), again).await;
+        if self.announcements.over() {
+            self.tell().await;
+        }
     }
 
     /// Notes and tells a failure, and waits; false when the gateway stops.
@@ -205,7 +205,7 @@ impl Worker {
             );
         }
         if failures == 1 {
-            self.tell(Some(job.entry.clone()), true).await;
+            self.tell().await;
         }
         let link = self.opened.as_ref().filter(|_| class.is_link());
         let probing = link.map(|target| back(target, pace.probe));
@@ -229,19 +229,11 @@ impl Worker {
         );
     }
 
-    /// Publishes how an export, and its target, is now.
-    async fn tell(&self, entry: Option<Entry>, target: bool) {
+    /// Tells of the target, which was just reached again or lost.
+    async fn tell(&self) {
         let name = self.name.clone();
         let _ = blocking(&self.inner, move |inner| {
-            let events = &inner.options.events;
-            if let Some(entry) = entry {
-                let now = inner.queue.find(&inner.queue.state(), &entry.id)?;
-                let entry = now.map_or(entry, |(_, _, entry)| entry);
-                events.publish(events::Kind::Export, &entry.id, &entry);
-            }
-            if target {
-                events.publish(events::Kind::Target, &name.clone(), &inner.target(name)?);
-            }
+            inner.tell_target(&name);
             Ok(())
         })
         .await;

@@ -32,6 +32,8 @@ pub struct TargetState {
     pub paused: Option<String>,
     /// Exports that wait for it.
     pub depth: u64,
+    /// Business Objects whose exports by themselves wait for room in the spool.
+    pub waiting: u64,
     /// Bytes that wait for it.
     pub bytes: u64,
     /// When the oldest that waits was made (RFC 3339).
@@ -66,6 +68,7 @@ impl Inner {
             next_attempt: None,
             paused: self.uplink.paused(),
             depth: 0,
+            waiting: self.waiting.for_target(&name),
             bytes: 0,
             oldest: None,
             last_delivery: None,

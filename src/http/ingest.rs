@@ -51,6 +51,8 @@ impl Job {
             caller: CALLER,
             idempotency_key: self.idempotency_key.as_deref(),
             tells_objects: self.objects,
+            watch: self.gateway.catalogue.watch(),
+            events: Some(&self.gateway.events),
             body,
         };
         run(&self.gateway.store, &limits, &request)

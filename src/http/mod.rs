@@ -10,6 +10,7 @@ mod body;
 mod business_objects;
 mod docs;
 mod etag;
+mod events;
 mod exports;
 mod health;
 mod identifiers;

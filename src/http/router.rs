@@ -2,8 +2,8 @@
 //! beside those of every route (see `openapi`).
 use super::shapes::Role;
 use super::{
-    backup, business_objects, docs, exports, health, identifiers, ingest, ingestions, limits,
-    metrics, namespaces, objects, push, schema, status, targets,
+    backup, business_objects, docs, events, exports, health, identifiers, ingest, ingestions,
+    limits, metrics, namespaces, objects, push, schema, status, targets,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -54,6 +54,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
+        route(&get,    "/api/v1/events",                              User,        events::get,               &[400]),
         // And every other address that is a minted URI: see `fallback`.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406]),
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),

@@ -6,9 +6,10 @@ use crate::gateway::Gateway;
 use penstock_store::Progress;
 use salvo::Depot;
 use salvo::http::StatusCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
+use tokio::sync::watch;
 use tokio::task::JoinError;
 
 /// The account that asks, until sign-in exists.
@@ -25,7 +26,7 @@ pub struct State {
     gateway: OnceLock<Gateway>,
     done: AtomicU64,
     total: AtomicU64,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
 }
 
 impl State {
@@ -39,7 +40,7 @@ impl State {
             gateway: OnceLock::new(),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
+            stopping: watch::Sender::new(false),
         })
     }
 
@@ -57,12 +58,21 @@ impl State {
 
     /// Lets streams end with what they are at.
     pub fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.stopping.send_replace(true);
     }
 
     /// Whether the gateway is being stopped.
     pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+        *self.stopping.borrow()
+    }
+
+    /// Resolves when the gateway is being stopped.
+    pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stopping = self.stopping.subscribe();
+        async move {
+            // A state that is gone has nothing to go on for.
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+        }
     }
 
     /// Frames replayed so far, and frames to replay in all.

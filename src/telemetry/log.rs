@@ -14,8 +14,12 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Starts logging; `filter` as tracing's `EnvFilter` reads it. A second call changes nothing.
 pub fn start(filter: &str, format: LogFormat) {
-    // At this level the server beneath says again what the gateway says itself.
-    let filter = if filter.eq_ignore_ascii_case("info") { "info,salvo_core=warn" } else { filter };
+    // At this level the server and the scheduler beneath say again what the gateway says itself.
+    let filter = if filter.eq_ignore_ascii_case("info") {
+        "info,salvo_core=warn,tokio_cron_scheduler=warn"
+    } else {
+        filter
+    };
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -13,6 +13,7 @@ mod bad_input;
 mod client;
 mod countries;
 mod demo;
+mod events;
 mod full_disk;
 mod memory;
 mod process;

@@ -6,6 +6,7 @@ pub(crate) mod link;
 pub(crate) mod s3;
 
 use oxrdf::{Literal, NamedNode, Quad};
+use penstock::business_object::catalogue::{Catalogue, Defaults};
 use penstock::business_object::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
 use penstock::business_object::namespace::{self, Generator, Namespace};
 use penstock::business_object::resource::{BusinessObject, Compiled, Definition, PushTarget};
@@ -104,7 +105,19 @@ impl Plant {
             history: 1000,
             pace: penstock::export::Pace::default(),
             events: penstock::events::Events::default(),
+            spool: 64 << 20,
+            disk: penstock::disk::Disk::new(self.dir.path().to_owned(), 0),
+            catalogue: self.catalogue(),
         }
+    }
+
+    pub(crate) fn catalogue(&self) -> Catalogue {
+        let defaults = Defaults {
+            base_url: Some("https://plant.example".to_owned()),
+            gateway_id: "gateway-1".to_owned(),
+            auto_create_namespaces: true,
+        };
+        Catalogue::open(self.store.clone(), defaults).unwrap()
     }
 
     pub(crate) fn open(&self, targets: Targets) -> Exporter {
@@ -186,7 +199,7 @@ pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
     }
 }
 
-/// Targets with 64 MiB of history and no entry: every bucketName is a directory in the data directory.
+/// Targets with 64 MiB of history and of spool, and no entry: every bucketName is a directory in the data directory.
 pub(crate) fn embedded() -> Targets {
     Targets { history_bytes: 64 << 20, ..Targets::default() }
 }

@@ -65,6 +65,7 @@ async fn everything_arrives(server: Server, deliveries: u64) {
     let plant = Plant::new();
     let options = penstock::export::Options {
         history: 1_000_000,
+        spool: 1 << 40,
         pace: penstock::export::Pace {
             idle: std::time::Duration::from_millis(800),
             ..export_support::s3::quick()

@@ -17,7 +17,7 @@ pub(super) fn command() -> Command {
             "penstock verify-export [--json] FILE...\n       \
              penstock verify-export --bucket NAME|URL|DIRECTORY... [--keys-only] [--json] [--name=value]...",
         )
-        .arg(output::files("Export files").required_unless_present("bucket").conflicts_with("bucket"))
+        .arg(output::files("Export files").required(false).required_unless_present("bucket").conflicts_with("bucket"))
         .arg(
             Arg::new("bucket")
                 .long("bucket")

@@ -121,14 +121,13 @@ pub fn walk(
             tell(&Finding::Double { key: path.to_owned(), sequence: key.sequence });
         }
         if !keys_only {
-            match check(place, path, &key)? {
-                Ok(Checked { bytes, gateway }) => {
-                    walked.bytes += bytes;
-                    if let Some(finding) = known.mixed(path, gateway) {
-                        tell(&finding);
-                    }
-                }
+            let Checked { gateway, contents } = check(place, path, &key)?;
+            match contents {
+                Ok(bytes) => walked.bytes += bytes,
                 Err(cause) => tell(&Finding::Damaged { key: path.to_owned(), cause }),
+            }
+            if let Some(finding) = known.mixed(path, gateway) {
+                tell(&finding);
             }
         }
         progress(walked.objects, walked.bytes);
@@ -166,29 +165,36 @@ impl Known {
 }
 
 struct Checked {
-    bytes: u64,
     gateway: Option<String>,
+    /// Its bytes, or why it is damaged.
+    contents: Result<u64, String>,
 }
 
 /// How often a broken connection is made anew for one object.
 const TRIES: u32 = 4;
 
-/// Reads one object, again where the connection broke: what it is, or why it is damaged.
-fn check(place: &Place, path: &str, key: &Key<'_>) -> Result<Result<Checked, String>, Fault> {
+/// Reads one object, again where the connection broke.
+fn check(place: &Place, path: &str, key: &Key<'_>) -> Result<Checked, Fault> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let broken = match place.object(path)? {
-            None => return Ok(Err("it was listed, and is gone".to_owned())),
-            Some(object) => match contents(object, key) {
-                Err(Broken::Unreadable(error)) => error,
-                Err(broken) => return Ok(Err(verify::fault(broken).to_string())),
-                Ok(checked) => return Ok(checked),
-            },
+        let Some(mut object) = place.object(path)? else {
+            let contents = Err("it was listed, and is gone".to_owned());
+            return Ok(Checked { gateway: None, contents });
+        };
+        let gateway = object.gateway.take();
+        let broken = match contents(object, key) {
+            Ok(contents) => return Ok(Checked { gateway, contents }),
+            Err(Broken::Unreadable(error)) => error,
+            Err(broken) => {
+                let contents = Err(verify::fault(broken).to_string());
+                return Ok(Checked { gateway, contents });
+            }
         };
         // What a decoder says of bytes that it cannot read is no matter of the connection.
         if matches!(broken.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) {
-            return Ok(Err(format!("its Content-Encoding does not fit: {broken}")));
+            let contents = Err(format!("its Content-Encoding does not fit: {broken}"));
+            return Ok(Checked { gateway, contents });
         }
         if tries == TRIES {
             let text = format!("{path} could not be read: {broken}");
@@ -198,8 +204,9 @@ fn check(place: &Place, path: &str, key: &Key<'_>) -> Result<Result<Checked, Str
     }
 }
 
-fn contents(object: Object, key: &Key<'_>) -> Result<Result<Checked, String>, Broken> {
-    let Object { body, encoding, sha256, sequence, gateway } = object;
+/// The bytes of an object that is what it says, or why it is not.
+fn contents(object: Object, key: &Key<'_>) -> Result<Result<u64, String>, Broken> {
+    let Object { body, encoding, sha256, sequence, .. } = object;
     let body: Box<dyn Read> = match encoding.as_deref() {
         None | Some("" | "identity") => body,
         Some("gzip") => Box::new(flate2::read::MultiGzDecoder::new(body)),
@@ -234,7 +241,7 @@ fn contents(object: Object, key: &Key<'_>) -> Result<Result<Checked, String>, Br
             return Ok(Err(format!("{what} differ: {one}, {other}")));
         }
     }
-    Ok(Ok(Checked { bytes: hashed.bytes, gateway }))
+    Ok(Ok(hashed.bytes))
 }
 
 /// A reader that hashes what it reads.

@@ -1,8 +1,9 @@
 //! A link that fails: a relay to a server that does to each request what it is told to.
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -35,6 +36,8 @@ type Choose = Box<dyn FnMut() -> Fault + Send>;
 pub(crate) struct Link {
     pub(crate) endpoint: String,
     choose: Arc<Mutex<Choose>>,
+    listen: Arc<Notify>,
+    sent: Arc<AtomicU64>,
     task: JoinHandle<()>,
 }
 
@@ -52,6 +55,10 @@ impl Link {
         let address = listener.local_addr().unwrap();
         let choose: Arc<Mutex<Choose>> = Arc::new(Mutex::new(Box::new(choose)));
         let chosen = Arc::clone(&choose);
+        let listen = Arc::new(Notify::new());
+        let wanted = Arc::clone(&listen);
+        let sent = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&sent);
         let task = tokio::spawn(async move {
             let (refuse, mut refusals) = mpsc::unbounded_channel();
             let mut listener = Some(listener);
@@ -66,16 +73,35 @@ impl Link {
                 tokio::select! {
                     Ok((client, _)) = open.accept() => {
                         let (upstream, chosen, refuse) = (upstream.clone(), Arc::clone(&chosen), refuse.clone());
-                        tokio::spawn(async move { relay(client, &upstream, chosen, refuse).await });
+                        let counted = Arc::clone(&counted);
+                        tokio::spawn(async move { relay(client, &upstream, chosen, refuse, counted).await });
                     }
                     Some(millis) = refusals.recv() => {
                         listener = None;
-                        sleep(Duration::from_millis(millis)).await;
+                        tokio::select! {
+                            () = sleep(Duration::from_millis(millis)) => {}
+                            () = wanted.notified() => {}
+                        }
                     }
                 }
             }
         });
-        Self { endpoint: format!("http://{address}"), choose, task }
+        Self { endpoint: format!("http://{address}"), choose, listen, sent, task }
+    }
+
+    /// Ends a refusal.
+    pub(crate) async fn listen(&self) {
+        self.listen.notify_waiters();
+        let address = self.endpoint.strip_prefix("http://").unwrap();
+        while TcpStream::connect(address).await.is_err() {
+            sleep(Duration::from_millis(10)).await;
+            self.listen.notify_waiters();
+        }
+    }
+
+    /// Bytes that came from the client.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// From now on.
@@ -98,6 +124,7 @@ async fn relay(
     upstream: &str,
     choose: Arc<Mutex<Choose>>,
     refuse: mpsc::UnboundedSender<u64>,
+    counted: Arc<AtomicU64>,
 ) {
     let Ok(server) = TcpStream::connect(upstream).await else { return };
     for stream in [&client, &server] {
@@ -111,6 +138,7 @@ async fn relay(
             let mut buffer = vec![0; 16 << 10];
             loop {
                 let Ok(length @ 1..) = read(client, &mut buffer).await else { return true };
+                counted.fetch_add(length as u64, Ordering::Relaxed);
                 let (fault, before) = {
                     let mut now = request.lock().unwrap();
                     if now.answered {

@@ -63,20 +63,41 @@ impl Plant {
 
     /// Stores the pumps of these numbers, each with a name of `length` characters.
     pub(crate) fn pumps(&self, numbers: std::ops::Range<u32>, length: usize) {
+        self.named(numbers, |number| format!("pump {number} {}", "x".repeat(length)));
+    }
+
+    /// Stores the pumps of these numbers with these names.
+    pub(crate) fn named(&self, numbers: std::ops::Range<u32>, name: impl Fn(u32) -> String) {
         let graph = NamedNode::new(BASE).unwrap();
         self.store
             .transact::<_, Fault>(|t| {
                 for number in numbers {
                     let pump = NamedNode::new(format!("{BASE}{number:06}")).unwrap();
-                    let name = Literal::new_simple_literal(format!(
-                        "pump {number} {}",
-                        "x".repeat(length)
-                    ));
+                    let name = Literal::new_simple_literal(name(number));
                     t.insert(Quad::new(pump, name_property(), name, graph.clone()).as_ref())?;
                 }
                 Ok(())
             })
             .unwrap();
+    }
+
+    /// Copies the closed store elsewhere and opens it again. Every exporter must be gone.
+    pub(crate) fn copy_store_to(self, backup: &Path) -> Self {
+        let Self { dir, store } = self;
+        drop(store);
+        copy(&dir.path().join("store"), &backup.join("store"));
+        let store = open_store(dir.path());
+        Self { dir, store }
+    }
+
+    /// Puts the copy in place of the store. Every exporter must be gone.
+    pub(crate) fn restore_store_from(self, backup: &Path) -> Self {
+        let Self { dir, store } = self;
+        drop(store);
+        std::fs::remove_dir_all(dir.path().join("store")).unwrap();
+        copy(&backup.join("store"), &dir.path().join("store"));
+        let store = open_store(dir.path());
+        Self { dir, store }
     }
 
     /// Removes every pump.
@@ -136,6 +157,15 @@ impl Plant {
 
 fn open_store(data_dir: &Path) -> Store {
     Store::open(&data_dir.join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for name in files(from) {
+        let target = to.join(&name);
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::copy(from.join(&name), target).unwrap();
+    }
 }
 
 /// The keys of all files under a directory, in order.

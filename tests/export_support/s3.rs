@@ -1,7 +1,7 @@
 //! The real S3 servers: what stands in a bucket, and who may do what there.
 use super::{Plant, embedded};
 use penstock::config::{Compression, Target, TargetKind, Targets};
-use penstock::export::{Entry, Exporter, Pace};
+use penstock::export::{Class, Entry, Exporter, Pace, Status};
 use s3::region::Region;
 use s3::signing;
 use std::process::Command;
@@ -105,6 +105,17 @@ impl Server {
         path_and_query: &str,
         body: &str,
     ) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
+        self.ask_with(method, path_and_query, body, &[]).await
+    }
+
+    /// The same with more headers.
+    pub(crate) async fn ask_with(
+        &self,
+        method: &str,
+        path_and_query: &str,
+        body: &str,
+        more: &[(&'static str, &str)],
+    ) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
         use sha2::{Digest as _, Sha256};
         let url = reqwest::Url::parse(&format!("{}/{path_and_query}", self.endpoint)).unwrap();
         let now = OffsetDateTime::now_utc();
@@ -120,6 +131,9 @@ impl Server {
         let date =
             format!("{year:04}{:02}{day:02}T{hour:02}{minute:02}{second:02}Z", u8::from(month));
         headers.insert("x-amz-date", date.parse().unwrap());
+        for (name, value) in more {
+            headers.insert(*name, value.parse().unwrap());
+        }
         let request = signing::canonical_request(method, &url, &headers, &sha256).unwrap();
         let text = signing::string_to_sign(&now, &region, &request).unwrap();
         let key = signing::signing_key(&now, &self.secret, &region, "s3").unwrap();
@@ -139,6 +153,38 @@ impl Server {
         let response = request.send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         (status, headers, response.bytes().await.unwrap().to_vec())
+    }
+
+    /// Puts an object that no exporter made.
+    pub(crate) async fn put(
+        &self,
+        bucket: &str,
+        key: &str,
+        body: &str,
+        more: &[(&'static str, &str)],
+    ) {
+        let path = format!("{bucket}/{}", signing::uri_encode(key, false));
+        let (status, _, body) = self.ask_with("PUT", &path, body, more).await;
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    }
+
+    /// Sets what others may do in a bucket.
+    pub(crate) async fn allow(&self, bucket: &str, user: &str, actions: &[&str]) {
+        let statement = |resource: &str| {
+            serde_json::json!({
+                "Effect": "Allow", "Principal": {"AWS": [format!("arn:aws:iam:::user/{user}")]},
+                "Action": actions, "Resource": [resource],
+            })
+        };
+        let policy = serde_json::json!({
+            "Version": "2012-10-17",
+            "Statement": [
+                statement(&format!("arn:aws:s3:::{bucket}")), statement(&format!("arn:aws:s3:::{bucket}/*"))
+            ],
+        });
+        let (status, _, body) =
+            self.ask("PUT", &format!("{bucket}?policy="), &policy.to_string()).await;
+        assert!(status < 300, "{}", String::from_utf8_lossy(&body));
     }
 
     /// Makes a bucket.
@@ -229,6 +275,19 @@ pub(crate) fn admin(arguments: &[&str]) {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The target is blocked with a cause of this class that holds `words` and no secret, and nothing behind
+/// the head was tried.
+pub(crate) async fn blocked(exporter: &Exporter, entry: &Entry, class: Class, words: &str) {
+    let told = |entry: &Entry| entry.last_error.as_ref().is_some_and(|told| told.contains(words));
+    let entry = super::until(exporter, &entry.id, told).await;
+    assert!(!entry.last_error.unwrap().contains("SECRET"));
+    let targets = exporter.targets().unwrap();
+    let target = targets.iter().find(|target| target.name == entry.target).unwrap();
+    assert!(target.blocked.as_deref().unwrap().contains(words), "{target:?}");
+    assert_eq!(target.blocked_by, Some(class), "{target:?}");
+    assert!(target.blocked_since.is_some() && target.attempts > 0, "{target:?}");
 }
 
 impl Plant {

@@ -204,6 +204,7 @@ fn open(dir: &Path, elapsed: &Arc<AtomicU64>) -> (Catalogue, Exporter) {
         gateway_id: "gateway-1".to_owned(),
         data_dir: dir.to_owned(),
         history: 10_000,
+        pace: super::Pace::default(),
         events: Events::default(),
         spool: SPOOL,
         disk: Disk::new(dir.to_owned(), 0),

@@ -129,6 +129,22 @@ impl Block {
         self.entries.is_empty()
     }
 
+    /// Whether so many more bytes leave the block no longer than it should be; an empty one has room
+    /// for any entry.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        self.is_empty() || self.entries.len() + bytes <= self.shape.full
+    }
+
+    /// The value of the entry at `at`, which moves on to the next; `key`, which must be the key of the
+    /// entry before it, becomes its key. Nothing at the end.
+    pub(crate) fn step(&self, at: &mut usize, key: &mut Vec<u8>) -> Option<&[u8]> {
+        let entry = self.entry(*at)?;
+        key.truncate(entry.shared);
+        key.extend_from_slice(entry.suffix);
+        *at = entry.next;
+        Some(entry.value)
+    }
+
     /// About how many bytes of memory the block takes.
     pub(crate) fn weight(&self) -> usize {
         const BASE: usize = 160;

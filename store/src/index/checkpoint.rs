@@ -7,6 +7,7 @@ use super::blocks::Blocks;
 use super::engine::Engine;
 use super::key::tree;
 use super::note::Note;
+use super::runs::{self, Runs};
 use super::{Index, damaged};
 use crate::{Error, files};
 use nix::sys::statvfs::statvfs;
@@ -94,14 +95,15 @@ pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
 fn try_open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
     let name = [tree::NOTE];
     // An engine that finds damage may pass over it, and answer with what was there before.
-    let (engine, note) = Engine::open(&folder(dir), |engine| {
+    let (engine, (note, runs)) = Engine::open(&folder(dir), |engine| {
         let note = match engine.get(&name, Note::decode)? {
             None => Note::new(store_id),
             Some(None) => return Err(damaged("the note", &name)),
             Some(Some(note)) => note,
         };
         if engine.sum_of_all_but(&name)? == note.sum {
-            Ok(note)
+            let runs = Runs::open(folder(dir).join("runs"), &note.runs, tree::is_sought)?;
+            Ok((note, runs))
         } else {
             Err(Error::Index("its blocks do not have their checksum".into()))
         }
@@ -110,6 +112,7 @@ fn try_open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
         noted: note.sequence,
         note,
         blocks: Blocks::new(engine, tree::shape),
+        runs,
         dir: dir.to_owned(),
         broken: None,
         closed: false,
@@ -131,6 +134,7 @@ pub(crate) fn discard(dir: &Path) -> Result<(), Error> {
 #[must_use]
 pub(crate) struct Written {
     note: Note,
+    runs: Option<runs::Written>,
 }
 
 impl Index {
@@ -138,7 +142,7 @@ impl Index {
     /// that failed, so it had better not begin one; after a failure here nothing has changed.
     pub(crate) fn begin_checkpoint(&self) -> Result<(), Error> {
         self.check()?;
-        let needed = self.blocks.dirty_bytes() as u64 * ROOM_FACTOR + ROOM_SPARE;
+        let needed = self.dirty_bytes() as u64 * ROOM_FACTOR + ROOM_SPARE;
         let failed =
             |error: nix::Error| files::fault("asking for the room of", &self.dir)(error.into());
         let room = statvfs(&self.dir).map_err(failed)?;
@@ -155,15 +159,17 @@ impl Index {
         self.check()?;
         let mut note = self.note.clone();
         if self.noted == self.note.sequence {
-            return Ok(Written { note });
+            return Ok(Written { note, runs: None });
         }
+        let runs = self.runs.write_out()?;
+        note.runs = runs.notes();
         set_mark(&self.dir)?;
         self.blocks.write_out(&[tree::NOTE], |change| {
             note.sum = note.sum.wrapping_add(change);
             note.encode()
         })?;
         files::remove(&mark(&self.dir), &self.dir)?;
-        Ok(Written { note })
+        Ok(Written { note, runs: Some(runs) })
     }
 
     /// What was dirty is on the medium.
@@ -171,5 +177,8 @@ impl Index {
         self.note = written.note;
         self.noted = self.note.sequence;
         self.blocks.written();
+        if let Some(runs) = written.runs {
+            self.runs.written(runs);
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! Checkpoints: what changed in memory goes to the medium, all of it or none that counts.
 //!
 //! A split or a merge touches several blocks, and a crash between them would harm entries that no
-//! replay touches. So a mark stands in the data directory, synced, from before the first write of
-//! a checkpoint until after its last sync, and an index that is found under a mark is not used.
-use super::blocks::Blocks;
+//! replay touches. So what is to be written stands in a file of its own, `checkpoint-open`, synced,
+//! from before the first write to the engine until after its last sync. An open that finds it writes
+//! it once more; one that cannot be read says that the index is not to be used.
+use super::blocks::{self, Blocks, Imaged};
 use super::engine::Engine;
+use super::images::{End, NewImages};
 use super::key::tree;
 use super::note::Note;
 use super::runs::{self, Runs};
@@ -16,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// A checkpoint may take so many times the bytes that are dirty in memory, and so many beyond. The
 /// engine writes whole segments, and lets go of old ones only afterwards.
-const ROOM_FACTOR: u64 = 2;
+const ROOM_FACTOR: u64 = 3;
 const ROOM_SPARE: u64 = 2 << 20;
 
 fn folder(dir: &Path) -> PathBuf {
@@ -25,6 +27,11 @@ fn folder(dir: &Path) -> PathBuf {
 
 fn mark(dir: &Path) -> PathBuf {
     dir.join("checkpoint-open")
+}
+
+/// Images in the making.
+fn new_images(dir: &Path) -> PathBuf {
+    dir.join("checkpoint.new")
 }
 
 fn set_mark(dir: &Path) -> Result<(), Error> {
@@ -44,14 +51,11 @@ pub(crate) fn is_marked(dir: &Path) -> bool {
     mark(dir).exists()
 }
 
-/// Opens the index, or makes an empty one. An index that a checkpoint left unfinished, or that
-/// does not open, or that belongs to another journal, is thrown away first.
+/// Opens the index, or makes an empty one. A checkpoint that was cut is finished. An index that does
+/// not open, or that belongs to another journal, is thrown away first.
 pub(crate) fn open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
-    if mark(dir).exists() {
-        tracing::warn!("A checkpoint was cut; the quad index is made again from the journal.");
-        discard(dir)?;
-    }
-    let found = match try_open(dir, store_id) {
+    files::remove(&new_images(dir), dir)?;
+    let found = match try_open(dir, store_id, Trust::Sealed) {
         Ok(index) if index.store_id() == store_id => return Ok(index),
         Ok(_) => Error::Index("it belongs to another journal".into()),
         Err(error @ Error::Io { .. }) => return Err(error),
@@ -59,7 +63,7 @@ pub(crate) fn open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
     };
     tracing::warn!(cause = %found, "The quad index was unusable; it is made again from the journal.");
     discard(dir)?;
-    try_open(dir, store_id)
+    try_open(dir, store_id, Trust::Sealed)
 }
 
 /// Stands in for the store's id where no index names it.
@@ -84,7 +88,7 @@ pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
     if mark(dir).exists() {
         return Ok(Inspected::Unfinished);
     }
-    match try_open(dir, NO_STORE) {
+    match try_open(dir, NO_STORE, Trust::Nothing) {
         Ok(index) if index.store_id() == NO_STORE => Ok(Inspected::None),
         Ok(index) => Ok(Inspected::Open(Box::new(index))),
         Err(Error::Index(cause)) => Ok(Inspected::Unusable(cause)),
@@ -92,22 +96,42 @@ pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
     }
 }
 
-fn try_open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
+/// What of the engine is believed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// What it reads from files that are as they were when it was right.
+    Sealed,
+    /// Nothing without reading all blocks.
+    Nothing,
+}
+
+fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error> {
     let name = [tree::NOTE];
+    let mark = mark(dir);
+    let cut = mark.exists();
+    if cut {
+        tracing::warn!("A checkpoint was cut, and is finished now.");
+    }
     // An engine that finds damage may pass over it, and answer with what was there before.
-    let (engine, (note, runs)) = Engine::open(&folder(dir), |engine| {
+    let (engine, (note, runs)) = Engine::open(&folder(dir), |engine, sealed| {
+        if cut {
+            blocks::write_images(engine, &mark, &name)?;
+        }
         let note = match engine.get(&name, Note::decode)? {
             None => Note::new(store_id),
             Some(None) => return Err(damaged("the note", &name)),
             Some(Some(note)) => note,
         };
-        if engine.sum_of_all_but(&name)? == note.sum {
-            let runs = Runs::open(folder(dir).join("runs"), &note.runs, tree::is_sought)?;
-            Ok((note, runs))
-        } else {
-            Err(Error::Index("its blocks do not have their checksum".into()))
+        let believed = sealed && !cut && trust == Trust::Sealed;
+        if !believed && engine.sum_of_all_but(&name)? != note.sum {
+            return Err(Error::Index("its blocks do not have their checksum".into()));
         }
+        let runs = Runs::open(folder(dir).join("runs"), &note.runs, tree::is_sought)?;
+        Ok((note, runs))
     })?;
+    if cut {
+        files::remove(&mark, dir)?;
+    }
     Ok(Index {
         noted: note.sequence,
         note,
@@ -134,7 +158,7 @@ pub(crate) fn discard(dir: &Path) -> Result<(), Error> {
 #[must_use]
 pub(crate) struct Written {
     note: Note,
-    runs: Option<runs::Written>,
+    parts: Option<(Imaged, runs::Written)>,
 }
 
 impl Index {
@@ -159,25 +183,29 @@ impl Index {
         self.check()?;
         let mut note = self.note.clone();
         if self.noted == self.note.sequence {
-            return Ok(Written { note, runs: None });
+            return Ok(Written { note, parts: None });
         }
         let runs = self.runs.write_out()?;
         note.runs = runs.notes();
-        set_mark(&self.dir)?;
-        self.blocks.write_out(&[tree::NOTE], |change| {
-            note.sum = note.sum.wrapping_add(change);
-            note.encode()
-        })?;
-        files::remove(&mark(&self.dir), &self.dir)?;
-        Ok(Written { note, runs: Some(runs) })
+        let new = new_images(&self.dir);
+        let mut images = NewImages::begin(&new)?;
+        let imaged = self.blocks.images(&mut images)?;
+        note.sum = note.sum.wrapping_add(imaged.change);
+        images.finish(&End { note: note.encode(), sum: imaged.sum })?;
+        let mark = mark(&self.dir);
+        files::rename(&new, &mark, &self.dir)?;
+        // From here on the checkpoint counts.
+        blocks::write_images(self.blocks.engine(), &mark, &[tree::NOTE])?;
+        files::remove(&mark, &self.dir)?;
+        Ok(Written { note, parts: Some((imaged, runs)) })
     }
 
     /// What was dirty is on the medium.
     pub(crate) fn written(&mut self, written: Written) {
         self.note = written.note;
         self.noted = self.note.sequence;
-        self.blocks.written();
-        if let Some(runs) = written.runs {
+        if let Some((imaged, runs)) = written.parts {
+            self.blocks.written(imaged);
             self.runs.written(runs);
         }
     }

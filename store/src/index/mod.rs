@@ -9,6 +9,7 @@ mod engine;
 mod filter;
 #[cfg(test)]
 mod fuzz;
+mod images;
 mod key;
 mod merged;
 mod note;
@@ -17,6 +18,7 @@ mod page;
 mod quads;
 mod run;
 mod runs;
+mod seal;
 mod subjects;
 
 pub(crate) use checkpoint::{Inspected, discard, inspect, is_marked, is_there, open};

@@ -181,10 +181,20 @@ impl Index {
     /// Readers may go on meanwhile; [`Index::written`] has to follow before the next change.
     pub(crate) fn write_out(&self) -> Result<Written, Error> {
         self.check()?;
-        let mut note = self.note.clone();
         if self.noted == self.note.sequence {
-            return Ok(Written { note, parts: None });
+            return Ok(Written { note: self.note.clone(), parts: None });
         }
+        let written = self.write_images()?;
+        let mark = mark(&self.dir);
+        blocks::write_images(self.blocks.engine(), &mark, &[tree::NOTE])?;
+        files::remove(&mark, &self.dir)?;
+        Ok(written)
+    }
+
+    /// Writes all that the engine is to have, and what it need not know of. Once this has succeeded
+    /// the checkpoint counts.
+    fn write_images(&self) -> Result<Written, Error> {
+        let mut note = self.note.clone();
         let runs = self.runs.write_out()?;
         note.runs = runs.notes();
         let new = new_images(&self.dir);
@@ -192,11 +202,7 @@ impl Index {
         let imaged = self.blocks.images(&mut images)?;
         note.sum = note.sum.wrapping_add(imaged.change);
         images.finish(&End { note: note.encode(), sum: imaged.sum })?;
-        let mark = mark(&self.dir);
-        files::rename(&new, &mark, &self.dir)?;
-        // From here on the checkpoint counts.
-        blocks::write_images(self.blocks.engine(), &mark, &[tree::NOTE])?;
-        files::remove(&mark, &self.dir)?;
+        files::rename(&new, &mark(&self.dir), &self.dir)?;
         Ok(Written { note, parts: Some((imaged, runs)) })
     }
 
@@ -208,5 +214,142 @@ impl Index {
             self.blocks.written(imaged);
             self.runs.written(runs);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::images::{self, Image};
+    use super::*;
+    use crate::{Options, Pattern, Read as _, Store};
+    use oxrdf::{GraphName, Literal, NamedNode, Quad};
+    use std::collections::HashSet;
+    use std::ops::ControlFlow;
+
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let (path, to) = {
+                let entry = entry.unwrap();
+                (entry.path(), to.join(entry.file_name()))
+            };
+            if path.is_dir() {
+                copy(&path, &to);
+            } else {
+                fs::copy(&path, &to).unwrap();
+            }
+        }
+    }
+
+    /// Opens a store; gives how many frames were replayed.
+    fn open(dir: &Path) -> (Store, u64) {
+        let mut frames = 0;
+        let told = &mut |progress: crate::Progress| frames = progress.total;
+        let store = Store::open(dir, Options::default(), told).unwrap();
+        (store, frames)
+    }
+
+    fn quads(store: &Store) -> HashSet<Quad> {
+        let mut found = HashSet::new();
+        let visit = &mut |quad| {
+            found.insert(quad);
+            ControlFlow::Continue(())
+        };
+        store.read().for_each(&Pattern::default(), visit).unwrap();
+        found
+    }
+
+    fn quad(subject: usize, field: usize) -> Quad {
+        let iri = |name: String| NamedNode::new_unchecked(format!("https://example.org/{name}"));
+        let value = Literal::new_simple_literal(format!("{subject} {field} ").repeat(4));
+        let subject = iri(format!("{:08x}", subject.wrapping_mul(0x9e37_79b9) & 0xffff_ffff));
+        Quad::new(subject, iri(format!("p{field}")), value, GraphName::DefaultGraph)
+    }
+
+    fn change(store: &Store, quads: impl Iterator<Item = Quad>, add: bool) {
+        store
+            .transact::<_, Error>(|change| {
+                for quad in quads {
+                    let done = if add {
+                        change.insert(quad.as_ref())
+                    } else {
+                        change.remove(quad.as_ref())
+                    };
+                    assert!(done?);
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    #[test]
+    fn a_checkpoint_that_was_cut_anywhere_is_finished_and_one_with_damaged_images_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, _) = open(dir.path());
+        let all = |from: usize, to: usize| (from..to).flat_map(|n| (0..4).map(move |f| quad(n, f)));
+        change(&store, all(0, 900), true);
+        store.checkpoint().unwrap();
+        // Blocks change, are joined, and are new.
+        change(&store, all(100, 600), false);
+        change(&store, all(900, 1_500), true);
+        let expected = quads(&store);
+        let inner = store.inner();
+        let writer = inner.writer();
+        inner.synced().wait(3).unwrap();
+        let index = inner.index();
+        let _written = index.write_images().unwrap();
+        let mark = mark(dir.path());
+        let mut images_in_all = 0;
+        images::read(&mark, &mut |images| {
+            images_in_all += images.len();
+            Ok(())
+        })
+        .unwrap();
+        assert!(images_in_all > 100, "{images_in_all} are too few to prove a thing");
+        for most in [0, 1, images_in_all / 3, images_in_all * 2 / 3, images_in_all] {
+            let mut writes = index.blocks.engine().write();
+            let mut done = 0;
+            let mut packer = super::super::packing::Packer::new();
+            images::read(&mark, &mut |images| {
+                for (name, image) in images {
+                    done += 1;
+                    match image {
+                        _ if done > most => {}
+                        Image::Gone => writes.remove(name)?,
+                        Image::Changed(bytes) | Image::Fresh(bytes) => {
+                            let mut packed = Vec::new();
+                            packer.pack(bytes, &mut packed);
+                            writes.insert(name, &packed)?;
+                        }
+                    }
+                }
+                Ok(())
+            })
+            .unwrap();
+            writes.finish().unwrap();
+            let cut = tempfile::tempdir().unwrap();
+            copy(dir.path(), cut.path());
+            let (again, frames) = open(cut.path());
+            assert_eq!(frames, 0, "{most} written: the checkpoint does not count");
+            assert!(quads(&again) == expected, "{most} written: a wrong answer");
+            assert!(!super::mark(cut.path()).exists());
+            change(&again, all(2_000, 2_010), true);
+            drop(again);
+            assert_eq!(quads(&open(cut.path()).0).len(), expected.len() + 40);
+        }
+        let whole = fs::read(&mark).unwrap();
+        for tenth in 0..10 {
+            let at = whole.len() * tenth / 10;
+            let cut = tempfile::tempdir().unwrap();
+            copy(dir.path(), cut.path());
+            let mut bytes = whole.clone();
+            bytes[at] ^= 4;
+            fs::write(super::mark(cut.path()), bytes).unwrap();
+            let (again, frames) = open(cut.path());
+            assert_eq!(frames, 3, "byte {at}: the index is made again");
+            assert!(quads(&again) == expected, "byte {at}: a wrong answer");
+        }
+        drop(index);
+        drop(writer);
     }
 }

@@ -27,7 +27,7 @@ const MERGED: usize = 8;
 /// merging keeps up.
 const PACE: u64 = 6;
 /// Entries merged at a checkpoint at least.
-const STRETCH: u64 = 20_000;
+const STRETCH: u64 = if cfg!(test) { 40 } else { 20_000 };
 /// Blocks kept for readers, in two halves.
 const CACHED: usize = 256;
 /// About what an entry takes in memory besides its key.
@@ -333,4 +333,96 @@ fn remove_all_but(folder: &Path, notes: &[RunNote]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Insert(Vec<u8>, u64),
+        Remove(Vec<u8>),
+        Checkpoint,
+        /// What was written counts for nothing.
+        Fail,
+        Reopen,
+    }
+
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(0_u8..5, 1..5)
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            20 => (key(), 1_u64..1 << 40).prop_map(|(key, number)| Step::Insert(key, number)),
+            6 => key().prop_map(Step::Remove),
+            5 => Just(Step::Checkpoint),
+            1 => Just(Step::Fail),
+            1 => Just(Step::Reopen),
+        ]
+    }
+
+    fn all(runs: &Runs, prefix: &[u8], from: &[u8]) -> Vec<(Vec<u8>, u64)> {
+        let mut found = Vec::new();
+        runs.scan_prefix(prefix, from, &mut |key, number| {
+            found.push((key.to_vec(), number));
+            Ok(ControlFlow::Continue(()))
+        })
+        .unwrap();
+        found
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn runs_are_what_was_put_into_them(
+            steps in prop::collection::vec(step(), 1..600),
+            from in key(),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let folder = dir.path().join("runs");
+            let open = |notes: &[RunNote]| Runs::open(folder.clone(), notes, |_| true).unwrap();
+            let mut runs = open(&[]);
+            let mut model = BTreeMap::new();
+            let mut noted = (Vec::new(), BTreeMap::new());
+            for step in steps {
+                match step {
+                    Step::Insert(key, number) => {
+                        runs.insert(&key, number);
+                        model.insert(key, number);
+                    }
+                    Step::Remove(key) => {
+                        runs.remove(&key);
+                        model.remove(&key);
+                    }
+                    Step::Checkpoint => {
+                        let written = runs.write_out().unwrap();
+                        noted = (written.notes(), model.clone());
+                        runs.written(written);
+                        prop_assert!(runs.runs.len() < 4 * MERGED, "merging does not keep up");
+                    }
+                    Step::Fail => {
+                        let _ = runs.write_out().unwrap();
+                    }
+                    Step::Reopen => {
+                        runs = open(&noted.0);
+                        model = noted.1.clone();
+                    }
+                }
+            }
+            let expected: Vec<_> = model.clone().into_iter().collect();
+            prop_assert_eq!(all(&runs, &[], &[]), expected);
+            let expected: Vec<_> = model
+                .range(from.clone()..)
+                .filter(|(key, _)| key.starts_with(&from[..1]))
+                .map(|(key, number)| (key.clone(), *number))
+                .collect();
+            prop_assert_eq!(all(&runs, &from[..1], &from), expected);
+            for key in model.keys().chain([&from]) {
+                prop_assert_eq!(runs.get(key).unwrap(), model.get(key).copied());
+            }
+        }
+    }
 }

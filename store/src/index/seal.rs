@@ -43,10 +43,14 @@ struct Chunk {
 
 impl Chunk {
     /// Where a segment of the log stands in the order of all writes; the engine keeps it inverted but
-    /// for its sign.
-    fn order(&self) -> i64 {
+    /// for its sign. Nothing for a segment that is not in use, which is filled with one byte.
+    fn order(&self) -> Option<i64> {
+        let first = self.head.first();
+        if self.head.iter().all(|byte| Some(byte) == first) {
+            return None;
+        }
         let bytes = self.head.get(4..12).and_then(|bytes| bytes.try_into().ok());
-        bytes.map_or(0, |bytes| i64::from_le_bytes(bytes) ^ i64::MAX)
+        bytes.map(|bytes| i64::from_le_bytes(bytes) ^ i64::MAX)
     }
 }
 
@@ -106,12 +110,13 @@ impl Sealed {
         let file = File::open(path)?;
         let data = file.metadata()?;
         let changed = data.modified().ok();
-        let newest = before.and_then(|before| before.chunks.iter().map(Chunk::order).max());
+        let newest = before.and_then(|before| before.chunks.iter().filter_map(Chunk::order).max());
         let kept = |at: usize, head: &Head| {
             let before = before?;
             let chunk = before.chunks.get(at)?;
             let same = if is_log {
-                chunk.head == *head && newest.is_some_and(|newest| chunk.order() < newest)
+                let order = chunk.order();
+                chunk.head == *head && order.is_some() && order < newest
             } else {
                 changed.is_some() && (before.length, before.changed) == (data.len(), changed)
             };
@@ -138,5 +143,64 @@ impl Sealed {
             at += length as u64;
         }
         Ok(Self { length: data.len(), changed, chunks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::engine::Engine;
+    use super::*;
+
+    fn open(folder: &Path) -> (Engine, bool) {
+        Engine::open(folder, |_, sealed| Ok(sealed)).unwrap()
+    }
+
+    fn write(engine: &Engine, round: u32) {
+        let mut writes = engine.write();
+        for n in 0..600_u32 {
+            let name = n.wrapping_mul(0x9e37_79b9).to_be_bytes();
+            writes.insert(&name, &round.to_be_bytes().repeat(130)).unwrap();
+        }
+        writes.finish().unwrap();
+    }
+
+    #[test]
+    fn files_that_are_as_they_were_are_sealed_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut engine, sealed) = open(dir.path());
+        assert!(!sealed, "there was nothing");
+        // Some segments of the log, most of them used anew.
+        for round in 0..20 {
+            write(&engine, round);
+            let whole = Seal::of(dir.path(), &Seal::default()).unwrap();
+            assert!(whole.is_in(dir.path()), "round {round}: what was kept is not what is there");
+        }
+        let log = dir.path().join(LOG);
+        assert!(fs::metadata(&log).unwrap().len() > 3 * CHUNK as u64);
+        for _ in 0..3 {
+            engine.close();
+            let sealed;
+            (engine, sealed) = open(dir.path());
+            assert!(sealed, "after a clean stop");
+        }
+        // Files that were only read are as they were.
+        assert!(engine.get(&[0; 4], |_| ()).unwrap().is_some());
+        engine.close();
+        for name in [LOG, "conf", NAME] {
+            let path = dir.path().join(name);
+            let whole = fs::read(&path).unwrap();
+            for eighth in 0..8 {
+                let mut bytes = whole.clone();
+                let at = whole.len() * eighth / 8;
+                bytes[at] ^= 1;
+                fs::write(&path, &bytes).unwrap();
+                let seal = Seal::of(dir.path(), &Seal::default()).unwrap();
+                assert!(!seal.is_in(dir.path()), "{name}, byte {at}");
+            }
+            fs::write(&path, &whole).unwrap();
+        }
+        assert!(open(dir.path()).1);
+        fs::write(dir.path().join("blobs/stray"), b"").unwrap();
+        assert!(!Seal::of(dir.path(), &Seal::default()).unwrap().is_in(dir.path()));
     }
 }

@@ -3,6 +3,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use oxrdf::NamedNode;
+use penstock::business_object::changes::Watch;
 use penstock::business_object::ingest::{Body, Limits, Mode, Request, ingest};
 use penstock::business_object::mapping::{self, Mapping};
 use penstock::business_object::namespace::{self, Generator, Namespace};
@@ -89,6 +90,8 @@ impl Gateway {
             caller: "local",
             idempotency_key: None,
             tells_objects: true,
+            watch: &Watch::default(),
+            events: None,
             body: Body::Json(body.as_bytes()),
         };
         ingest(&self.store, &limits, &request).unwrap();

@@ -1,28 +1,173 @@
 //! What happens in the gateway, told to whoever listens: CloudEvents at `/api/v1/events`.
+//!
+//! The newest events are kept in memory, so that a listener that was away goes on where it stopped, or
+//! is told that it missed some. Publishing waits for nobody: a listener takes from what is kept, at its
+//! own pace.
+//!
+//! Invariant: identifiers grow by one with each event, and over restarts too; what makes a client whole
+//! again after a loss is reading the resources, never the events.
+
+mod listener;
+mod ring;
+
+pub use listener::Listener;
+
+use crate::time;
+use ring::Ring;
 use serde::Serialize;
-use std::sync::Arc;
+use serde_json::value::to_raw_value;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Semaphore, watch};
 
 /// The bus of events. Cheap to clone; publishing never blocks and never fails.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Events {
-    inner: Arc<()>,
+    inner: Arc<Inner>,
 }
 
-/// What kind of event it is; its name on the wire is the CloudEvents `type`.
+#[derive(Debug)]
+struct Inner {
+    source: String,
+    ring: Mutex<Ring>,
+    /// The identifier of the newest event.
+    newest: watch::Sender<u64>,
+    /// One permit for each listener.
+    room: Arc<Semaphore>,
+}
+
+/// How a bus is made.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The `source` of every event (CloudEvents 1.0, 3.1.1): a URI of the gateway.
+    pub source: String,
+    /// Identifiers begin after `epoch << 32`: an epoch greater than any before keeps them growing.
+    pub epoch: u32,
+    /// `service.events.depth`: events kept.
+    pub depth: usize,
+    /// `service.events.listeners`: listeners at once.
+    pub listeners: usize,
+}
+
+/// What kind of event it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// `penstock.ingestion.committed`: the data is the ingestion's record.
+    /// The data is the ingestion's record.
     Ingestion,
-    /// `penstock.export.changed`: the data is the export's entry.
+    /// The data is the export's entry.
     Export,
-    /// `penstock.target.changed`: the data is the target's state.
+    /// The data is the target's state.
     Target,
+    /// Events are gone that this listener has not seen; each listener has its own, whatever it asks for.
+    Lost,
+}
+
+/// One event as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its identifier.
+    pub id: u64,
+    /// What kind it is.
+    pub kind: Kind,
+    /// The event in the JSON format of CloudEvents 1.0, on one line.
+    pub json: Arc<str>,
+}
+
+impl Kind {
+    /// Those that can be asked for.
+    pub const ALL: [Self; 3] = [Self::Ingestion, Self::Export, Self::Target];
+
+    /// Its name on the wire, the CloudEvents `type`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ingestion => "penstock.ingestion.committed",
+            Self::Export => "penstock.export.changed",
+            Self::Target => "penstock.target.changed",
+            Self::Lost => "penstock.events.lost",
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { source: "urn:penstock".to_owned(), epoch: 0, depth: 1000, listeners: 32 }
+    }
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self::new(Options::default())
+    }
 }
 
 impl Events {
+    /// A bus on which nothing has happened yet.
+    pub fn new(options: Options) -> Self {
+        let before = u64::from(options.epoch) << 32;
+        Self {
+            inner: Arc::new(Inner {
+                source: options.source,
+                ring: Mutex::new(Ring::new(before, options.depth)),
+                newest: watch::Sender::new(before),
+                room: Arc::new(Semaphore::new(options.listeners)),
+            }),
+        }
+    }
+
     /// Tells everybody who listens. `subject` is the id of what it is about.
     pub fn publish(&self, kind: Kind, subject: &str, data: &impl Serialize) {
-        let _ = (&self.inner, kind, subject, data);
+        let data = match to_raw_value(data) {
+            Ok(data) => data,
+            Err(error) => {
+                tracing::error!(%error, kind = kind.name(), "An event could not be written as JSON.");
+                return;
+            }
+        };
+        let mut ring = self.ring();
+        let id = ring.newest() + 1;
+        ring.push(self.event(id, kind, subject, &data));
+        self.inner.newest.send_replace(id);
     }
+
+    /// Listens from now on, or to what came after the event with this identifier; `None` when as many
+    /// as may listen do.
+    pub fn listen(&self, after: Option<u64>, kinds: &[Kind]) -> Option<Listener> {
+        let permit = Arc::clone(&self.inner.room).try_acquire_owned().ok()?;
+        let newest = self.inner.newest.subscribe();
+        let after = after.unwrap_or_else(|| self.ring().newest());
+        Some(Listener::new(self.clone(), newest, after, kinds.to_vec(), permit))
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.inner.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn event(&self, id: u64, kind: Kind, subject: &str, data: &impl Serialize) -> Event {
+        let event = CloudEvent {
+            specversion: "1.0",
+            id: &id.to_string(),
+            source: &self.inner.source,
+            kind: kind.name(),
+            subject,
+            time: &time::rfc3339(),
+            datacontenttype: "application/json",
+            data,
+        };
+        let json = serde_json::to_string(&event).expect("what is JSON already can be written");
+        Event { id, kind, json: json.into() }
+    }
+}
+
+/// The JSON format of CloudEvents 1.0.
+#[derive(Serialize)]
+struct CloudEvent<'a, D> {
+    specversion: &'a str,
+    id: &'a str,
+    source: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    subject: &'a str,
+    time: &'a str,
+    datacontenttype: &'a str,
+    data: &'a D,
 }

@@ -2,9 +2,10 @@
 use crate::auth::Auth;
 use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::business_object::namespace;
+use crate::clock::Clock;
 use crate::config::Settings;
 use crate::disk::Disk;
-use crate::events::Events;
+use crate::events::{self, Events};
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
@@ -19,7 +20,10 @@ const STORE: &str = "store";
 /// The file in the data directory that keeps the gateway's identifier.
 const GATEWAY_ID: &str = "gateway-id";
 /// The store's collection of what the gateway keeps about itself.
-const COLLECTION: &str = "gateway";
+pub(crate) const COLLECTION: &str = "gateway";
+
+/// The key there of the last epoch of the events' identifiers.
+const EVENT_EPOCH: &[u8] = b"event-epoch";
 
 /// The collections of counters, which a restored store has ahead of its backup: no number that was
 /// given away after it is given again.
@@ -37,6 +41,8 @@ pub struct Gateway {
     pub settings: Arc<Settings>,
     /// The store.
     pub store: Store,
+    /// What time it is, and how much of it has passed.
+    pub clock: Clock,
     /// The Business Objects.
     pub catalogue: Catalogue,
     /// The exporter.
@@ -78,8 +84,18 @@ impl Gateway {
                 auto_create_namespaces: settings.auto_create_namespaces,
             },
         )?;
-        let auth = Auth::open(&store, &settings)?;
-        let events = Events::default();
+        let clock = Clock::open(store.clone())?;
+        let auth = Auth::open(&store, &settings, &clock)?;
+        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
+        let events = Events::new(events::Options {
+            source: settings
+                .base_url
+                .clone()
+                .unwrap_or_else(|| format!("urn:penstock:{gateway_id}")),
+            epoch: event_epoch(&store),
+            depth: settings.events.depth,
+            listeners: settings.events.listeners,
+        });
         let exporter = Exporter::open(
             store.clone(),
             export::Options {
@@ -88,10 +104,12 @@ impl Gateway {
                 data_dir: dir.clone(),
                 history: settings.limits.history,
                 events: events.clone(),
+                spool: settings.targets.spool_bytes,
+                disk: disk.clone(),
+                catalogue: catalogue.clone(),
             },
         )?;
-        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
-        Ok(Self { settings, store, catalogue, exporter, disk, auth, events, gateway_id })
+        Ok(Self { settings, store, clock, catalogue, exporter, disk, auth, events, gateway_id })
     }
 }
 
@@ -127,6 +145,30 @@ fn kept_id(dir: &Path, store: &Store) -> Result<String, Fault> {
     Ok(id)
 }
 
+/// An epoch for the identifiers of events that is greater than that of any start before, though the
+/// clock went back.
+fn event_epoch(store: &Store) -> u32 {
+    let next = |change: &mut Transaction<'_>| -> Result<u32, penstock_store::Error> {
+        let kept = change.document(COLLECTION, EVENT_EPOCH)?;
+        let kept = kept.and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
+        let epoch = kept.saturating_add(1).max(seconds());
+        change.put(COLLECTION, EVENT_EPOCH, &epoch.to_be_bytes())?;
+        Ok(epoch)
+    };
+    match store.transact(next) {
+        Ok((epoch, _)) => epoch,
+        Err(error) => {
+            tracing::warn!(%error, "The start could not be counted; events go by the clock.");
+            seconds()
+        }
+    }
+}
+
+/// Seconds since 1970, up to 2106.
+fn seconds() -> u32 {
+    u32::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default()
+}
+
 fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
     let path = dir.join(GATEWAY_ID);
     match std::fs::read_to_string(&path) {
@@ -150,7 +192,7 @@ fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
 }
 
 /// A fault of the disk at the start, for the operator: unlike a fault of a request it names the path.
-fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
+pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied => Kind::Forbidden,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::NoRoom,

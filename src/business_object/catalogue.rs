@@ -12,6 +12,7 @@
 
 mod entry;
 
+use super::changes::{self, Watch};
 use super::mapping::Mapping;
 use super::namespace::{self, Generator, Namespace};
 use super::resource::{BusinessObject, Compiled, Conditions, Definition};
@@ -20,7 +21,7 @@ use entry::{Entries, Entry, Stored};
 use penstock_store::{Read, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-pub(super) use entry::user_of_namespace;
+pub(super) use entry::{stored, user_of_namespace};
 
 /// The collection of documents that holds them: id to JSON.
 pub const COLLECTION: &str = "business-objects";
@@ -46,6 +47,7 @@ pub struct Catalogue {
     defaults: Arc<Defaults>,
     entries: Arc<RwLock<Entries>>,
     writer: Arc<Mutex<()>>,
+    watch: Watch,
 }
 
 /// What a change of the catalogue asks of the version that is there.
@@ -69,7 +71,19 @@ impl Catalogue {
             defaults: Arc::new(defaults),
             entries: Arc::new(RwLock::new(entries)),
             writer: Arc::default(),
+            watch: Watch::default(),
         })
+    }
+
+    /// What is watched for changes.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// The same catalogue, whose ages count by this: milliseconds on a line that only goes forward.
+    #[must_use]
+    pub fn with_elapsed(self, elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self { watch: Watch::new(elapsed), ..self }
     }
 
     /// One by id or name.
@@ -139,8 +153,12 @@ impl Catalogue {
         let _writer = self.write();
         let entry = self.find(id_or_name)?;
         check_version(Some(&entry), if_match)?;
-        self.store.transact(|t| t.delete(COLLECTION, entry.id.as_bytes()))?;
+        self.store.transact::<_, penstock_store::Error>(|t| {
+            changes::removed(t, &entry.id)?;
+            t.delete(COLLECTION, entry.id.as_bytes())
+        })?;
         self.entries_mut().remove(&entry.id);
+        self.watch.wake();
         Ok(())
     }
 
@@ -170,12 +188,15 @@ impl Catalogue {
                 updated_at: now,
                 created_namespaces,
             };
+            let there = before.and_then(|before| before.compiled.as_deref());
+            changes::defined(transaction, there.map(|there| &there.object), &object)?;
             let stored = Stored { object, namespaces };
             transaction.put(COLLECTION, stored.object.id.as_bytes(), &stored.encode())?;
             Ok::<_, Fault>(stored.object)
         })?;
         let compiled = Arc::new(Compiled { object, mapping, conditions });
         self.entries_mut().insert(Entry::of(compiled.clone()));
+        self.watch.wake();
         Ok(compiled)
     }
 

@@ -2,9 +2,10 @@
 //!
 //! `resource` is what a client defines, `mapping` the compiled form of its YAML, `catalogue` where the
 //! definitions are kept; `ingest` turns JSON into quads, `view` turns quads back into JSON, `members`
-//! says which objects belong.
+//! says which objects belong, `changes` notes what changed for exports by themselves.
 
 pub mod catalogue;
+pub mod changes;
 pub mod ingest;
 pub mod json;
 pub mod mapping;

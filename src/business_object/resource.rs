@@ -1,8 +1,14 @@
 //! The Business Object as a client defines it (specification, 2.1).
 //!
-//! `read` takes a definition out of a request body.
+//! `read` takes a definition out of a request body; `automatic` and `schedule` read what it says of
+//! exports by themselves.
 
+mod automatic;
 mod read;
+mod schedule;
+
+pub use automatic::Automatic;
+pub use schedule::{Schedule, Wrong};
 
 use super::mapping::Mapping;
 use oxrdf::{NamedNode, Term};

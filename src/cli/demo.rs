@@ -50,8 +50,11 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
         |name: &str| loaded.effective.iter().any(|e| e.name == name && e.origin.starts_with("--"));
     let mut out = std::io::stdout();
     let mut settings = loaded.settings.clone();
-    settings.targets =
-        Targets { history_bytes: settings.targets.history_bytes, ..Targets::default() };
+    settings.targets = Targets {
+        history_bytes: settings.targets.history_bytes,
+        spool_bytes: settings.targets.spool_bytes,
+        ..Targets::default()
+    };
     if !given("service.data-dir") {
         settings.data_dir = PathBuf::from(DATA_DIR);
     }
@@ -76,6 +79,7 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
         let mut terminate = signal(SignalKind::terminate())?;
         let server = app::serve_until(
             Arc::new(settings),
+            Box::new(|| None),
             move |address, gateway| drop(ready.send((address, gateway))),
             async move {
                 tokio::select! {

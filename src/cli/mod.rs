@@ -16,6 +16,9 @@ mod verify;
 mod verify_export;
 mod version;
 
+#[cfg(test)]
+mod manual;
+
 use crate::config;
 use clap::Command;
 use output::USED_WRONGLY;

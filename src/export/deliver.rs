@@ -107,17 +107,22 @@ async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<boo
             Err(failure) => Err(failure),
         };
         match noted {
-            Ok(entry) => tracing::info!(
-                export_id = entry.id,
-                business_object = entry.business_object_name,
-                target_name = target,
-                sequence = entry.sequence,
-                objects = entry.object_count,
-                bytes = entry.bytes,
-                duration_ms = started.elapsed().as_millis(),
-                attempts = entry.attempts,
-                "An export was delivered."
-            ),
+            Ok(entry) => {
+                if job.entry.attempts > 0 {
+                    tell(&inner, &target).await;
+                }
+                tracing::info!(
+                    export_id = entry.id,
+                    business_object = entry.business_object_name,
+                    target_name = target,
+                    sequence = entry.sequence,
+                    objects = entry.object_count,
+                    bytes = entry.bytes,
+                    duration_ms = started.elapsed().as_millis(),
+                    attempts = entry.attempts,
+                    "An export was delivered."
+                );
+            }
             Err(Failure { reached, cause }) => {
                 opened = None;
                 let (target_name, error) = (target.clone(), cause.clone());
@@ -126,6 +131,9 @@ async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<boo
                 })
                 .await
                 .unwrap_or(1);
+                if failures == 1 {
+                    tell(&inner, &target).await;
+                }
                 if failures.is_power_of_two() {
                     tracing::warn!(
                         export_id = job.entry.id,
@@ -143,6 +151,16 @@ async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<boo
             }
         }
     }
+}
+
+/// Tells of the target, which was just reached again or lost.
+async fn tell(inner: &Arc<Inner>, target: &str) {
+    let target = target.to_owned();
+    let _ = blocking(inner, move |inner| {
+        inner.tell_target(&target);
+        Ok(())
+    })
+    .await;
 }
 
 async fn deliver(

@@ -13,7 +13,7 @@ pub struct Entry {
     pub business_object_name: String,
     /// The bucketName.
     pub target: String,
-    /// From 1, without a gap, per target and Business Object name.
+    /// From 1, without a gap, per target and Business Object name; 0 while it has none yet.
     pub sequence: u64,
     /// What it holds.
     pub kind: Kind,
@@ -61,6 +61,9 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
+    /// There is no room in the spool: what it will hold, and its sequence, are settled once there is. It
+    /// has no id that lasts, since it is no entry yet.
+    Waiting,
     /// It waits its turn.
     Queued,
     /// It is under way.

@@ -6,21 +6,31 @@
 //! | `spool` | the folder that holds the files |
 //! | `queue`, `record`, `state` | the entries, as they are kept with the store's commits and in memory |
 //! | `operate`, `history` | retry, park, replay; what is kept of the delivered ones |
+//! | `make` | an export made: rendered, synced, queued, with how far the changes have come |
+//! | `automatic`, `schedule`, `alarm` | the exports that are due by themselves |
+//! | `room` | the bound of the spool, and what waits for room |
 //! | `deliver` | the workers, one a target |
 //! | `target`, `directory`, `s3` | where a bucketName leads |
 
+mod alarm;
+mod automatic;
+#[cfg(test)]
+mod automatic_model;
 mod deliver;
 mod directory;
 pub mod entry;
 mod file;
 mod history;
+mod make;
 #[cfg(test)]
 mod model;
 mod operate;
 mod queue;
 mod record;
 mod render;
+mod room;
 mod s3;
+mod schedule;
 mod spool;
 mod state;
 mod target;
@@ -30,23 +40,22 @@ pub mod verify;
 pub use entry::{Entry, Kind, Status};
 pub use record::SEQUENCES;
 
-use crate::business_object::catalogue;
+use crate::business_object::catalogue::{self, Catalogue};
 use crate::business_object::resource::Compiled;
 use crate::config::Targets;
-use crate::events::Events;
+use crate::disk::Disk;
+use crate::events::{self, Events};
 use crate::fault::{self, Fault};
-use crate::telemetry::metrics;
-use crate::time;
 use penstock_store::{DocumentRange, Read as _, Store};
-use queue::{New, Queue};
+use queue::Queue;
+use room::Waiting;
 use serde::{Deserialize, Serialize};
 use spool::Spool;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 use tokio::sync::watch;
-use uuid::Uuid;
 
 /// What exporting takes from the configuration.
 #[derive(Debug, Clone)]
@@ -61,6 +70,12 @@ pub struct Options {
     pub history: usize,
     /// Where changes of exports and targets are told.
     pub events: Events,
+    /// `service.export.spool`: bytes of files that no target has taken yet, at which no more are made.
+    pub spool: u64,
+    /// The disk that the spool is on.
+    pub disk: Disk,
+    /// The Business Objects that are exported by themselves.
+    pub catalogue: Catalogue,
 }
 
 /// The exporter. Cheap to clone.
@@ -73,9 +88,20 @@ pub struct Exporter {
 struct Inner {
     options: Options,
     queue: Queue,
-    /// One lock for each Business Object's name: its pushes run one after the other, so that sequences
+    /// One lock for each Business Object: its exports are made one after the other, so that sequences
     /// follow the content.
-    pushing: Mutex<HashMap<String, Arc<Mutex<()>>>>,
+    making: Mutex<HashMap<String, Arc<Mutex<()>>>>,
+    waiting: Waiting,
+    /// Whether the gateway stops.
+    stopping: AtomicBool,
+}
+
+impl Inner {
+    /// The lock to hold while an export of this Business Object is made.
+    fn making(&self, id: &str) -> Arc<Mutex<()>> {
+        let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(making.entry(id.to_owned()).or_default())
+    }
 }
 
 /// What a push did.
@@ -102,6 +128,8 @@ pub struct TargetState {
     pub blocked: Option<String>,
     /// Exports that wait for it.
     pub depth: u64,
+    /// Business Objects whose exports by themselves wait for room in the spool.
+    pub waiting: u64,
     /// Bytes that wait for it.
     pub bytes: u64,
     /// When the oldest that waits was made (RFC 3339).
@@ -127,8 +155,15 @@ impl Exporter {
         let spool = Spool::open(options.data_dir.join("spool"))?;
         let limits =
             queue::Limits { records: options.history, bytes: options.targets.history_bytes };
-        let queue = Queue::open(store, spool, limits)?;
-        Ok(Self { inner: Arc::new(Inner { options, queue, pushing: Mutex::default() }) })
+        let queue = Queue::open(store, spool, limits, options.events.clone())?;
+        let inner = Inner {
+            options,
+            queue,
+            making: Mutex::default(),
+            waiting: Waiting::default(),
+            stopping: AtomicBool::new(false),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Why a bucketName leads nowhere.
@@ -141,104 +176,50 @@ impl Exporter {
     ///
     /// # Errors
     /// `Kind::Conflict` when it is disabled or has no target; `Kind::Invalid` when a target leads
-    /// nowhere any more; `Kind::NoRoom`.
+    /// nowhere any more; `Kind::NoRoom`, also when the spool is full.
     pub fn push(&self, business_object: &Compiled) -> Result<Push, Fault> {
-        let definition = &business_object.object.definition;
-        let name = definition.name.as_str();
-        let conflict =
-            |why| Fault::new(fault::Kind::Conflict, format!("the Business Object `{name}` {why}"));
-        if !definition.enabled {
-            return Err(conflict("is disabled; enable it to export it"));
+        let inner = &*self.inner;
+        make::check(inner, business_object)?;
+        if let Some(cause) = room::spool(inner) {
+            return Err(Fault::new(fault::Kind::NoRoom, cause));
         }
-        queue::check_name(name).map_err(|cause| Fault::new(fault::Kind::Invalid, cause))?;
-        let mut targets: Vec<(String, String, String)> = Vec::new();
-        for push_target in &definition.push_targets {
-            let bucket_name = &push_target.bucket_name;
-            self.check_target(bucket_name)
-                .map_err(|cause| Fault::new(fault::Kind::Invalid, cause))?;
-            if !targets.iter().any(|(_, known, _)| known == bucket_name) {
-                let prefix = target::prefix(&self.inner.options, bucket_name);
-                targets.push((Uuid::now_v7().to_string(), bucket_name.clone(), prefix));
+        let making = inner.making(&business_object.object.id);
+        let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
+        make::full(inner, business_object, &make::all_targets(business_object), &mut |_| Ok(()))
+    }
+
+    /// Delivers, and makes the exports that are due by themselves, until `stop` becomes true; then ends what
+    /// is under way in good order.
+    pub async fn run(&self, stop: watch::Receiver<bool>) {
+        let automatic = automatic::run(Arc::clone(&self.inner), stop.clone());
+        tokio::join!(automatic, deliver::run(Arc::clone(&self.inner), stop));
+    }
+
+    /// Entries, newest first, those older than the one with the id `after`. Before them stand those that
+    /// wait for room in the spool.
+    pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Entry>, Fault> {
+        let mut entries = self.inner.waiting.entries();
+        let mut after = after;
+        if let Some(id) = after {
+            match entries.iter().position(|entry| entry.id == id) {
+                Some(place) => {
+                    entries.drain(..=place);
+                    after = None;
+                }
+                None => entries.clear(),
             }
         }
-        let Some((first, ..)) = targets.first() else {
-            return Err(conflict("has no pushTargets; add one to export it"));
-        };
-
-        let lock = {
-            let mut pushing = self.inner.pushing.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(pushing.entry(name.to_owned()).or_default())
-        };
-        let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        // A store that takes no commits says so before a file is written for nothing.
-        self.inner.queue.store.transact::<_, penstock_store::Error>(|_| Ok(()))?;
-        let started = Instant::now();
-        let export_date = time::compact();
-        let mut files = Unqueued { spool: &self.inner.queue.spool, names: Vec::new() };
-        let path = files.add(first);
-        let queue = &self.inner.queue;
-        let (finished, warnings) =
-            render::full(&queue.store, business_object, &path, &export_date)?;
-        if finished.objects == 0 && queue.last_full(name)? == 0 {
-            let reason = render::why_none(&queue.store, business_object)?;
-            return Ok(Push { exports: Vec::new(), reason: Some(reason) });
-        }
-        for (id, ..) in targets.iter().skip(1) {
-            let link = files.add(id);
-            std::fs::hard_link(&path, &link)
-                .or_else(|_| {
-                    std::fs::copy(&path, &link).and_then(|_| std::fs::File::open(&link)?.sync_all())
-                })
-                .map_err(|error| spool::fault("linking", &link, &error))?;
-        }
-        queue.spool.sync()?;
-        let added = queue.add(&New {
-            business_object: &business_object.object.id,
-            name,
-            kind: Kind::Full,
-            export_date: &export_date,
-            finished: &finished,
-            warnings,
-            targets: &targets,
-        });
-        let none_remains = added.as_ref().is_err_and(|error| {
-            matches!(error, penstock_store::Error::TooLarge { .. })
-                || (error.is_no_room() && queue.store.poisoned().is_none())
-        });
-        // Another commit that failed may still be there after the next start, and needs the files then.
-        if !none_remains {
-            files.names.clear();
-        }
-        let exports = added?;
-        let seconds = started.elapsed().as_secs_f64();
-        metrics::export_queued(finished.objects, finished.bytes, seconds);
-        for entry in &exports {
-            tracing::info!(
-                export_id = entry.id,
-                business_object = name,
-                target_name = entry.target,
-                sequence = entry.sequence,
-                objects = entry.object_count,
-                bytes = entry.bytes,
-                duration_ms = started.elapsed().as_millis(),
-                "An export was queued."
-            );
-        }
-        Ok(Push { exports, reason: None })
-    }
-
-    /// Delivers until `stop` becomes true, then ends the delivery under way in good order.
-    pub async fn run(&self, stop: watch::Receiver<bool>) {
-        deliver::run(Arc::clone(&self.inner), stop).await;
-    }
-
-    /// Entries, newest first, those older than the one with the id `after`.
-    pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Entry>, Fault> {
-        self.inner.queue.list(after, limit)
+        entries.truncate(limit);
+        let left = limit - entries.len();
+        entries.extend(self.inner.queue.list(after, left)?);
+        Ok(entries)
     }
 
     /// One entry.
     pub fn get(&self, id: &str) -> Result<Option<Entry>, Fault> {
+        if let Some(entry) = self.inner.waiting.entry(id) {
+            return Ok(Some(entry));
+        }
         let queue = &self.inner.queue;
         Ok(queue.find(&queue.state(), id)?.map(|(_, _, entry)| entry))
     }
@@ -257,6 +238,10 @@ impl Exporter {
     /// # Errors
     /// `Kind::NotFound`; `Kind::Conflict` for a delivered one.
     pub fn retry(&self, id: &str) -> Result<Entry, Fault> {
+        if let Some(entry) = self.inner.waiting.entry(id) {
+            self.inner.queue.room.notify_one();
+            return Ok(entry);
+        }
         self.inner.queue.retry(id)
     }
 
@@ -265,6 +250,13 @@ impl Exporter {
     /// # Errors
     /// `Kind::NotFound`; `Kind::Conflict` for one that is under way, delivered, or parked already.
     pub fn park(&self, id: &str) -> Result<Entry, Fault> {
+        if let Some(entry) = self.inner.waiting.entry(id) {
+            let why = "waits for room in the spool, and holds nothing yet that could be parked";
+            return Err(Fault::new(
+                fault::Kind::Conflict,
+                format!("the export of {} for {} {why}", entry.business_object_name, entry.target),
+            ));
+        }
         self.inner.queue.park(id)
     }
 
@@ -282,16 +274,18 @@ impl Exporter {
         let mut names: BTreeSet<String> = options.targets.named.keys().cloned().collect();
         names.extend(queue.state().lines.keys().cloned());
         names.extend(named_by_business_objects(&queue.store)?);
-        names.into_iter().map(|name| self.target(name)).collect()
+        names.into_iter().map(|name| self.inner.target(name)).collect()
     }
 
     /// Where the spool is.
     pub fn spool(&self) -> &Path {
         self.inner.queue.spool.folder()
     }
+}
 
+impl Inner {
     fn target(&self, name: String) -> Result<TargetState, Fault> {
-        let Inner { options, queue, .. } = &*self.inner;
+        let Self { options, queue, .. } = self;
         let kind = target::type_name(options, &name).to_owned();
         let state = queue.state();
         let mut target = TargetState {
@@ -299,6 +293,7 @@ impl Exporter {
             reachable: None,
             blocked: target::check(options, &name).err(),
             depth: 0,
+            waiting: self.waiting.for_target(&name),
             bytes: 0,
             oldest: None,
             last_delivery: None,
@@ -318,27 +313,12 @@ impl Exporter {
         }
         Ok(target)
     }
-}
 
-/// Files of a push that is not queued yet; they are removed unless it is.
-struct Unqueued<'a> {
-    spool: &'a Spool,
-    names: Vec<String>,
-}
-
-impl Unqueued<'_> {
-    fn add(&mut self, id: &str) -> PathBuf {
-        let name = record::file_name(id);
-        let path = self.spool.path(&name);
-        self.names.push(name);
-        path
-    }
-}
-
-impl Drop for Unqueued<'_> {
-    fn drop(&mut self) {
-        for name in &self.names {
-            self.spool.remove(name);
+    /// Tells of a target as it is now.
+    fn tell_target(&self, name: &str) {
+        // What the store could not read shows where it is asked for.
+        if let Ok(target) = self.target(name.to_owned()) {
+            self.options.events.publish(events::Kind::Target, name, &target);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! restarts keeps the order of each target, the sequences, and just the files that are needed.
 use super::entry::{Kind, Status};
 use super::file::Finished;
-use super::queue::{Limits, New, Queue};
+use super::queue::{Limits, New, NewFile, Queue};
 use super::record::file_name;
 use super::spool::Spool;
 use penstock_store::Store;
@@ -88,7 +88,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 fn open(store: &Store, dir: &std::path::Path) -> Queue {
-    Queue::open(store.clone(), Spool::open(dir.join("spool")).unwrap(), LIMITS).unwrap()
+    let spool = Spool::open(dir.join("spool")).unwrap();
+    Queue::open(store.clone(), spool, LIMITS, crate::events::Events::default()).unwrap()
 }
 
 fn check(queue: &Queue, model: &Model) {
@@ -148,18 +149,22 @@ proptest! {
                         .zip(targets)
                         .map(|(order, target)| (format!("id-{order}"), format!("target-{target}"), String::new()))
                         .collect();
+                    let ids: Vec<String> = targets.iter().map(|(id, ..)| id.clone()).collect();
+                    let lines: Vec<_> =
+                        targets.iter().map(|(_, target, prefix)| (target.clone(), prefix.clone())).collect();
+                    let file =
+                        NewFile { kind: Kind::Full, finished: finished.clone(), warnings: Vec::new(), ids };
                     for (id, ..) in &targets {
                         std::fs::write(queue.spool.path(&file_name(id)), vec![b' '; 10]).unwrap();
                     }
                     let added = queue.add(&New {
                         business_object: "id",
                         name: &name,
-                        kind: Kind::Full,
                         export_date: "20260301T120000Z",
-                        finished: &finished,
-                        warnings: Vec::new(),
-                        targets: &targets,
-                    }).unwrap();
+                        files: &[file],
+                        targets: &lines,
+                        covers: None,
+                    }, &mut |_, _| Ok(())).unwrap();
                     for ((order, entry), (id, target, _)) in (first..).zip(added).zip(targets) {
                         let sequence = model.sequences.entry((target.clone(), name.clone())).or_default();
                         *sequence += 1;

@@ -13,11 +13,12 @@ impl Queue {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
         match entry.status {
-            Status::Queued | Status::Blocked | Status::Delivering => {}
+            Status::Queued | Status::Blocked | Status::Delivering | Status::Waiting => {}
             Status::Parked => {
                 record.entry.status = Status::Queued;
                 self.put(order, &record)?;
                 state.take_up(order, &record);
+                self.tell(&record.entry);
             }
             Status::Delivered => {
                 return Err(conflict(&entry, "was delivered; `replay` delivers it again"));
@@ -33,7 +34,7 @@ impl Queue {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
         match entry.status {
-            Status::Queued | Status::Blocked => {}
+            Status::Queued | Status::Blocked | Status::Waiting => {}
             Status::Delivering => {
                 return Err(conflict(&entry, "is being delivered; try again later"));
             }
@@ -45,6 +46,8 @@ impl Queue {
         let line = state.lines.entry(record.entry.target.clone()).or_default();
         line.remove(order, &record);
         line.wake.notify_one();
+        state.parked.insert(order, record.entry.bytes);
+        self.tell(&record.entry);
         Ok(record.entry)
     }
 
@@ -65,6 +68,7 @@ impl Queue {
         self.put(order, &record)?;
         state.forget(order);
         state.take_up(order, &record);
+        self.tell(&record.entry);
         state.lines.entry(record.entry.target.clone()).or_default().wake.notify_one();
         self.added.notify_one();
         Ok(record.entry)

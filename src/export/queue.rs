@@ -12,9 +12,10 @@ use super::history::Fallen;
 use super::record::{self, Record};
 use super::spool::Spool;
 use super::state::{Failing, State};
+use crate::events::{self, Events};
 use crate::fault::{self, Fault};
 use crate::time;
-use penstock_store::{Error, Store};
+use penstock_store::{Error, Store, Transaction};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -25,8 +26,11 @@ pub(super) struct Queue {
     pub(super) store: Store,
     pub(super) spool: Spool,
     pub(super) limits: Limits,
+    pub(super) events: Events,
     /// Tells the workers' overseer that a target may have an entry waiting.
     pub(super) added: Notify,
+    /// Tells that a target has taken a file.
+    pub(super) room: Notify,
     state: Mutex<State>,
 }
 
@@ -39,17 +43,28 @@ pub(super) struct Limits {
     pub(super) bytes: u64,
 }
 
-/// A rendered file to be queued.
+/// Rendered files to be queued.
 #[derive(Debug)]
 pub(super) struct New<'a> {
     pub(super) business_object: &'a str,
     pub(super) name: &'a str,
-    pub(super) kind: Kind,
     pub(super) export_date: &'a str,
-    pub(super) finished: &'a Finished,
+    /// In the order of their sequences.
+    pub(super) files: &'a [NewFile],
+    /// Each target, and the prefix of its keys.
+    pub(super) targets: &'a [(String, String)],
+    /// The generations of changes that they bring.
+    pub(super) covers: Option<(u64, u64)>,
+}
+
+/// One rendered file to be queued.
+#[derive(Debug)]
+pub(super) struct NewFile {
+    pub(super) kind: Kind,
+    pub(super) finished: Finished,
     pub(super) warnings: Vec<String>,
-    /// The id of each entry, its target, and the prefix of its key.
-    pub(super) targets: &'a [(String, String, String)],
+    /// The id of its entry for each target.
+    pub(super) ids: Vec<String>,
 }
 
 /// An entry to deliver.
@@ -61,7 +76,12 @@ pub(super) struct Job {
 
 impl Queue {
     /// Opens the queue as it was left.
-    pub(super) fn open(store: Store, spool: Spool, limits: Limits) -> Result<Self, Fault> {
+    pub(super) fn open(
+        store: Store,
+        spool: Spool,
+        limits: Limits,
+        events: Events,
+    ) -> Result<Self, Fault> {
         let mut state = State::default();
         let mut files = HashSet::new();
         let mut missing = Vec::new();
@@ -124,7 +144,15 @@ impl Queue {
                 "Exports were found that wait for their target."
             );
         }
-        let queue = Self { store, spool, limits, added: Notify::new(), state: Mutex::new(state) };
+        let queue = Self {
+            store,
+            spool,
+            limits,
+            events,
+            added: Notify::new(),
+            room: Notify::new(),
+            state: Mutex::new(state),
+        };
         queue.added.notify_one();
         Ok(queue)
     }
@@ -133,61 +161,61 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues one file for its targets: entries, sequences and the count of the last full export in
-    /// one commit. The file must be synced already.
-    pub(super) fn add(&self, new: &New<'_>) -> Result<Vec<Entry>, Error> {
+    /// Queues files for their targets: entries, sequences, what consumers may hold, and what `also` puts, in
+    /// one commit. The files must be synced already.
+    pub(super) fn add(
+        &self,
+        new: &New<'_>,
+        also: &mut dyn FnMut(&mut Transaction<'_>, &[Entry]) -> Result<(), Error>,
+    ) -> Result<Vec<Entry>, Error> {
         let mut state = self.state();
         let first = state.next;
         let created_at = time::rfc3339();
         let (records, _) = self.store.transact::<_, Error>(|t| {
-            let mut records = Vec::with_capacity(new.targets.len());
-            for (order, (id, target, prefix)) in (first..).zip(new.targets) {
-                let sequence_key = record::sequence_key(target, new.name);
-                let sequence =
-                    record::number(t, record::SEQUENCES, &sequence_key)?.unwrap_or(0) + 1;
-                t.put(record::SEQUENCES, &sequence_key, &sequence.to_be_bytes())?;
-                t.put(record::IDS, id.as_bytes(), &order.to_be_bytes())?;
-                let record = Record {
-                    entry: Entry {
-                        id: id.clone(),
-                        business_object: new.business_object.to_owned(),
-                        business_object_name: new.name.to_owned(),
-                        target: target.clone(),
-                        sequence,
-                        kind: new.kind,
-                        status: Status::Queued,
-                        object_count: new.finished.objects,
-                        bytes: new.finished.bytes,
-                        data_checksum: new.finished.data_checksum.clone(),
-                        sha256: new.finished.sha256.clone(),
-                        key: key(prefix, new.name, new.export_date, sequence),
-                        created_at: created_at.clone(),
-                        delivered_at: None,
-                        attempts: 0,
-                        last_error: None,
-                        warnings: new.warnings.clone(),
-                    },
-                    place: order,
-                    kept: true,
+            let mut records = Vec::with_capacity(new.files.len() * new.targets.len());
+            for file in new.files {
+                for (id, (target, prefix)) in file.ids.iter().zip(new.targets) {
+                    let order = first + records.len() as u64;
+                    let record = new.record(t, file, id, (target, prefix), &created_at, order)?;
+                    t.put(record::IDS, id.as_bytes(), &order.to_be_bytes())?;
+                    record::put(t, order, &record)?;
+                    records.push((order, record));
+                }
+                let held = match file.kind {
+                    Kind::Full => 0,
+                    Kind::Incremental | Kind::Deleted => {
+                        record::number(t, record::FULLS, new.name.as_bytes())?.unwrap_or(0)
+                    }
                 };
-                record::put(t, order, &record)?;
-                records.push((order, record));
+                let held = match file.kind {
+                    Kind::Full | Kind::Incremental => held + file.finished.objects,
+                    Kind::Deleted => held,
+                };
+                t.put(record::FULLS, new.name.as_bytes(), &held.to_be_bytes())?;
             }
-            if new.kind == Kind::Full {
-                t.put(record::FULLS, new.name.as_bytes(), &new.finished.objects.to_be_bytes())?;
-            }
+            let entries: Vec<Entry> =
+                records.iter().map(|(_, record): &(u64, Record)| record.entry.clone()).collect();
+            also(t, &entries)?;
             Ok(records)
         })?;
         for (order, record) in &records {
             state.take_up(*order, record);
+            self.tell(&record.entry);
             state.lines.entry(record.entry.target.clone()).or_default().wake.notify_one();
         }
         self.added.notify_one();
         Ok(records.into_iter().map(|(_, record)| record.entry).collect())
     }
 
-    /// Objects in the last full export of this Business Object.
-    pub(super) fn last_full(&self, name: &str) -> Result<u64, Error> {
+    /// Tells of an entry as it is now. The lock of the state is held, so that no listener is told what
+    /// was before.
+    pub(super) fn tell(&self, entry: &Entry) {
+        self.events.publish(events::Kind::Export, &entry.id, entry);
+    }
+
+    /// Objects that consumers of this Business Object may hold, at the most: those of its last full export
+    /// and of all since.
+    pub(super) fn held_outside(&self, name: &str) -> Result<u64, Error> {
         Ok(record::number(&self.store.read(), record::FULLS, name.as_bytes())?.unwrap_or(0))
     }
 
@@ -251,6 +279,10 @@ impl Queue {
         let attempts = line.failing.as_ref().map_or(0, |failing| failing.failures);
         let mut entry = record.entry;
         entry.attempts += attempts;
+        // Further attempts are told when they end otherwise than the one before.
+        if attempts == 0 {
+            self.tell(&Entry { status: Status::Delivering, ..entry.clone() });
+        }
         Ok(Some(Job { order, entry }))
     }
 
@@ -266,9 +298,13 @@ impl Queue {
         let line = state.lines.entry(target.to_owned()).or_default();
         line.under_way = None;
         line.reachable = reached.or(line.reachable);
-        let failures =
-            line.failing.as_ref().filter(|f| f.order == order).map_or(0, |f| f.failures) + 1;
+        let before = line.failing.as_ref().filter(|f| f.order == order);
+        let failures = before.map_or(0, |f| f.failures) + 1;
+        let is_news = before.is_none_or(|f| f.error != error);
         line.failing = Some(Failing { order, failures, error });
+        if is_news && let Ok(Some(record)) = record::by_order(&self.store.read(), order) {
+            self.tell(&state.now(order, record.entry));
+        }
         failures
     }
 
@@ -300,10 +336,53 @@ impl Queue {
         line.reachable = Some(true);
         line.last_delivery.clone_from(&record.entry.delivered_at);
         state.keep(order, record.entry.bytes);
+        self.tell(&record.entry);
         for file in fallen.apply(&mut state) {
             self.spool.remove(&file);
         }
+        self.room.notify_one();
         Ok(record.entry)
+    }
+}
+
+impl New<'_> {
+    /// The record of one file for one target, with the next sequence, which it takes.
+    fn record(
+        &self,
+        t: &mut Transaction<'_>,
+        file: &NewFile,
+        id: &str,
+        (target, prefix): (&str, &str),
+        created_at: &str,
+        order: u64,
+    ) -> Result<Record, Error> {
+        let sequence_key = record::sequence_key(target, self.name);
+        let sequence = record::number(t, record::SEQUENCES, &sequence_key)?.unwrap_or(0) + 1;
+        t.put(record::SEQUENCES, &sequence_key, &sequence.to_be_bytes())?;
+        Ok(Record {
+            entry: Entry {
+                id: id.to_owned(),
+                business_object: self.business_object.to_owned(),
+                business_object_name: self.name.to_owned(),
+                target: target.to_owned(),
+                sequence,
+                kind: file.kind,
+                status: Status::Queued,
+                object_count: file.finished.objects,
+                bytes: file.finished.bytes,
+                data_checksum: file.finished.data_checksum.clone(),
+                sha256: file.finished.sha256.clone(),
+                key: key(prefix, self.name, self.export_date, sequence),
+                created_at: created_at.to_owned(),
+                delivered_at: None,
+                attempts: 0,
+                last_error: None,
+                warnings: file.warnings.clone(),
+            },
+            place: order,
+            kept: true,
+            covers: self.covers,
+        })
     }
 }
 
@@ -353,13 +432,13 @@ mod tests {
         let options = penstock_store::Options::default();
         let store = Store::open(&dir.path().join("store"), options, &mut |_| {}).unwrap();
         let of_the_future = br#"{"entries":[]}"#;
-        let put = |t: &mut penstock_store::Transaction<'_>| {
-            t.put(record::EXPORTS, &7_u64.to_be_bytes(), of_the_future)
-        };
+        let put =
+            |t: &mut Transaction<'_>| t.put(record::EXPORTS, &7_u64.to_be_bytes(), of_the_future);
         store.transact::<_, Error>(put).unwrap();
         let spool = Spool::open(dir.path().join("spool")).unwrap();
         std::fs::write(spool.path("some.json"), "{}").unwrap();
-        let queue = Queue::open(store, spool, Limits { records: 1, bytes: 1 }).unwrap();
+        let queue =
+            Queue::open(store, spool, Limits { records: 1, bytes: 1 }, Events::default()).unwrap();
         assert!(queue.spool.path("some.json").exists());
         assert_eq!(queue.state().next, 8);
     }

@@ -5,7 +5,7 @@
 //! | `exports` | order (u64, big endian) | [`Record`] as JSON |
 //! | `export-ids` | id | order |
 //! | `export-sequences` | target, 0, Business Object name | the last sequence given (u64, big endian) |
-//! | `export-fulls` | Business Object name | objects in its last full export (u64, big endian) |
+//! | `export-fulls` | Business Object name | objects in its last full export and in those on change since (u64, big endian) |
 use super::entry::Entry;
 use penstock_store::{DocumentRange, Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,9 @@ pub(super) struct Record {
     pub(super) place: u64,
     /// Whether the spool still holds its file.
     pub(super) kept: bool,
+    /// The generations of changes that it brings: after the first of them, up to the second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) covers: Option<(u64, u64)>,
 }
 
 impl Record {

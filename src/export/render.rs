@@ -1,12 +1,17 @@
-//! Rendering: everything that belongs to a Business Object, as an export file, in bounded memory.
+//! Rendering: what belongs to a Business Object, or what of it changed, as export files, in bounded memory.
+//!
+//! No reader lives longer than one page or one object takes, so that commits go on. An object is always
+//! rendered whole, as it is at that moment.
 use super::file::{FileWriter, Finished};
 use super::spool;
+use crate::business_object::changes::{self, Changed};
 use crate::business_object::resource::Compiled;
 use crate::business_object::{members, namespace, view};
-use crate::fault::Fault;
+use crate::fault::{Fault, Kind};
 use oxrdf::NamedNode;
 use penstock_store::{Pattern, Read, Store};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// URIs held at once.
 const PAGE: usize = 500;
@@ -15,66 +20,162 @@ const WARNINGS: usize = 20;
 /// Characters of one of them.
 const WARNING: usize = 400;
 
-/// Writes the export file of all objects that belong, ordered by URI, and returns what it says of
-/// itself and what the view warned of.
-///
-/// No reader lives longer than one page or one object takes, so that commits go on. An object is
-/// always rendered whole, as it is at that moment; one that ceased to belong since its page was read
-/// is left out.
-pub(super) fn full(
-    store: &Store,
-    business_object: &Compiled,
-    path: &Path,
-    export_date: &str,
-) -> Result<(Finished, Vec<String>), Fault> {
-    let written = |error: &_| spool::fault("writing", path, error);
-    let name = &business_object.object.definition.name;
-    let mut file = FileWriter::create(path, name, export_date).map_err(|e| written(&e))?;
-    let mut warnings = Vec::new();
-    let mut more_warnings = 0_u64;
-    let mut object = Vec::new();
-    let mut after: Option<NamedNode> = None;
-    loop {
-        let (page, seen) = {
-            let read = store.read();
-            let after = after.as_ref().map(NamedNode::as_str);
-            (members::page(&read, business_object, after, PAGE)?, read.sequence())
-        };
-        for uri in &page {
-            object.clear();
-            let mut findings = Vec::new();
-            {
-                let read = store.read();
-                if read.sequence() != seen && !members::contains(&read, business_object, uri)? {
+/// What is rendered, and when to leave off.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rendering<'a> {
+    pub(super) store: &'a Store,
+    pub(super) business_object: &'a Compiled,
+    pub(super) export_date: &'a str,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// A file in the making, with what the view warns of.
+struct File {
+    path: PathBuf,
+    writer: FileWriter,
+    object: Vec<u8>,
+    warnings: Vec<String>,
+    more_warnings: u64,
+}
+
+/// A finished file, with what the view warned of.
+pub(super) type Rendered = (Finished, Vec<String>);
+
+impl Rendering<'_> {
+    /// Writes the export file of all objects that belong, ordered by URI. One that ceased to belong since
+    /// its page was read is left out.
+    pub(super) fn full(&self, path: &Path) -> Result<Rendered, Fault> {
+        let mut file = File::create(path.to_owned(), self)?;
+        let mut after: Option<NamedNode> = None;
+        loop {
+            self.go_on()?;
+            let (page, seen) = {
+                let read = self.store.read();
+                let after = after.as_ref().map(NamedNode::as_str);
+                (members::page(&read, self.business_object, after, PAGE)?, read.sequence())
+            };
+            for uri in &page {
+                self.object(&mut file, uri, Some(seen))?;
+            }
+            match page.into_iter().last() {
+                Some(last) => after = Some(last),
+                None => return file.finish(),
+            }
+        }
+    }
+
+    /// Writes what changed in a generation, ordered by URI: into the first file the objects that belong, as
+    /// they are, into the second the URIs of those that do not. A file is made only if something is in it.
+    /// An object that nobody can have been told of is not among those gone: no export was made since
+    /// `exports` was what it is, when it began to belong.
+    pub(super) fn changes(
+        &self,
+        generation: u64,
+        exports: u64,
+        objects: &Path,
+        gone: &Path,
+    ) -> Result<(Option<Rendered>, Option<Rendered>), Fault> {
+        let id = self.business_object.object.id.as_str();
+        let (mut changed_file, mut gone_file): (Option<File>, Option<File>) = (None, None);
+        let mut after: Option<String> = None;
+        loop {
+            self.go_on()?;
+            let page =
+                changes::changed(&self.store.read(), id, generation, after.as_deref(), PAGE)?;
+            for Changed { uri, new_at } in &page {
+                let uri = NamedNode::new_unchecked(uri);
+                let file = match &mut changed_file {
+                    Some(file) => file,
+                    // One that turns out to have no object is taken back.
+                    none => none.insert(File::create(objects.to_owned(), self)?),
+                };
+                if self.object(file, &uri, None)? || *new_at == Some(exports) {
                     continue;
                 }
-                view::render(
-                    &read,
-                    &business_object.mapping.root,
-                    uri,
-                    &mut object,
-                    &mut findings,
-                )?;
+                let file = match &mut gone_file {
+                    Some(file) => file,
+                    none => none.insert(File::create(gone.to_owned(), self)?),
+                };
+                file.gone(&uri)?;
             }
-            file.object(&object).map_err(|e| written(&e))?;
-            for finding in findings {
-                if warnings.len() < WARNINGS {
-                    let warning = format!("{}: {finding}", uri.as_str());
-                    warnings.push(warning.chars().take(WARNING).collect());
-                } else {
-                    more_warnings += 1;
-                }
+            match page.into_iter().last() {
+                Some(last) => after = Some(last.uri),
+                None => break,
             }
         }
-        match page.into_iter().last() {
-            Some(last) => after = Some(last),
-            None => break,
+        let changed_file = changed_file.map(File::finish).transpose()?;
+        let gone_file = gone_file.map(File::finish).transpose()?;
+        Ok((changed_file.filter(|(finished, _)| finished.objects > 0), gone_file))
+    }
+
+    /// Writes one object if it belongs; `seen` is the commit as of which it is known to.
+    fn object(&self, file: &mut File, uri: &NamedNode, seen: Option<u64>) -> Result<bool, Fault> {
+        file.object.clear();
+        let mut findings = Vec::new();
+        {
+            let read = self.store.read();
+            let known = seen == Some(read.sequence());
+            if !known && !members::contains(&read, self.business_object, uri)? {
+                return Ok(false);
+            }
+            let root = &self.business_object.mapping.root;
+            view::render(&read, root, uri, &mut file.object, &mut findings)?;
+        }
+        file.write()?;
+        for finding in findings {
+            file.warn(&format!("{}: {finding}", uri.as_str()));
+        }
+        Ok(true)
+    }
+
+    fn go_on(&self) -> Result<(), Fault> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(Fault::new(
+                Kind::Unavailable(std::time::Duration::from_secs(5)),
+                "the gateway stops; the export was left off",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl File {
+    fn create(path: PathBuf, rendering: &Rendering<'_>) -> Result<Self, Fault> {
+        let name = &rendering.business_object.object.definition.name;
+        let writer = FileWriter::create(&path, name, rendering.export_date)
+            .map_err(|error| spool::fault("writing", &path, &error))?;
+        Ok(Self { path, writer, object: Vec::new(), warnings: Vec::new(), more_warnings: 0 })
+    }
+
+    /// Appends `object`.
+    fn write(&mut self) -> Result<(), Fault> {
+        let written = self.writer.object(&self.object);
+        written.map_err(|error| spool::fault("writing", &self.path, &error))
+    }
+
+    /// Appends an object of its URI alone.
+    fn gone(&mut self, uri: &NamedNode) -> Result<(), Fault> {
+        let object = serde_json::json!({ "uri": uri.as_str() });
+        self.object = object.to_string().into_bytes();
+        self.write()
+    }
+
+    fn warn(&mut self, warning: &str) {
+        if self.warnings.len() < WARNINGS {
+            self.warnings.push(warning.chars().take(WARNING).collect());
+        } else {
+            self.more_warnings += 1;
         }
     }
-    if more_warnings > 0 {
-        warnings.push(format!("and {more_warnings} more"));
+
+    fn finish(mut self) -> Result<Rendered, Fault> {
+        if self.more_warnings > 0 {
+            self.warnings.push(format!("and {} more", self.more_warnings));
+        }
+        let finished = self.writer.finish();
+        let finished = finished.map_err(|error| spool::fault("writing", &self.path, &error))?;
+        Ok((finished, self.warnings))
     }
-    Ok((file.finish().map_err(|e| written(&e))?, warnings))
 }
 
 /// Why no object belongs: the condition that matched nothing, in words.

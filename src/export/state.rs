@@ -17,6 +17,8 @@ pub(super) struct State {
     pub(super) next: u64,
     /// Delivered entries by order: the bytes of the file, 0 when it is not kept.
     pub(super) delivered: BTreeMap<u64, u64>,
+    /// Parked entries by order: the bytes of the file.
+    pub(super) parked: BTreeMap<u64, u64>,
 }
 
 /// One target's queue.
@@ -59,9 +61,20 @@ impl State {
         }
         match record.entry.status {
             Status::Delivered => self.keep(order, if record.kept { record.entry.bytes } else { 0 }),
-            Status::Parked => {}
-            Status::Queued | Status::Delivering | Status::Blocked => line.add(order, record),
+            Status::Parked => {
+                self.parked.insert(order, record.entry.bytes);
+            }
+            Status::Queued | Status::Delivering | Status::Blocked | Status::Waiting => {
+                line.add(order, record);
+                self.parked.remove(&order);
+            }
         }
+    }
+
+    /// Bytes of all files that no target has taken yet, each counted for each target.
+    pub(super) fn held(&self) -> u64 {
+        let waiting: u64 = self.lines.values().map(|line| line.bytes).sum();
+        waiting + self.parked.values().sum::<u64>()
     }
 
     /// Takes a delivered entry into the history, or notes that its file is not kept (0 bytes).

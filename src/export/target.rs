@@ -93,3 +93,19 @@ pub(super) fn type_name(options: &Options, bucket_name: &str) -> &'static str {
         _ => "directory",
     }
 }
+
+/// Where a bucketName leads, in words that change when it leads elsewhere.
+pub(super) fn place(options: &Options, bucket_name: &str) -> String {
+    let prefix = prefix(options, bucket_name);
+    match kind(options, bucket_name) {
+        Ok(None | Some(TargetKind::Directory { path: None })) | Err(_) => {
+            format!("directory {prefix}")
+        }
+        Ok(Some(TargetKind::Directory { path: Some(path) })) => {
+            format!("directory {} {prefix}", path.display())
+        }
+        Ok(Some(TargetKind::S3 { endpoint, bucket, .. })) => {
+            format!("{endpoint} {} {prefix}", bucket.as_deref().unwrap_or(bucket_name))
+        }
+    }
+}

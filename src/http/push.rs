@@ -53,7 +53,8 @@ async fn push(req: &mut Request, depot: &mut Depot) -> Outcome {
 
 /// Exports everything now, to every push target. The content is the state at the answer.
 ///
-/// A GET that acts, as the specification has it: it is refused when another site's page sends it.
+/// A GET that acts, as the specification has it: with a session it is taken from this gateway's own
+/// pages alone.
 #[endpoint(
     operation_id = "pushByGet",
     tags("Exports"),

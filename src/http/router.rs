@@ -1,9 +1,9 @@
 //! The table of contents: every route, its least role, its handler, and the problems it can answer
-//! beside those of every route (see `openapi`).
-use super::shapes::Role;
+//! beside those of every route (see `openapi`). `access` keeps to the roles.
+use super::access::{Allow, Least};
 use super::{
-    backup, business_objects, docs, exports, health, identifiers, ingest, ingestions, limits,
-    metrics, namespaces, objects, push, schema, status, targets,
+    backup, business_objects, docs, events, exports, health, identifiers, ingest, ingestions,
+    limits, metrics, namespaces, objects, push, schema, status, targets,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub(super) struct Route {
     pub(super) method: Method,
     pub(super) path: &'static str,
-    /// The least role that may use it; not asked for until sign-in exists.
-    pub(super) role: Role,
+    /// The least that a request must show to use it.
+    pub(super) least: Least,
     pub(super) handler: Arc<dyn Handler>,
     /// Statuses of the problems that it can answer.
     pub(super) problems: &'static [u16],
@@ -25,7 +25,7 @@ pub(super) struct Route {
 /// Every route of the API.
 #[rustfmt::skip]
 pub(super) fn table() -> Vec<Route> {
-    use Role::{Admin, Anyone, Contributor, User};
+    use Least::{Admin, Anyone, Contributor, Metrics, User};
     let (get, put, post, delete) = (Method::GET, Method::PUT, Method::POST, Method::DELETE);
     vec![
         route(&get,    "/api/v1/business-objects",                    User,        business_objects::list,    &[400]),
@@ -54,27 +54,42 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
+        route(&get,    "/api/v1/events",                              User,        events::get,               &[400]),
         // And every other address that is a minted URI: see `fallback`.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406]),
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
         route(&get,    "/health/ready",                               Anyone,      health::ready,             &[]),
-        route(&get,    "/metrics",                                    Admin,       metrics::get,              &[]),
+        route(&get,    "/metrics",                                    Metrics,     metrics::get,              &[]),
+    ]
+}
+
+/// The routes beside the API, which the OpenAPI document does not hold.
+#[rustfmt::skip]
+fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
+    use Least::{Anyone, Local};
+    let get = Method::GET;
+    vec![
+        route(&get, "/control/backup",         Local,  backup::get,                    &[]),
+        route(&get, "/api-doc/openapi.json",   Anyone, docs::Document(document.clone()), &[]),
+        route(&get, "/swagger-ui/{**rest}",    Anyone, docs::swagger,                  &[]),
     ]
 }
 
 fn route(
     method: &Method,
     path: &'static str,
-    role: Role,
+    least: Least,
     handler: impl Handler,
     problems: &'static [u16],
 ) -> Route {
-    Route { method: method.clone(), path, role, handler: Arc::new(handler), problems }
+    Route { method: method.clone(), path, least, handler: Arc::new(handler), problems }
 }
 
 impl Route {
     fn answers(&self, method: Method) -> Router {
-        let mut router = Router::with_path(self.path).filter(MethodFilter::new(method));
+        let mut router = Router::with_path(self.path)
+            .filter(MethodFilter::new(method))
+            .hoop(Allow::new(self.least, &self.method, self.path));
         router.goal = Some(self.handler.clone());
         router
     }
@@ -85,17 +100,16 @@ impl Route {
     }
 }
 
-/// The routes of the table, `HEAD` wherever a `GET` only reads, the documentation, and what the
-/// control socket has beside them.
+/// All routes, and `HEAD` wherever a `GET` only reads.
 pub(super) fn router(document: &Arc<OpenApi>) -> Router {
     let mut router = Router::new();
-    for route in table() {
+    for route in table().into_iter().chain(beside(document)) {
         router = router.push(route.router());
         if route.method == Method::GET && !route.path.ends_with("/push") {
             router = router.push(route.answers(Method::HEAD));
         }
     }
-    router.push(Router::with_path("/control/backup").get(backup::get)).push(docs::router(document))
+    router
 }
 
 /// Every other address may be that of an object: a minted URI that leads here.
@@ -105,5 +119,27 @@ pub(super) fn fallback() -> Router {
             matches!(*req.method(), Method::GET | Method::HEAD)
                 && !req.uri().path().starts_with("/api/")
         })
+        .hoop(Allow::new(Least::User, &Method::GET, "/{**rest}"))
         .goal(identifiers::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use salvo::Handler;
+
+    /// Asserts that whoever reaches a goal has passed an `Allow`; gives how many goals there are.
+    fn guarded(router: &Router, above: bool) -> usize {
+        let allow = std::any::type_name::<Allow>();
+        let here = above || router.hoops().iter().any(|hoop| hoop.type_name() == allow);
+        assert!(router.goal.is_none() || here, "nothing stands before {router:?}");
+        let below = router.routers().iter().map(|router| guarded(router, here)).sum::<usize>();
+        below + usize::from(router.goal.is_some())
+    }
+
+    #[test]
+    fn access_stands_before_every_handler() {
+        let all = Router::new().push(router(&Arc::default())).push(fallback());
+        assert!(guarded(&all, false) > table().len());
+    }
 }

@@ -20,7 +20,48 @@ impl Reader<'_> {
     }
 }
 
+/// The store as it was when a transaction began: what a [`crate::Transaction`] has changed does not show.
+#[derive(Debug)]
+pub struct Before<'a> {
+    pub(crate) index: &'a Index,
+}
+
 impl Read for Reader<'_> {
+    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
+        Before { index: &self.index }.quads_about(subject)
+    }
+
+    fn for_each(
+        &self,
+        pattern: &Pattern,
+        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        Before { index: &self.index }.for_each(pattern, visit)
+    }
+
+    fn subjects(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<NamedNode>, Error> {
+        Before { index: &self.index }.subjects(filter, after, limit)
+    }
+
+    fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        Before { index: &self.index }.document(collection, key)
+    }
+
+    fn documents(
+        &self,
+        collection: &str,
+        range: DocumentRange<'_>,
+    ) -> Result<Vec<Document>, Error> {
+        Before { index: &self.index }.documents(collection, range)
+    }
+}
+
+impl Read for Before<'_> {
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
         let mut found = Vec::new();
         let pattern = Pattern { subject: Some(subject.clone()), ..Pattern::default() };

@@ -2,6 +2,7 @@
 use crate::index::{Code, Index, Row};
 use crate::overlay::{self, DEFAULT, Documents, Quads, Terms};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
+use crate::reader::Before;
 use crate::{Error, order, term};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, QuadRef};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -156,6 +157,27 @@ impl<'a> Transaction<'a> {
     /// The sequence of the frame that this change will be.
     pub fn sequence(&self) -> u64 {
         self.index.sequence() + 1
+    }
+
+    /// The IRIs that quads were added about or removed about, each once; false for those that no quad
+    /// named before, in any place.
+    pub fn changed_subjects(&mut self) -> Result<Vec<(NamedNode, bool)>, Error> {
+        let mut numbers: Vec<u32> =
+            self.quads.changes.keys().map(|[subject, ..]| *subject).collect();
+        numbers.dedup();
+        let mut changed = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let known = self.terms.code(number, &self.index)?.is_some();
+            if let Some(oxrdf::TermRef::NamedNode(iri)) = self.terms.term(number) {
+                changed.push((iri.into_owned(), known));
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The store as it was when this change began.
+    pub fn before(&self) -> Before<'_> {
+        Before { index: &self.index }
     }
 
     /// A pattern in numbers; `None` when no changed quad can match it.

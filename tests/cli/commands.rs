@@ -82,8 +82,8 @@ fn serve_reports_every_fault_of_the_configuration_with_status_78() {
         "the configuration has 4 faults",
         "server.port = \"none\" (from application.yaml): expected a whole number",
         "service.limits.nesting = \"5000\" (from environment variable SERVICE_LIMITS_NESTING)",
-        "sign-in by OpenID Connect is not in this version",
-        "service.security.insecure=true",
+        "security = \"oauth2\" (from --security): it needs the profile oauth2",
+        "server.insecure-http=true",
     ] {
         assert!(errors.contains(expected), "{expected}\nis not in\n{errors}");
     }

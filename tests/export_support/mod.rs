@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::allow_attributes, reason = "each test takes what it needs")]
 
 use oxrdf::{Literal, NamedNode, Quad};
+use penstock::business_object::catalogue::{Catalogue, Defaults};
 use penstock::business_object::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
 use penstock::business_object::namespace::{self, Generator, Namespace};
 use penstock::business_object::resource::{BusinessObject, Compiled, Definition, PushTarget};
@@ -100,7 +101,19 @@ impl Plant {
             data_dir: self.dir.path().to_owned(),
             history: 1000,
             events: penstock::events::Events::default(),
+            spool: 64 << 20,
+            disk: penstock::disk::Disk::new(self.dir.path().to_owned(), 0),
+            catalogue: self.catalogue(),
         }
+    }
+
+    pub(crate) fn catalogue(&self) -> Catalogue {
+        let defaults = Defaults {
+            base_url: Some("https://plant.example".to_owned()),
+            gateway_id: "gateway-1".to_owned(),
+            auto_create_namespaces: true,
+        };
+        Catalogue::open(self.store.clone(), defaults).unwrap()
     }
 
     pub(crate) fn open(&self, targets: Targets) -> Exporter {
@@ -182,7 +195,7 @@ pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
     }
 }
 
-/// Targets with 64 MiB of history and no entry: every bucketName is a directory in the data directory.
+/// Targets with 64 MiB of history and of spool, and no entry: every bucketName is a directory in the data directory.
 pub(crate) fn embedded() -> Targets {
     Targets { history_bytes: 64 << 20, ..Targets::default() }
 }

@@ -7,6 +7,7 @@
 
 mod business_objects;
 mod documentation;
+mod events;
 mod faults;
 mod identifiers;
 mod lifecycle;

@@ -88,6 +88,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(app::serve_until(
             Arc::new(loaded.settings),
+            Box::new(|| None),
             move |address, _| ready.send(address).unwrap(),
             async {
                 let _ = stopped.await;

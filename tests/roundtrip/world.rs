@@ -1,5 +1,6 @@
 //! A store with the namespaces of a mapping.
 use oxrdf::NamedNode;
+use penstock::business_object::changes::Watch;
 use penstock::business_object::ingest::{Answer, Body, Limits, Mode, Request, ingest};
 use penstock::business_object::json::Json;
 use penstock::business_object::mapping::{Mapping, Shape};
@@ -60,7 +61,6 @@ impl World {
             idempotency_keys: 0,
             idempotency_bytes: 0,
             history: 10,
-            events: penstock::events::Events::default(),
         };
         let request = Request {
             business_object: &self.business_object,
@@ -68,6 +68,8 @@ impl World {
             caller: "local",
             idempotency_key: None,
             tells_objects: true,
+            watch: &Watch::default(),
+            events: None,
             body: Body::Json(body.as_bytes()),
         };
         ingest(&self.store, &limits, &request)

@@ -147,6 +147,22 @@ pub(in crate::business_object) fn user_of_namespace(
     Ok(user)
 }
 
+/// Every stored definition that can be read, compiled if it can be.
+pub(in crate::business_object) fn stored(
+    read: &impl Read,
+) -> Result<Vec<(BusinessObject, Option<Compiled>)>, Error> {
+    let mut all = Vec::new();
+    for_each_document(read, |_, document| {
+        // The catalogue tells of those that cannot be read.
+        if let Ok(Stored { object, .. }) = serde_json::from_slice::<Stored>(document) {
+            let compiled = compile(object.clone()).ok();
+            all.push((object, compiled));
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(all)
+}
+
 fn for_each_document(
     read: &impl Read,
     mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,

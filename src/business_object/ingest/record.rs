@@ -41,16 +41,13 @@ pub struct Record {
     pub deleted: u64,
 }
 
-/// Keeps the record of an ingestion and lets go of those past the bound.
+/// Keeps the record of an ingestion and lets go of those past the bound. The record.
 pub(super) fn keep(
     transaction: &mut Transaction<'_>,
     request: &Request<'_>,
     answer: &Answer,
     most: usize,
-) -> Result<(), Fault> {
-    if most == 0 {
-        return Ok(());
-    }
+) -> Result<Record, Fault> {
     let sequence = transaction.sequence();
     let object = &request.business_object.object;
     let record = Record {
@@ -67,6 +64,9 @@ pub(super) fn keep(
         unchanged: answer.unchanged,
         deleted: answer.deleted,
     };
+    if most == 0 {
+        return Ok(record);
+    }
     let value = serde_json::to_vec(&record)
         .map_err(|error| Fault::new(Kind::Internal, format!("writing a record failed: {error}")))?;
     RECORDS.add(transaction, sequence, &value, value.len() as u64)?;
@@ -76,7 +76,7 @@ pub(super) fn keep(
         transaction.delete(IDS, decode(&oldest.value)?.id.as_bytes())?;
         RECORDS.remove(transaction, &oldest.key)?;
     }
-    Ok(())
+    Ok(record)
 }
 
 /// One record by id.

@@ -1,6 +1,8 @@
 //! One ingestion to be done.
 use super::Mode;
+use crate::business_object::changes::Watch;
 use crate::business_object::resource::Compiled;
+use crate::events::Events;
 
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +35,10 @@ pub struct Request<'a> {
     /// Whether the answer tells what became of each object. What is not told is not kept under the key
     /// either: so the answers of a stream of any length stay small.
     pub tells_objects: bool,
+    /// Where changes are noted for exports by themselves.
+    pub watch: &'a Watch,
+    /// Where it is told once it is committed.
+    pub events: Option<&'a Events>,
     /// The body.
     pub body: Body<'a>,
 }

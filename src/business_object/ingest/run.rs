@@ -2,7 +2,9 @@
 use super::change::change;
 use super::findings::excerpt;
 use super::idempotency::Key;
-use super::{Answer, Limits, Mode, Request, record, values};
+use super::{Answer, Limits, Mode, Record, Request, record, values};
+use crate::business_object::changes;
+use crate::events;
 use crate::fault::{Fault, Kind};
 use crate::telemetry::metrics;
 use oxrdf::NamedNode;
@@ -12,7 +14,7 @@ use std::time::Instant;
 /// How an ingestion that did not fail ended.
 enum Done {
     /// With the nested objects that were removed since nothing refers to them any more.
-    Committed(Answer, Vec<NamedNode>),
+    Committed(Answer, Vec<NamedNode>, Record),
     Replayed(Answer),
 }
 
@@ -42,7 +44,10 @@ impl From<Fault> for Stop {
 pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Answer, Fault> {
     let started = Instant::now();
     let (outcome, result) = match run(store, limits, request) {
-        Ok(Done::Committed(answer, orphans)) => {
+        Ok(Done::Committed(answer, orphans, record)) => {
+            if let Some(events) = request.events {
+                events.publish(events::Kind::Ingestion, &record.id, &record);
+            }
             report_removed(request, &answer, &orphans);
             ("committed", Ok(answer))
         }
@@ -81,11 +86,12 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
         if request.mode == Mode::Validate {
             return Err(Stop::Validated(answer));
         }
-        record::keep(transaction, request, &answer, limits.history)?;
+        changes::note(transaction, request.watch)?;
+        let record = record::keep(transaction, request, &answer, limits.history)?;
         if let Some(key) = &key {
             key.keep(transaction, &answer, limits)?;
         }
-        Ok(Done::Committed(answer, orphans))
+        Ok(Done::Committed(answer, orphans, record))
     })?;
     Ok(done)
 }

@@ -50,7 +50,7 @@ impl Definition {
             (definition.config, mapping) = config(&mut members);
             (definition.conditions, conditions) = read_conditions(&mut members);
             definition.push_targets = read_targets(&mut members, check_target);
-            refuse_automatic(&mut members);
+            read_automatic(&mut members, &mut definition);
             for name in OF_THE_ANSWER {
                 members.take(name);
             }
@@ -203,16 +203,15 @@ fn each(members: &mut Members<'_>, name: &'static str, mut read: impl FnMut(&mut
     }
 }
 
-/// Refuses what asks for exports by themselves: a definition must not be without effect.
-fn refuse_automatic(members: &mut Members<'_>) {
-    const NOT_YET: &str = "is not in this version yet; exports are made by a push";
-    for name in ["schedule", "timezone", "debounce", "retention"] {
-        if members.string(name).is_some() {
-            members.find(name, format!("`{name}` {NOT_YET}"));
-        }
-    }
-    if members.boolean("exportOnChange") == Some(true) {
-        members.find("exportOnChange", format!("`exportOnChange` {NOT_YET}"));
+/// Reads what asks for exports by themselves, and for removal.
+fn read_automatic(members: &mut Members<'_>, definition: &mut Definition) {
+    definition.schedule = members.string("schedule");
+    definition.timezone = members.string("timezone");
+    definition.export_on_change = members.boolean("exportOnChange").unwrap_or(false);
+    definition.debounce = members.string("debounce");
+    definition.retention = members.string("retention");
+    for wrong in definition.automatic().err().unwrap_or_default() {
+        members.find(wrong.member, wrong.cause);
     }
 }
 

@@ -15,7 +15,7 @@ pub(in crate::http) struct Export {
     pub(in crate::http) business_object_name: String,
     /// The bucketName.
     pub(in crate::http) target: String,
-    /// From 1, without a gap, per target and Business Object name.
+    /// From 1, without a gap, per target and Business Object name; 0 while it waits for room.
     pub(in crate::http) sequence: u64,
     /// What it holds.
     pub(in crate::http) kind: ExportKind,
@@ -59,6 +59,7 @@ pub(in crate::http) enum ExportKind {
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportStatus", rename_all = "lowercase"))]
 pub(in crate::http) enum ExportStatus {
+    Waiting,
     Queued,
     Delivering,
     Delivered,
@@ -146,6 +147,8 @@ pub(in crate::http) struct Target {
     pub(in crate::http) blocked: Option<String>,
     /// Exports that wait for it.
     pub(in crate::http) depth: u64,
+    /// Business Objects whose exports by themselves wait for room in the spool.
+    pub(in crate::http) waiting: u64,
     /// Bytes that wait for it.
     pub(in crate::http) bytes: u64,
     /// When the oldest that waits was made (RFC 3339).

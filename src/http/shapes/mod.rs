@@ -9,6 +9,7 @@
 )]
 
 mod business_object;
+mod event;
 mod export;
 mod gateway;
 mod ingestion;
@@ -18,17 +19,9 @@ mod problem;
 pub(super) use business_object::{
     BusinessObject, BusinessObjects, Definition, JsonSchema, ObjectsOrObject, ViewedObject,
 };
+pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, Targets};
 pub(super) use gateway::{Health, Limits, QueueStatus, Status, StoreStatus};
 pub(super) use ingestion::{Ingestion, IngestionRecord, IngestionRequest, Ingestions, Mode};
 pub(super) use namespace::{Namespace, NamespaceDefinition, Namespaces};
 pub(super) use problem::Problem;
-
-/// The roles, the least first; each may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    Anyone,
-    User,
-    Contributor,
-    Admin,
-}

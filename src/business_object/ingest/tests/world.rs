@@ -1,4 +1,5 @@
 //! A store with namespaces and one Business Object, to send requests to.
+use crate::business_object::changes::Watch;
 use crate::business_object::ingest::{Answer, Body, Limits, Mode, Request, ingest};
 use crate::business_object::mapping::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
 use crate::business_object::namespace::{self, Generator, Namespace};
@@ -22,6 +23,7 @@ pub(super) struct World {
     pub(super) store: Store,
     pub(super) business_object: Compiled,
     pub(super) limits: Limits,
+    watch: Watch,
     _dir: tempfile::TempDir,
 }
 
@@ -65,7 +67,7 @@ impl World {
             mapping,
             conditions: Vec::new(),
         };
-        Self { store, business_object, limits: LIMITS, _dir: dir }
+        Self { store, business_object, limits: LIMITS, watch: Watch::default(), _dir: dir }
     }
 
     pub(super) fn request<'a>(&'a self, mode: Mode, body: Body<'a>) -> Request<'a> {
@@ -75,6 +77,8 @@ impl World {
             caller: "local",
             idempotency_key: None,
             tells_objects: true,
+            watch: &self.watch,
+            events: None,
             body,
         }
     }

@@ -125,8 +125,10 @@ fn every_finding_comes_at_once() {
         "conditions": [{"predicate": "<http://e/type>", "valu": "urn:e:P"}, 3],
         "pushTargets": [{"bucketName": "../x"}, {"bucketName": "ok-1"}, {"bucketName": "ok-1", "key": 1}, {}],
         "retention": 5,
-        "schedule": "0 * * * *",
-        "exportOnChange": true,
+        "schedule": "0 25 * * *",
+        "timezone": "Berlin",
+        "debounce": "5 minutes",
+        "exportOnChange": "true",
     });
     let found = findings(body.to_string().as_bytes());
     let expected = [
@@ -142,9 +144,10 @@ fn every_finding_comes_at_once() {
         ("/pushTargets/2/bucketName", "stands twice"),
         ("/pushTargets/2/key", "known are bucketName"),
         ("/pushTargets/3/bucketName", "`bucketName` is missing"),
-        ("/schedule", "not in this version yet"),
+        ("/exportOnChange", "must be true or false, not a string"),
         ("/retention", "must be a string, not a number"),
-        ("/exportOnChange", "not in this version yet"),
+        ("/timezone", "no time zone"),
+        ("/debounce", "`500ms`, `5s`"),
         ("/describtion", "did you mean `description`?"),
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");

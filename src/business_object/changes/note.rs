@@ -1,0 +1,109 @@
+//! Noting, in a commit that changes the graph, what it changes for whom.
+use super::CHANGES;
+use super::cursor::{change_key, cursor, put_age, put_cursor, remove_age};
+use super::watch::{View, Watch};
+use crate::fault::Fault;
+use oxrdf::NamedNode;
+use penstock_store::{Read, Transaction};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Notes what this change does to the objects of each watched Business Object. Call it last in every
+/// change of quads.
+pub fn note(transaction: &mut Transaction<'_>, watch: &Watch) -> Result<(), Fault> {
+    note_but(transaction, watch, "", &BTreeSet::new())
+}
+
+/// As [`note`], but what becomes of `left_out` is nothing that the Business Object `id` exports.
+pub fn note_but(
+    transaction: &mut Transaction<'_>,
+    watch: &Watch,
+    id: &str,
+    left_out: &BTreeSet<NamedNode>,
+) -> Result<(), Fault> {
+    let views = watch.views(transaction)?;
+    if views.is_empty() {
+        return Ok(());
+    }
+    let changed = transaction.changed_subjects()?;
+    if changed.is_empty() {
+        return Ok(());
+    }
+    for view in views.iter() {
+        if view.is_blind {
+            begin_anew(transaction, &view.id)?;
+            continue;
+        }
+        let mut roots = roots(transaction, view, &changed)?;
+        if view.id == id {
+            roots.retain(|uri, _| !left_out.contains(uri));
+        }
+        if roots.is_empty() {
+            continue;
+        }
+        let Some(cursor) = cursor(transaction, &view.id)? else { continue };
+        for (uri, root) in &roots {
+            let uri = uri.as_str();
+            if view.exports_on_change {
+                let key = change_key(&view.id, cursor.open, uri);
+                if transaction.document(CHANGES, &key)?.is_none() {
+                    let new_at = cursor.exports.to_be_bytes();
+                    let value: &[u8] = if root.new { &new_at } else { b"" };
+                    transaction.put(CHANGES, &key, value)?;
+                }
+            }
+            if view.keeps_ages && root.belongs {
+                put_age(transaction, &view.id, uri, watch.elapsed(), cursor.open)?;
+            } else if view.keeps_ages {
+                remove_age(transaction, &view.id, uri)?;
+            }
+        }
+        if view.exports_on_change {
+            watch.mark(&view.id);
+        }
+    }
+    Ok(())
+}
+
+/// Something changes, and nobody can tell what for whom: full exports begin anew once one can.
+fn begin_anew(transaction: &mut Transaction<'_>, id: &str) -> Result<(), Fault> {
+    if let Some(mut cursor) = cursor(transaction, id)?
+        && !cursor.targets.is_empty()
+    {
+        cursor.targets.clear();
+        put_cursor(transaction, id, &cursor)?;
+    }
+    Ok(())
+}
+
+/// An object of a view that changes.
+struct Root {
+    /// It belongs once the change is done.
+    belongs: bool,
+    /// It did not belong before.
+    new: bool,
+}
+
+fn roots(
+    transaction: &Transaction<'_>,
+    view: &View,
+    changed: &[(NamedNode, bool)],
+) -> Result<BTreeMap<NamedNode, Root>, Fault> {
+    let mut roots = BTreeMap::new();
+    for (uri, known) in changed {
+        let belongs = view.holds(transaction, uri)?;
+        let new = !known || !view.holds(&transaction.before(), uri)?;
+        if belongs || !new {
+            roots.insert(uri.clone(), Root { belongs, new });
+        }
+    }
+    // What nothing named before is held by what changes alone, and that is here already.
+    let known = changed.iter().filter(|(_, known)| *known).map(|(uri, _)| uri.clone());
+    let mut holders = BTreeSet::new();
+    view.links.climb(transaction, known, &mut holders)?;
+    for uri in holders {
+        if !roots.contains_key(&uri) && view.holds(transaction, &uri)? {
+            roots.insert(uri, Root { belongs: true, new: false });
+        }
+    }
+    Ok(roots)
+}

@@ -1,0 +1,134 @@
+//! What a definition says of exports by themselves, and of how long objects are kept.
+use super::schedule::Schedule;
+use super::{Definition, Wrong};
+use std::time::Duration;
+
+/// How long an export on change waits for further changes when the definition does not say.
+const DEBOUNCE: Duration = Duration::from_secs(5);
+/// The longest `debounce`.
+const LONGEST_DEBOUNCE: Duration = Duration::from_hours(24);
+/// The longest `retention`, a thousand years.
+const LONGEST_RETENTION_DAYS: u64 = 365_000;
+const DAY: u64 = 24 * 60 * 60;
+
+/// What a definition says of exports by themselves, read.
+#[derive(Debug, Clone)]
+pub struct Automatic {
+    /// When full exports run.
+    pub schedule: Option<Schedule>,
+    /// How long an export on change waits for further changes.
+    pub debounce: Duration,
+    /// After what time unchanged, delivered objects are removed.
+    pub retention: Option<Duration>,
+}
+
+impl Definition {
+    /// Reads what it says of exports by themselves.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn automatic(&self) -> Result<Automatic, Vec<Wrong>> {
+        let mut wrong = Vec::new();
+        let mut read = Automatic { schedule: None, debounce: DEBOUNCE, retention: None };
+        match (&self.schedule, &self.timezone) {
+            (Some(schedule), timezone) => match Schedule::read(schedule, timezone.as_deref()) {
+                Ok(schedule) => read.schedule = Some(schedule),
+                Err(found) => wrong.push(found),
+            },
+            // A zone without a schedule has no effect; one that is none is a fault all the same.
+            (None, Some(timezone)) => {
+                wrong.extend(Schedule::read("0 0 * * *", Some(timezone)).err())
+            }
+            (None, None) => {}
+        }
+        let mut find = |member, cause| wrong.push(Wrong { member, cause });
+        match self.debounce.as_deref().map(duration) {
+            Some(Ok(debounce)) if debounce > LONGEST_DEBOUNCE => {
+                find("debounce", "`debounce` is a day (24h) at most".to_owned());
+            }
+            Some(Ok(debounce)) => read.debounce = debounce,
+            Some(Err(cause)) => find("debounce", cause),
+            None => {}
+        }
+        match self.retention.as_deref().map(iso_duration) {
+            Some(Ok(retention)) => read.retention = Some(retention),
+            Some(Err(cause)) => find("retention", cause),
+            None => {}
+        }
+        if wrong.is_empty() { Ok(read) } else { Err(wrong) }
+    }
+}
+
+/// A number and its unit: `500ms`, `5s`, `2m`, `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || {
+        format!(
+            "{text:?} is no duration; expected is a number and a unit, as `500ms`, `5s`, `2m` or `1h`"
+        )
+    };
+    let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let seconds = match unit {
+        "ms" => return Ok(Duration::from_millis(number)),
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        _ => return Err(wrong()),
+    };
+    Ok(Duration::from_secs(number.saturating_mul(seconds)))
+}
+
+/// An ISO 8601 duration. It is counted, not looked up in a calendar: a year has 365 days, a month 30.
+fn iso_duration(text: &str) -> Result<Duration, String> {
+    let wrong =
+        |why: &str| format!("{text:?} is no ISO 8601 duration, as `P30D`, `P1Y` or `PT12H`{why}");
+    if !text.starts_with('P') {
+        return Err(wrong(""));
+    }
+    let span: jiff::Span = text.parse().map_err(|_| wrong(""))?;
+    let part = |number: i64| u64::try_from(number).unwrap_or_default();
+    let days = part(span.get_years().into()) * 365
+        + part(span.get_months().into()) * 30
+        + part(span.get_weeks().into()) * 7
+        + part(span.get_days().into());
+    let seconds = part(span.get_hours().into()) * 60 * 60
+        + part(span.get_minutes()) * 60
+        + part(span.get_seconds());
+    let total = days.saturating_mul(DAY).saturating_add(seconds);
+    if total == 0 {
+        return Err(wrong(": it must be a second at least"));
+    }
+    if total > LONGEST_RETENTION_DAYS * DAY {
+        return Err(format!("{text:?} is more than a thousand years"));
+    }
+    Ok(Duration::from_secs(total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_numbers_with_a_unit() {
+        assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("0s"), Ok(Duration::ZERO));
+        assert_eq!(duration("1500ms"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
+        assert_eq!(duration("1h"), Ok(Duration::from_hours(1)));
+        for text in ["", "5", "s", "5 s", "-5s", "1.5s", "5x", "PT5S", "99999999999999999999s"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn retention_is_counted() {
+        assert_eq!(iso_duration("P30D"), Ok(Duration::from_secs(30 * DAY)));
+        assert_eq!(iso_duration("P1Y2M1W"), Ok(Duration::from_secs((365 + 60 + 7) * DAY)));
+        assert_eq!(iso_duration("PT1H30M5S"), Ok(Duration::from_secs(5405)));
+        for text in ["", "P", "30 days", "1d", "PT0S", "-P1D", "P-1D", "P1Y1Y", "P9999Y", "PT0.1S"]
+        {
+            assert!(iso_duration(text).is_err(), "{text}");
+        }
+    }
+}

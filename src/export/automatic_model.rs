@@ -1,0 +1,539 @@
+//! Exports by themselves against a consumer that applies the files in the order of their sequences: whatever
+//! happens in whatever order, it ends with exactly what the view shows.
+use super::automatic::{Plan, turn};
+use super::entry::{Entry, Kind, Status};
+use super::{Exporter, Inner, Options};
+use crate::business_object::catalogue::{Catalogue, Defaults, IfMatch};
+use crate::business_object::changes;
+use crate::business_object::ingest::{Body, Limits, Mode, Request, ingest};
+use crate::business_object::{members, view};
+use crate::config::Targets;
+use crate::disk::Disk;
+use crate::events::Events;
+use crate::fault::Fault;
+use chrono::{TimeDelta, Utc};
+use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Quad, Term};
+use penstock_store::Store;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const NAMES: [&str; 2] = ["Plant", "Part"];
+const TARGETS: [&str; 2] = ["north", "south"];
+const LIMITS: Limits = Limits {
+    nesting: 128,
+    objects: 1000,
+    values: 100_000,
+    idempotency_keys: 0,
+    idempotency_bytes: 0,
+    history: 10,
+};
+/// Some files; so that exports wait for room now and then.
+const SPOOL: u64 = 1500;
+
+#[derive(Debug, Clone)]
+enum Act {
+    Ingest { of: usize, mode: Mode, objects: Vec<(usize, usize, Vec<usize>)> },
+    Load { quads: Vec<(bool, usize, usize, usize)> },
+    Push { of: usize },
+    Run { of: usize },
+    Turn,
+    LeftOff { push: Option<usize> },
+    Deliver { target: usize },
+    Define { of: usize, definition: Defined },
+    Remove { of: usize },
+    Restart,
+}
+
+#[derive(Debug, Clone)]
+struct Defined {
+    on_change: bool,
+    scheduled: bool,
+    enabled: bool,
+    conditions: bool,
+    other_mapping: bool,
+    targets: Vec<usize>,
+}
+
+impl Defined {
+    fn json(&self, of: usize) -> Value {
+        // Parts are objects of their own in one view and nested in the other, two levels deep.
+        let config = match (of, self.other_mapping) {
+            (0, false) => {
+                "type: object\npath: Plant:.\nfields:\n  name: {type: string, path: <urn:name>}\n  parts:\n    \
+                 type: array\n    path: <urn:part>\n    elements:\n      type: object\n      path: Part:.\n      \
+                 fields:\n        name: {type: string, path: <urn:name>}\n        maker: {type: object, path: \
+                 <urn:maker>/Maker:., fields: {name: {type: string, path: <urn:name>}}}\n"
+            }
+            (0, true) => {
+                "type: object\npath: Plant:.\nfields:\n  parts:\n    type: array\n    path: <urn:part>\n    \
+                 elements:\n      type: object\n      path: Part:.\n      fields:\n        name: {type: string, path: \
+                 <urn:name>}\n"
+            }
+            (_, false) => {
+                "type: object\npath: Part:.\nfields:\n  name: {type: string, path: <urn:name>}\n  maker: {type: \
+                 object, path: <urn:maker>/Maker:., fields: {name: {type: string, path: <urn:name>}}}\n"
+            }
+            (_, true) => {
+                "type: object\npath: Part:.\nfields:\n  name: {type: string, path: <urn:name>}\n"
+            }
+        };
+        let conditions = if self.conditions {
+            json!([{"predicate": "urn:part", "value": "urn:x-part:1"}])
+        } else {
+            json!([])
+        };
+        let targets: Vec<Value> =
+            self.targets.iter().map(|t| json!({ "bucketName": TARGETS[*t] })).collect();
+        json!({
+            "name": NAMES[of],
+            "config": config,
+            "enabled": self.enabled,
+            "conditions": conditions,
+            "pushTargets": targets,
+            "exportOnChange": self.on_change,
+            "debounce": "0s",
+            "schedule": self.scheduled.then_some("0 0 1 1 *"),
+        })
+    }
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let objects =
+        prop::collection::vec((0..3usize, 0..3usize, prop::collection::vec(0..3usize, 0..3)), 1..4);
+    let mode = prop_oneof![
+        3 => Just(Mode::Add), 2 => Just(Mode::Replace), 1 => Just(Mode::Update), 2 => Just(Mode::Delete)
+    ];
+    let defined = (
+        prop::bool::weighted(0.8),
+        any::<bool>(),
+        prop::bool::weighted(0.9),
+        prop::bool::weighted(0.3),
+        any::<bool>(),
+        prop::collection::btree_set(0..2usize, 0..3),
+    )
+        .prop_map(|(on_change, scheduled, enabled, conditions, other_mapping, targets)| Defined {
+            on_change,
+            scheduled,
+            enabled,
+            conditions,
+            other_mapping,
+            targets: targets.into_iter().collect(),
+        });
+    let act = prop_oneof![
+        8 => (0..2usize, mode, objects).prop_map(|(of, mode, objects)| Act::Ingest { of, mode, objects }),
+        3 => prop::collection::vec((any::<bool>(), 0..9usize, 0..3usize, 0..9usize), 1..4)
+            .prop_map(|quads| Act::Load { quads }),
+        2 => (0..2usize).prop_map(|of| Act::Push { of }),
+        1 => (0..2usize).prop_map(|of| Act::Run { of }),
+        6 => Just(Act::Turn),
+        1 => prop::option::of(0..2usize).prop_map(|push| Act::LeftOff { push }),
+        4 => (0..2usize).prop_map(|target| Act::Deliver { target }),
+        2 => (0..2usize, defined).prop_map(|(of, definition)| Act::Define { of, definition }),
+        1 => (0..2usize).prop_map(|of| Act::Remove { of }),
+        1 => Just(Act::Restart),
+    ];
+    prop::collection::vec(act, 1..60)
+}
+
+/// A subject of the plants, the parts or the makers.
+fn uri(number: usize) -> String {
+    let kind = ["x-plant", "x-part", "x-maker"][number / 3 % 3];
+    format!("urn:{kind}:{}", number % 3)
+}
+
+struct World {
+    dir: tempfile::TempDir,
+    catalogue: Catalogue,
+    exporter: Exporter,
+    plan: Plan,
+    consumer: Consumer,
+}
+
+/// What a consumer of all targets has seen, and the files by target, name and sequence.
+#[derive(Default)]
+struct Consumer {
+    files: BTreeMap<(String, String), BTreeMap<u64, (Kind, Vec<Value>)>>,
+}
+
+impl Consumer {
+    /// What it holds of one name in one target: by URI.
+    fn holds(&self, target: &str, name: &str) -> BTreeMap<String, Value> {
+        let mut held = BTreeMap::new();
+        let files = self.files.get(&(target.to_owned(), name.to_owned()));
+        for (expected, (sequence, (kind, data))) in (1..).zip(files.into_iter().flatten()) {
+            assert_eq!(*sequence, expected, "a gap in {target}/{name}");
+            if *kind == Kind::Full {
+                held.clear();
+            }
+            for object in data {
+                let uri = object["uri"].as_str().unwrap().to_owned();
+                if *kind == Kind::Deleted {
+                    assert_eq!(object.as_object().unwrap().len(), 1);
+                    held.remove(&uri);
+                } else {
+                    held.insert(uri, object.clone());
+                }
+            }
+        }
+        held
+    }
+}
+
+fn open(dir: &Path) -> (Catalogue, Exporter) {
+    let options = penstock_store::Options::default();
+    let store = Store::open(&dir.join("store"), options, &mut |_| {}).unwrap();
+    let defaults = Defaults {
+        base_url: Some("https://plant.example".to_owned()),
+        gateway_id: "gateway-1".to_owned(),
+        auto_create_namespaces: true,
+    };
+    let catalogue = Catalogue::open(store.clone(), defaults).unwrap();
+    let options = Options {
+        targets: Targets { history_bytes: 1 << 30, ..Targets::default() },
+        gateway_id: "gateway-1".to_owned(),
+        data_dir: dir.to_owned(),
+        history: 10_000,
+        events: Events::default(),
+        spool: SPOOL,
+        disk: Disk::new(dir.to_owned(), 0),
+        catalogue: catalogue.clone(),
+    };
+    (catalogue, Exporter::open(store, options).unwrap())
+}
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (catalogue, exporter) = open(dir.path());
+        let mut world =
+            Self { dir, catalogue, exporter, plan: Plan::default(), consumer: Consumer::default() };
+        for of in 0..2 {
+            world.define(
+                of,
+                &Defined {
+                    on_change: true,
+                    scheduled: of == 0,
+                    enabled: true,
+                    conditions: false,
+                    other_mapping: false,
+                    targets: vec![0, 1],
+                },
+            );
+        }
+        world
+    }
+
+    fn inner(&self) -> Arc<Inner> {
+        Arc::clone(&self.exporter.inner)
+    }
+
+    fn store(&self) -> Store {
+        self.exporter.inner.queue.store.clone()
+    }
+
+    fn define(&mut self, of: usize, definition: &Defined) {
+        let body = definition.json(of).to_string();
+        self.catalogue.put(body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+    }
+
+    fn restart(self) -> Self {
+        let Self { dir, catalogue, exporter, consumer, .. } = self;
+        drop((catalogue, exporter));
+        let (catalogue, exporter) = open(dir.path());
+        Self { dir, catalogue, exporter, plan: Plan::default(), consumer }
+    }
+
+    fn turn(&mut self) {
+        turn(&self.inner(), &mut self.plan);
+        self.consume();
+    }
+
+    fn consume(&mut self) {
+        for entry in self.exporter.list(None, 100_000).unwrap() {
+            if entry.status == Status::Waiting {
+                continue;
+            }
+            let Entry { target, business_object_name: name, .. } = &entry;
+            let files = self.consumer.files.entry((target.clone(), name.clone())).or_default();
+            files.entry(entry.sequence).or_insert_with(|| {
+                let content = self.exporter.content(&entry.id).unwrap();
+                let file: Value = serde_json::from_reader(content.file).unwrap();
+                let data = file["data"].as_array().unwrap().clone();
+                assert_eq!(data.len() as u64, entry.object_count);
+                (entry.kind, data)
+            });
+        }
+    }
+
+    fn deliver(&mut self, target: &str) -> bool {
+        let queue = &self.exporter.inner.queue;
+        let Some(job) = queue.begin(target).unwrap() else { return false };
+        queue.delivered(job.order).unwrap();
+        true
+    }
+
+    fn ingest(&self, of: usize, mode: Mode, objects: &[(usize, usize, Vec<usize>)]) {
+        let Some(business_object) = self.catalogue.get(NAMES[of]) else { return };
+        let data: Vec<Value> = objects
+            .iter()
+            .map(|(number, name, parts)| {
+                let named = uri(number + 3 * of);
+                let maker = |maker: &usize| json!({"uri": uri(6 + maker), "name": format!("m{name}")});
+                match (mode, of) {
+                    (Mode::Delete, _) => json!({ "uri": named }),
+                    (_, 0) => json!({
+                        "uri": named,
+                        "name": format!("n{name}"),
+                        "parts": parts.iter().map(|part| match name {
+                            0 => json!({"uri": uri(3 + part)}),
+                            _ => json!({"uri": uri(3 + part), "name": format!("p{name}"), "maker": maker(part)}),
+                        }).collect::<Vec<_>>(),
+                    }),
+                    _ => json!({"uri": named, "name": format!("n{name}"), "maker": parts.first().map(maker)}),
+                }
+            })
+            .collect();
+        let body = json!({ "data": data }).to_string();
+        let request = Request {
+            business_object: &business_object,
+            mode,
+            caller: "local",
+            idempotency_key: None,
+            tells_objects: true,
+            watch: self.catalogue.watch(),
+            events: None,
+            body: Body::Json(body.as_bytes()),
+        };
+        // Many are refused: another value is there, the view lacks a field, the URI is unknown.
+        let _ = ingest(&self.store(), &LIMITS, &request);
+    }
+
+    fn load(&self, quads: &[(bool, usize, usize, usize)]) {
+        let node = |iri: String| NamedNode::new(iri).unwrap();
+        self.store()
+            .transact::<_, Fault>(|t| {
+                for (add, subject, property, object) in quads {
+                    let graph = ["Plant", "Part", "Maker"][subject / 3];
+                    let graph = node(format!("https://plant.example/id/{graph}/"));
+                    let property = ["urn:name", "urn:part", "urn:maker"][*property];
+                    let value: Term = if property == "urn:name" {
+                        Literal::from(format!("l{object}")).into()
+                    } else {
+                        node(uri(*object)).into()
+                    };
+                    let subject: NamedOrBlankNode = node(uri(*subject)).into();
+                    let quad = Quad::new(subject, node(property.to_owned()), value, graph);
+                    if *add {
+                        t.insert(quad.as_ref())?;
+                    } else {
+                        t.remove(quad.as_ref())?;
+                    }
+                }
+                changes::note(t, self.catalogue.watch())
+            })
+            .unwrap();
+    }
+
+    fn act(mut self, act: Act) -> Self {
+        match act {
+            Act::Ingest { of, mode, objects } => self.ingest(of, mode, &objects),
+            Act::Load { quads } => self.load(&quads),
+            Act::Push { of } => {
+                if let Some(business_object) = self.catalogue.get(NAMES[of]) {
+                    // It may be disabled, or without a target, or without room.
+                    let _ = self.exporter.push(&business_object);
+                }
+                self.consume();
+            }
+            Act::Run { of } => {
+                if let Some(business_object) = self.catalogue.get(NAMES[of]) {
+                    self.plan.run_now(&business_object.object.id, Utc::now() - TimeDelta::hours(1));
+                }
+                self.turn();
+            }
+            Act::Turn => self.turn(),
+            Act::LeftOff { push } => {
+                self.exporter.inner.stopping.store(true, Ordering::Relaxed);
+                match push.and_then(|of| self.catalogue.get(NAMES[of])) {
+                    Some(business_object) => assert!(self.exporter.push(&business_object).is_err()),
+                    None => self.turn(),
+                }
+                self.exporter.inner.stopping.store(false, Ordering::Relaxed);
+            }
+            Act::Deliver { target } => {
+                self.deliver(TARGETS[target]);
+            }
+            Act::Define { of, definition } => self.define(of, &definition),
+            Act::Remove { of } => {
+                let _ = self.catalogue.delete(NAMES[of], IfMatch::Any);
+            }
+            Act::Restart => return self.restart(),
+        }
+        self
+    }
+
+    /// Lets everything get through.
+    fn settle(&mut self) {
+        for _ in 0..30 {
+            for target in TARGETS {
+                while self.deliver(target) {}
+            }
+            self.plan.try_now();
+            self.turn();
+        }
+        let waiting: Vec<_> = self.exporter.inner.waiting.entries();
+        assert_eq!(waiting, []);
+    }
+
+    fn check(&mut self) {
+        let store = self.store();
+        for business_object in self.catalogue.list() {
+            let definition = &business_object.object.definition;
+            if !definition.export_on_change || !definition.enabled {
+                continue;
+            }
+            let read = store.read();
+            let mut shown = BTreeMap::new();
+            for uri in members::page(&read, &business_object, None, 1000).unwrap() {
+                let mut out = Vec::new();
+                let root = &business_object.mapping.root;
+                view::render(&read, root, &uri, &mut out, &mut Vec::new()).unwrap();
+                let object: Value = serde_json::from_slice(&out).unwrap();
+                shown.insert(uri.into_string(), object);
+            }
+            drop(read);
+            for target in &definition.push_targets {
+                let held = self.consumer.holds(&target.bucket_name, &definition.name);
+                assert_eq!(held, shown, "{} in {}", definition.name, target.bucket_name);
+            }
+        }
+        // Nothing is left behind of what is done.
+        let range = penstock_store::DocumentRange { limit: 10, ..Default::default() };
+        use penstock_store::Read as _;
+        let exported: BTreeSet<String> = self
+            .catalogue
+            .list()
+            .iter()
+            .filter(|b| b.object.definition.enabled && !b.object.definition.push_targets.is_empty())
+            .map(|b| b.object.id.clone())
+            .collect();
+        for (key, _) in store.read().documents("changes", range).unwrap() {
+            let id = String::from_utf8(key.split(|b| *b == 0).next().unwrap().to_vec()).unwrap();
+            assert!(!exported.contains(&id), "{key:?}");
+        }
+    }
+}
+
+/// `PENSTOCK_MODEL_CASES` asks for more.
+fn cases() -> u32 {
+    std::env::var("PENSTOCK_MODEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_consumer_that_applies_the_files_in_order_ends_with_what_the_view_shows(acts in acts()) {
+        let mut world = World::new();
+        for act in acts {
+            world = world.act(act);
+        }
+        world.settle();
+        world.check();
+    }
+}
+
+#[test]
+fn changes_in_the_midst_of_exports_are_not_missed() {
+    let mut world = World::new();
+    world.load(&[(true, 0, 0, 0)]);
+    let (store, catalogue) = (world.store(), world.catalogue.clone());
+    let writer = std::thread::spawn(move || {
+        for round in 0..400_usize {
+            let parts: Vec<Value> = (0..3)
+                .filter(|part| (round >> part) % 2 == 0)
+                .map(|part| json!({"uri": uri(3 + part), "name": format!("p{round}")}))
+                .collect();
+            let (mode, data) = if round % 5 == 4 {
+                (Mode::Delete, json!({ "uri": uri(round % 3) }))
+            } else {
+                let data =
+                    json!({"uri": uri(round % 3), "name": format!("n{round}"), "parts": parts});
+                (Mode::Replace, data)
+            };
+            let body = json!({ "data": [data] }).to_string();
+            let request = Request {
+                business_object: &catalogue.get(NAMES[0]).unwrap(),
+                mode,
+                caller: "local",
+                idempotency_key: None,
+                tells_objects: true,
+                watch: catalogue.watch(),
+                events: None,
+                body: Body::Json(body.as_bytes()),
+            };
+            ingest(&store, &LIMITS, &request).unwrap();
+        }
+    });
+    while !writer.is_finished() {
+        for target in TARGETS {
+            while world.deliver(target) {}
+        }
+        world.turn();
+    }
+    writer.join().unwrap();
+    world.settle();
+    world.check();
+    let exports = world.consumer.files.values().map(BTreeMap::len).sum::<usize>();
+    assert!(exports > 20, "{exports} exports were made beside the changes");
+}
+
+#[test]
+fn what_came_and_went_between_two_exports_is_not_told() {
+    let mut world = World::new();
+    world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+    world.settle();
+    world.ingest(0, Mode::Add, &[(1, 1, vec![])]);
+    world.ingest(0, Mode::Delete, &[(1, 1, vec![])]);
+    world.settle();
+    world.check();
+    let files = &world.consumer.files[&("north".to_owned(), "Plant".to_owned())];
+    let kinds: Vec<Kind> = files.values().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [Kind::Full]);
+    world.ingest(0, Mode::Delete, &[(0, 1, vec![])]);
+    world.settle();
+    let files = &world.consumer.files[&("north".to_owned(), "Plant".to_owned())];
+    let (kind, data) = &files[&2];
+    assert_eq!((*kind, data), (Kind::Deleted, &vec![json!({ "uri": uri(0) })]));
+}
+
+#[test]
+fn a_target_that_was_left_out_for_a_while_starts_anew() {
+    let mut world = World::new();
+    let defined = |targets: &[usize]| Defined {
+        on_change: true,
+        scheduled: false,
+        enabled: true,
+        conditions: false,
+        other_mapping: false,
+        targets: targets.to_vec(),
+    };
+    world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+    world.settle();
+    world.define(0, &defined(&[0]));
+    world.ingest(0, Mode::Add, &[(1, 1, vec![])]);
+    world.settle();
+    world.define(0, &defined(&[0, 1]));
+    world.settle();
+    world.check();
+    let kinds = |world: &World, target: &str| -> Vec<Kind> {
+        let files = &world.consumer.files[&(target.to_owned(), "Plant".to_owned())];
+        files.values().map(|(kind, _)| *kind).collect()
+    };
+    assert_eq!(kinds(&world, "north"), [Kind::Full, Kind::Incremental]);
+    assert_eq!(kinds(&world, "south"), [Kind::Full, Kind::Full]);
+}

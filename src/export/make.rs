@@ -1,0 +1,353 @@
+//! Making an export: rendered into the spool, synced, and queued in the commit that also says how far the
+//! changes have come.
+use super::entry::{Entry, Kind};
+use super::queue::{self, New, NewFile};
+use super::render::{self, Rendered, Rendering};
+use super::spool::{self, Spool};
+use super::{Inner, Push, record, target};
+use crate::business_object::changes::{self, Cursor, Known};
+use crate::business_object::resource::Compiled;
+use crate::fault::{Fault, Kind as FaultKind};
+use crate::telemetry::metrics;
+use crate::time;
+use penstock_store::{Error, Read, Transaction};
+use sha2::{Digest, Sha256};
+use std::path::PathBuf;
+use std::time::Instant;
+use uuid::Uuid;
+
+/// What else goes into the commit of an export.
+pub(super) type Also<'a> = &'a mut dyn FnMut(&mut Transaction<'_>) -> Result<(), Error>;
+
+/// Checks that a Business Object can be exported.
+pub(super) fn check(inner: &Inner, business_object: &Compiled) -> Result<(), Fault> {
+    let definition = &business_object.object.definition;
+    let name = definition.name.as_str();
+    let conflict =
+        |why| Fault::new(FaultKind::Conflict, format!("the Business Object `{name}` {why}"));
+    if !definition.enabled {
+        return Err(conflict("is disabled; enable it to export it"));
+    }
+    queue::check_name(name).map_err(|cause| Fault::new(FaultKind::Invalid, cause))?;
+    for push_target in &definition.push_targets {
+        target::check(&inner.options, &push_target.bucket_name)
+            .map_err(|cause| Fault::new(FaultKind::Invalid, cause))?;
+    }
+    if definition.push_targets.is_empty() {
+        return Err(conflict("has no pushTargets; add one to export it"));
+    }
+    Ok(())
+}
+
+/// The bucketNames of all its targets.
+pub(super) fn all_targets(business_object: &Compiled) -> Vec<String> {
+    let mut targets: Vec<String> = Vec::new();
+    for push_target in &business_object.object.definition.push_targets {
+        if !targets.contains(&push_target.bucket_name) {
+            targets.push(push_target.bucket_name.clone());
+        }
+    }
+    targets
+}
+
+/// The targets that have to have a full export before they can have changes.
+pub(super) fn without_full(
+    inner: &Inner,
+    business_object: &Compiled,
+    cursor: &Cursor,
+) -> Result<Vec<String>, Fault> {
+    let mut targets = all_targets(business_object);
+    if cursor.view != view(business_object) {
+        return Ok(targets);
+    }
+    let read = inner.queue.store.read();
+    let name = &business_object.object.definition.name;
+    let mut lacking = Vec::new();
+    for target in targets.drain(..) {
+        let sequence =
+            record::number(&read, record::SEQUENCES, &record::sequence_key(&target, name))?;
+        let known = cursor.targets.get(&target).is_some_and(|known| {
+            known.place == target::place(&inner.options, &target)
+                && known.sequence == sequence.unwrap_or(0)
+        });
+        if !known {
+            lacking.push(target);
+        }
+    }
+    Ok(lacking)
+}
+
+/// Renders everything that belongs, and queues it for these targets. The caller holds the Business
+/// Object's lock.
+pub(super) fn full(
+    inner: &Inner,
+    business_object: &Compiled,
+    targets: &[String],
+    also: Also<'_>,
+) -> Result<Push, Fault> {
+    let started = Instant::now();
+    let id = business_object.object.id.as_str();
+    let name = business_object.object.definition.name.as_str();
+    let store = &inner.queue.store;
+    let is_for_all = targets.len() == all_targets(business_object).len();
+    // A store that takes no commits says so before a file is written for nothing.
+    store.transact::<_, Error>(|_| Ok(()))?;
+    let cursor = if is_for_all {
+        changes::close_generation(store, id)?
+    } else {
+        changes::cursor(&store.read(), id)?
+    };
+    let covers = match &cursor {
+        Some(cursor) if without_full(inner, business_object, cursor)?.is_empty() => {
+            Some((cursor.done, cursor.open - 1))
+        }
+        Some(cursor) => Some((0, cursor.open - 1)),
+        None => None,
+    };
+    let mut making = Making::new(inner, business_object, targets);
+    let path = making.add_file();
+    let rendered = making.rendering().full(&path)?;
+    let mut queued = |t: &mut Transaction<'_>, _: &[Entry]| {
+        also(t)?;
+        let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
+        if is_for_all {
+            cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
+            cursor.view = view(business_object);
+            cursor.targets.clear();
+        }
+        know(inner, t, name, &mut cursor, targets)?;
+        cursor.exports += 1;
+        changes::put_cursor(t, id, &cursor)
+    };
+    if rendered.0.objects == 0 && inner.queue.held_outside(name)? == 0 {
+        let reason = render::why_none(store, business_object)?;
+        // Nobody holds anything, so nothing is to be told; a target still starts with a full export, once
+        // there is something.
+        store.transact::<_, Error>(|t| {
+            also(t)?;
+            let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
+            cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
+            changes::put_cursor(t, id, &cursor)
+        })?;
+        return Ok(Push { exports: Vec::new(), reason: Some(reason) });
+    }
+    let exports = making.queue(vec![(Kind::Full, rendered)], covers, &mut queued, started)?;
+    Ok(Push { exports, reason: None })
+}
+
+/// Renders what changed in the oldest generation that is not done, and queues it for all targets, each of
+/// which has had everything before. The caller holds the Business Object's lock.
+pub(super) fn incremental(inner: &Inner, business_object: &Compiled) -> Result<Vec<Entry>, Fault> {
+    let started = Instant::now();
+    let id = business_object.object.id.as_str();
+    let name = business_object.object.definition.name.as_str();
+    let store = &inner.queue.store;
+    // In a commit, as it were, so that one that is just being made is seen.
+    let (cursor, _) = store.transact::<_, Error>(|t| match changes::cursor(t, id)? {
+        Some(cursor) if changes::has_changes(t, id, &cursor)? => Ok(Some(cursor)),
+        _ => Ok(None),
+    })?;
+    let Some(mut cursor) = cursor else { return Ok(Vec::new()) };
+    // One may have been closed by an export that came to nothing.
+    if cursor.open == cursor.done + 1 {
+        match changes::close_generation(store, id)? {
+            Some(closed) => cursor = closed,
+            None => return Ok(Vec::new()),
+        }
+    }
+    let generation = cursor.done + 1;
+    let targets = all_targets(business_object);
+    let mut making = Making::new(inner, business_object, &targets);
+    let (changed, gone) = (making.add_file(), making.add_file());
+    let (changed, gone) =
+        making.rendering().changes(generation, cursor.exports, &changed, &gone)?;
+    let mut also = |t: &mut Transaction<'_>, entries: &[Entry]| {
+        let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
+        cursor.done = cursor.done.max(generation);
+        if !entries.is_empty() {
+            cursor.exports += 1;
+            cursor.targets.retain(|target, _| targets.contains(target));
+            let known: Vec<String> = cursor.targets.keys().cloned().collect();
+            know(inner, t, name, &mut cursor, &known)?;
+        }
+        changes::put_cursor(t, id, &cursor)
+    };
+    making.drop_unless([changed.is_some(), gone.is_some()]);
+    let files: Vec<(Kind, Rendered)> = [(Kind::Incremental, changed), (Kind::Deleted, gone)]
+        .into_iter()
+        .filter_map(|(kind, rendered)| Some((kind, rendered?)))
+        .collect();
+    if files.is_empty() {
+        store.transact::<_, Error>(|t| also(t, &[]))?;
+        return Ok(Vec::new());
+    }
+    making.queue(files, Some((generation - 1, generation)), &mut also, started)
+}
+
+/// Notes that these targets have everything up to their last sequence.
+fn know(
+    inner: &Inner,
+    read: &impl Read,
+    name: &str,
+    cursor: &mut Cursor,
+    targets: &[String],
+) -> Result<(), Error> {
+    for target in targets {
+        let key = record::sequence_key(target, name);
+        let sequence = record::number(read, record::SEQUENCES, &key)?.unwrap_or(0);
+        let place = target::place(&inner.options, target);
+        cursor.targets.insert(target.clone(), Known { place, sequence });
+    }
+    Ok(())
+}
+
+/// A digest of what decides what an export of all holds, and under which name.
+fn view(business_object: &Compiled) -> String {
+    let definition = &business_object.object.definition;
+    let view = serde_json::json!([definition.name, definition.config, definition.conditions]);
+    super::file::hex(&Sha256::digest(view.to_string()))
+}
+
+/// An export in the making; its files are removed unless it is queued.
+struct Making<'a> {
+    inner: &'a Inner,
+    business_object: &'a Compiled,
+    targets: &'a [String],
+    export_date: String,
+    /// The ids of the first target's entries, which name the rendered files.
+    ids: Vec<String>,
+    files: Unqueued<'a>,
+}
+
+impl<'a> Making<'a> {
+    fn new(inner: &'a Inner, business_object: &'a Compiled, targets: &'a [String]) -> Self {
+        let files = Unqueued { spool: &inner.queue.spool, names: Vec::new() };
+        let export_date = time::compact();
+        Self { inner, business_object, targets, export_date, ids: Vec::new(), files }
+    }
+
+    fn rendering(&self) -> Rendering<'_> {
+        Rendering {
+            store: &self.inner.queue.store,
+            business_object: self.business_object,
+            export_date: &self.export_date,
+            stop: &self.inner.stopping,
+        }
+    }
+
+    /// Where one more file goes.
+    fn add_file(&mut self) -> PathBuf {
+        let id = Uuid::now_v7().to_string();
+        let path = self.files.add(&id);
+        self.ids.push(id);
+        path
+    }
+
+    /// Takes back the files that hold nothing.
+    fn drop_unless(&mut self, keep: [bool; 2]) {
+        let mut keep = keep.into_iter();
+        let ids = std::mem::take(&mut self.ids);
+        for id in ids {
+            if keep.next().unwrap_or(true) {
+                self.ids.push(id);
+            } else {
+                self.files.spool.remove(&record::file_name(&id));
+            }
+        }
+    }
+
+    /// Queues the files, in the order in which they were added.
+    fn queue(
+        mut self,
+        rendered: Vec<(Kind, Rendered)>,
+        covers: Option<(u64, u64)>,
+        also: &mut dyn FnMut(&mut Transaction<'_>, &[Entry]) -> Result<(), Error>,
+        started: Instant,
+    ) -> Result<Vec<Entry>, Fault> {
+        let queue = &self.inner.queue;
+        let mut files = Vec::with_capacity(rendered.len());
+        for (id, (kind, (finished, warnings))) in self.ids.iter().zip(rendered) {
+            let path = queue.spool.path(&record::file_name(id));
+            let mut ids = vec![id.clone()];
+            for _ in self.targets.iter().skip(1) {
+                let id = Uuid::now_v7().to_string();
+                let link = self.files.add(&id);
+                link_or_copy(&path, &link)
+                    .map_err(|error| spool::fault("linking", &link, &error))?;
+                ids.push(id);
+            }
+            files.push(NewFile { kind, finished, warnings, ids });
+        }
+        queue.spool.sync()?;
+        let targets: Vec<(String, String)> = self
+            .targets
+            .iter()
+            .map(|name| (name.clone(), target::prefix(&self.inner.options, name)))
+            .collect();
+        let name = self.business_object.object.definition.name.as_str();
+        let new = New {
+            business_object: &self.business_object.object.id,
+            name,
+            export_date: &self.export_date,
+            files: &files,
+            targets: &targets,
+            covers,
+        };
+        let added = queue.add(&new, also);
+        let none_remains = added.as_ref().is_err_and(|error| {
+            matches!(error, Error::TooLarge { .. })
+                || (error.is_no_room() && queue.store.poisoned().is_none())
+        });
+        // Another commit that failed may still be there after the next start, and needs the files then.
+        if !none_remains {
+            self.files.names.clear();
+        }
+        let entries = added?;
+        let seconds = started.elapsed().as_secs_f64();
+        for file in &files {
+            metrics::export_queued(file.finished.objects, file.finished.bytes, seconds);
+        }
+        for entry in &entries {
+            tracing::info!(
+                export_id = entry.id,
+                business_object = name,
+                target_name = entry.target,
+                sequence = entry.sequence,
+                kind = ?entry.kind,
+                objects = entry.object_count,
+                bytes = entry.bytes,
+                duration_ms = started.elapsed().as_millis(),
+                "An export was queued."
+            );
+        }
+        Ok(entries)
+    }
+}
+
+fn link_or_copy(path: &std::path::Path, link: &std::path::Path) -> std::io::Result<()> {
+    std::fs::hard_link(path, link)
+        .or_else(|_| std::fs::copy(path, link).and_then(|_| std::fs::File::open(link)?.sync_all()))
+}
+
+/// Files of an export that is not queued yet; they are removed unless it is.
+struct Unqueued<'a> {
+    spool: &'a Spool,
+    names: Vec<String>,
+}
+
+impl Unqueued<'_> {
+    fn add(&mut self, id: &str) -> PathBuf {
+        let name = record::file_name(id);
+        let path = self.spool.path(&name);
+        self.names.push(name);
+        path
+    }
+}
+
+impl Drop for Unqueued<'_> {
+    fn drop(&mut self) {
+        for name in &self.names {
+            self.spool.remove(name);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Events.
+use salvo::oapi::ToSchema;
+use serde_json::Value;
+
+/// An event in the JSON format of `CloudEvents` 1.0; the stream has each in a `data:` line, with its
+/// `id:` and its type as `event:`.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Event"))]
+pub(in crate::http) struct Event {
+    /// `1.0`
+    pub(in crate::http) specversion: String,
+    /// Its identifier, a whole number that grows with each event; `Last-Event-ID` takes it.
+    pub(in crate::http) id: String,
+    /// The gateway: `service.base-url`, or a URN of its identifier.
+    pub(in crate::http) source: String,
+    /// What happened.
+    pub(in crate::http) r#type: EventType,
+    /// What it happened to: the id of the ingestion or of the export, the name of the target.
+    pub(in crate::http) subject: String,
+    /// When (RFC 3339, UTC).
+    pub(in crate::http) time: String,
+    /// `application/json`
+    pub(in crate::http) datacontenttype: String,
+    /// The record of the ingestion, the export, or the target, as its own resource shows it; of
+    /// `penstock.events.lost` how many events are gone (`count`, null when that is not known).
+    pub(in crate::http) data: Value,
+}
+
+/// What happened.
+#[derive(ToSchema)]
+#[salvo(schema(name = "EventType"))]
+pub(in crate::http) enum EventType {
+    #[salvo(schema(rename = "penstock.ingestion.committed"))]
+    IngestionCommitted,
+    #[salvo(schema(rename = "penstock.export.changed"))]
+    ExportChanged,
+    #[salvo(schema(rename = "penstock.target.changed"))]
+    TargetChanged,
+    #[salvo(schema(rename = "penstock.events.lost"))]
+    EventsLost,
+}

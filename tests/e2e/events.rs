@@ -1,0 +1,120 @@
+//! Events, listened to with curl, as an operator does.
+use crate::server::{PATIENCE, Server, wait_for};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::{io::BufRead, io::BufReader, thread};
+
+/// `curl -N` on the stream, and the CloudEvents that it writes.
+struct Curl {
+    child: Child,
+    events: Receiver<Value>,
+}
+
+impl Curl {
+    fn start(server: &Server, after: Option<&str>) -> Self {
+        let mut command = Command::new("curl");
+        command.args(["-sSN", "--fail-with-body", "-o", "-"]);
+        if let Some(id) = after {
+            command.args(["-H", &format!("Last-Event-ID: {id}")]);
+        }
+        let url = format!("http://{}/api/v1/events", server.client.address);
+        let mut child = command.arg(url).stdout(Stdio::piped()).spawn().expect("curl is installed");
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (sender, events) = channel();
+        let (begun, is_begun) = channel();
+        thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                if line.starts_with("retry: ") {
+                    let _ = begun.send(());
+                }
+                if let Some(data) = line.strip_prefix("data: ") {
+                    let _ = sender.send(serde_json::from_str(data).expect("data is JSON"));
+                }
+            }
+        });
+        is_begun.recv_timeout(PATIENCE).expect("the stream begins at once");
+        Self { child, events }
+    }
+
+    fn next(&self) -> Value {
+        self.events.recv_timeout(PATIENCE).expect("another event comes")
+    }
+}
+
+impl Drop for Curl {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn curl_sees_what_happens_and_what_it_missed_over_a_kill() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = ["--service.data-dir=data"];
+    let server = Server::start(dir.path(), &arguments);
+    define(&server, dir.path());
+    let curl = Curl::start(&server, None);
+    ingest(&server);
+    let first = curl.next();
+    assert_eq!(first["type"], "penstock.ingestion.committed");
+    assert_eq!(first["data"]["created"], 1);
+    server.client.post("/api/v1/business-objects/Pump/push", "").expect(202);
+    let mut states = Vec::new();
+    while !matches!(states.last(), Some((_, status)) if status == "blocked") {
+        let event = curl.next();
+        states.push((event["type"].clone(), event["data"]["status"].clone()));
+    }
+    let exports = json!(["queued", "delivering", "blocked"]);
+    assert_eq!(json!(states.iter().map(|(_, status)| status).collect::<Vec<_>>()), exports);
+    let target = curl.next();
+    assert_eq!(target["type"], "penstock.target.changed");
+    assert_eq!(target["subject"], "plant-exports");
+    assert!(target["data"]["blocked"].is_string(), "{target}");
+
+    // The folder's place is free again: it goes on, and the target is told of.
+    std::fs::remove_file(dir.path().join("data/buckets/plant-exports")).unwrap();
+    let mut types = Vec::new();
+    while !types.contains(&json!("penstock.target.changed")) {
+        types.push(curl.next()["type"].clone());
+    }
+    assert_eq!(json!(types), json!(["penstock.export.changed", "penstock.target.changed"]));
+
+    let last = target["id"].as_str().unwrap().to_owned();
+    server.kill();
+    let server = Server::start(dir.path(), &arguments);
+    let curl = Curl::start(&server, Some(&last));
+    let lost = curl.next();
+    assert_eq!(lost["type"], "penstock.events.lost");
+    let number = |event: &Value| event["id"].as_str().unwrap().parse::<u64>().unwrap();
+    assert!(number(&lost) > number(&target));
+    ingest(&server);
+    let next = curl.next();
+    assert_eq!(number(&next), number(&lost) + 1);
+
+    // A stop does not wait for who listens.
+    server.stop();
+    let mut curl = curl;
+    wait_for("curl sees the end of the stream", || curl.child.try_wait().unwrap().is_some());
+    assert!(curl.child.wait().unwrap().success(), "the stream was cut, rather than ended");
+}
+
+fn define(server: &Server, dir: &Path) {
+    // A file where the bucket's folder would be keeps the export from getting through.
+    std::fs::create_dir_all(dir.join("data/buckets")).unwrap();
+    std::fs::write(dir.join("data/buckets/plant-exports"), "").unwrap();
+    let definition = json!({
+        "name": "Pump",
+        "enabled": true,
+        "config": "type: object\npath: Pump:.\nfields:\n  name: {type: string, path: <https://plant.example/name>}\n",
+        "pushTargets": [{"bucketName": "plant-exports"}],
+    });
+    server.client.put("/api/v1/business-objects", &definition).expect(201);
+}
+
+fn ingest(server: &Server) {
+    let body = json!({"data": [{"name": "P-101"}]}).to_string();
+    server.client.post("/api/v1/business-objects/Pump", body).expect(200);
+}

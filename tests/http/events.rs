@@ -1,0 +1,179 @@
+//! Events over HTTP: what is told, in which order, and how a listener goes on after a break.
+use crate::server::Server;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A stream of events that is open.
+struct Listening {
+    response: Response<Incoming>,
+    text: String,
+}
+
+/// One block of the stream.
+#[derive(Debug, Default)]
+struct Block {
+    id: String,
+    event: String,
+    data: Value,
+}
+
+impl Listening {
+    async fn start(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let mut request = Request::builder().uri(path).header("Host", address.to_string());
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await;
+        let response = response.unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        assert_eq!(response.headers()["cache-control"], "no-store");
+        Self { response, text: String::new() }
+    }
+
+    /// The next block; `None` at the end of the stream.
+    async fn block(&mut self) -> Option<Block> {
+        loop {
+            if let Some(end) = self.text.find("\n\n") {
+                let text: String = self.text.drain(..end + 2).collect();
+                let mut block = Block::default();
+                for line in text.lines() {
+                    match line.split_once(": ") {
+                        Some(("id", id)) => id.clone_into(&mut block.id),
+                        Some(("event", event)) => event.clone_into(&mut block.event),
+                        Some(("data", data)) => block.data = serde_json::from_str(data).unwrap(),
+                        _ => assert!(line.is_empty() || line == ":" || line == "retry: 2000"),
+                    }
+                }
+                return Some(block);
+            }
+            let frame = timeout(PATIENCE, self.response.frame()).await.unwrap()?.unwrap();
+            self.text.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
+        }
+    }
+
+    async fn event(&mut self) -> Block {
+        loop {
+            let block = self.block().await.expect("the stream goes on");
+            if block.data.is_null() {
+                continue;
+            }
+            assert_eq!(block.data["id"], json!(block.id));
+            assert_eq!(block.data["type"], json!(block.event));
+            return block;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ingestions_and_exports_are_told_in_their_order() {
+    let server = Server::start(&["--service.base-url=http://127.0.0.1/plant"]).await;
+    server.define().await;
+    let mut all = Listening::start(server.address, "/api/v1/events", &[]).await;
+    let exports = "/api/v1/events?types=penstock.export.changed";
+    let mut exports = Listening::start(server.address, exports, &[]).await;
+    let opening = all.block().await.unwrap();
+    let seen: u64 = opening.id.parse().unwrap();
+
+    let answer = server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200).json();
+    // What stores nothing is not told.
+    server.ingest("VALIDATE", &json!([{"name": "two"}])).await.expect(200);
+    server.ingest("ADD", &json!([{"unknown": 1}])).await.problem(422);
+    let push = server.send("POST", "/api/v1/business-objects/Pump/push", &[], "").await;
+    let export = push.expect(202).json()["exports"][0]["id"].clone();
+
+    let ingestion = all.event().await;
+    assert_eq!(ingestion.id, (seen + 1).to_string());
+    assert_eq!(ingestion.event, "penstock.ingestion.committed");
+    let event = &ingestion.data;
+    assert_eq!(event["specversion"], "1.0");
+    assert_eq!(event["source"], "http://127.0.0.1/plant");
+    assert_eq!(event["datacontenttype"], "application/json");
+    assert_eq!(event["subject"], answer["ingestionId"]);
+    let record = format!("/api/v1/ingestions/{}", answer["ingestionId"].as_str().unwrap());
+    assert_eq!(event["data"], server.get(&record).await.json());
+
+    for listening in [&mut all, &mut exports] {
+        for status in ["queued", "delivering", "delivered"] {
+            let event = listening.event().await;
+            assert_eq!(event.event, "penstock.export.changed");
+            assert_eq!((&event.data["subject"], &event.data["data"]["id"]), (&export, &export));
+            assert_eq!(event.data["data"]["status"], status);
+        }
+    }
+    let entry = format!("/api/v1/exports/{}", export.as_str().unwrap());
+    let entry = server.get(&entry).await.json();
+
+    // Who was away goes on where it was.
+    let last = [("Last-Event-ID", &*(seen + 3).to_string())];
+    let mut again = Listening::start(server.address, "/api/v1/events", &last).await;
+    assert_eq!(again.event().await.data["data"], entry);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_lost_is_told_over_a_restart_too() {
+    let server = Server::start(&["--service.events.depth=2"]).await;
+    server.define().await;
+    let mut listening = Listening::start(server.address, "/api/v1/events", &[]).await;
+    let first = listening.block().await.unwrap().id;
+    for _ in 0..5 {
+        server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
+    }
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(listening.event().await.id);
+    }
+    let path = "/api/v1/events?types=penstock.target.changed";
+    let mut late = Listening::start(server.address, path, &[("Last-Event-ID", &first)]).await;
+    let lost = late.event().await;
+    assert_eq!((lost.event.as_str(), &lost.id), ("penstock.events.lost", &ids[2]));
+    assert_eq!(lost.data["data"]["count"], 3);
+
+    // A stop ends the streams, rather than waiting for them.
+    let dir = server.stop().await.unwrap();
+    assert!(listening.block().await.is_none());
+    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    let mut after = Listening::start(server.address, path, &[("Last-Event-ID", &ids[4])]).await;
+    let lost = after.event().await;
+    assert_eq!(lost.event, "penstock.events.lost");
+    assert_eq!(lost.data["data"]["count"], Value::Null);
+    assert!(lost.id.parse::<u64>().unwrap() > ids[4].parse().unwrap(), "{lost:?} after {ids:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_told_is_refused() {
+    let server = Server::start(&["--service.events.listeners=1"]).await;
+    let problem = server.get("/api/v1/events?types=penstock.export.changed,x").await.problem(400);
+    assert!(problem["detail"].as_str().unwrap().contains("penstock.target.changed"), "{problem}");
+    server.send("GET", "/api/v1/events", &[("Last-Event-ID", "x")], "").await.problem(400);
+
+    let mut one = Listening::start(server.address, "/api/v1/events", &[]).await;
+    one.block().await.unwrap();
+    let refused = server.get("/api/v1/events").await;
+    refused.problem(503);
+    assert!(refused.header("retry-after").parse::<u64>().unwrap() > 0);
+    drop(one);
+    // The place is free again as soon as the gateway has seen that the listener went away.
+    let begun = std::time::Instant::now();
+    loop {
+        let head = server.send("HEAD", "/api/v1/events", &[], "").await;
+        if head.status == 200 {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -9,6 +9,7 @@
     reason = "a panic or a line says what a test found"
 )]
 
+mod automatic;
 mod bad_input;
 mod client;
 mod countries;

@@ -162,7 +162,7 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     // What the caller gave comes back to the caller alone.
     seen.0.retain(|(place, _)| place != "a key in the query");
     seen.note("the log", server.log());
-    assert!(server.log().contains("TRACE"), "the log is not at the level trace");
+    assert!(server.log().contains("A setting was read"), "the log is not at the level trace");
 
     let headers = [with_session[0], with_session[1]];
     let ended = client.send(Method::POST, "/logout", &headers, "").unwrap();

@@ -28,6 +28,8 @@ pub fn start(level: &str, format: LogFormat) {
     let subscriber = tracing_subscriber::registry().with(filter);
     let layer = fmt::layer()
         .with_writer(std::io::stderr)
+        // For the fields of spans, which are written apart from the events.
+        .with_ansi(std::io::stderr().is_terminal() && !is_journal())
         // It would report a failed write to standard error by `eprintln!`, which panics there.
         .log_internal_errors(false);
     let journal = if is_journal() { Journal::open() } else { None };

@@ -68,7 +68,8 @@ fn bad_input_is_refused_with_its_fault_and_nothing_is_stored() {
         assert_eq!(self::state(client), state, "{name}: something was stored");
     }
     server.stop();
-    assert!(quads(&data) == before, "the quads or the journal's sequence changed");
+    // The journal goes on: which key was used, and that it was, stands there too.
+    assert!(quads(&data).0 == before.0, "the quads changed");
 }
 
 /// Each bad definition, with what it must be answered.

@@ -211,7 +211,7 @@ fn follow(
         let mut pipe = BufReader::new(pipe);
         let mut line = String::new();
         while pipe.read_line(&mut line).is_ok_and(|read| read > 0) {
-            if let Some((_, rest)) = line.split_once("http://") {
+            if let Some((_, rest)) = line.split_once("listens on http://") {
                 let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'));
                 if let Ok(address) = rest[..end.unwrap_or(rest.len())].trim_end_matches('.').parse()
                 {

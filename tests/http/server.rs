@@ -11,10 +11,12 @@ use penstock::auth::{Caller, Role};
 use penstock::config::{Sources, load};
 use penstock::fault::Fault;
 use penstock::gateway::Gateway;
+use penstock_store::{Options, Store};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -171,6 +173,12 @@ impl Server {
         self.gateway = None;
         self.stop.take().unwrap().send(()).unwrap();
         (&mut self.running).await.unwrap().unwrap();
+        // What ran beside the requests lets go of the store in its own time; a process would be gone.
+        let store = self.control.with_file_name("store");
+        let open = || Store::open(&store, Options::default(), &mut |_| {});
+        while matches!(open(), Err(penstock_store::Error::InUse { .. })) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         self.dir.take()
     }
 

@@ -5,3 +5,7 @@ mod forge;
 mod gateway;
 mod issuer;
 mod keys;
+mod provider;
+#[expect(dead_code, reason = "those who sign in need more of it")]
+#[path = "../oidc/provider.rs"]
+mod server;

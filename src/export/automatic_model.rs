@@ -237,7 +237,7 @@ impl World {
 
     fn define(&mut self, of: usize, definition: &Defined) {
         let body = definition.json(of).to_string();
-        self.catalogue.put(body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
 
     fn restart(self) -> Self {
@@ -306,6 +306,7 @@ impl World {
             tells_objects: true,
             watch: self.catalogue.watch(),
             events: None,
+            elapsed: 0,
             body: Body::Json(body.as_bytes()),
         };
         // Many are refused: another value is there, the view lacks a field, the URI is unknown.
@@ -474,6 +475,7 @@ fn changes_in_the_midst_of_exports_are_not_missed() {
                 tells_objects: true,
                 watch: catalogue.watch(),
                 events: None,
+                elapsed: 0,
                 body: Body::Json(body.as_bytes()),
             };
             ingest(&store, &LIMITS, &request).unwrap();

@@ -233,6 +233,9 @@ impl Accounts {
         events: &[Event],
     ) -> Result<Arc<Account>, Fault> {
         let document = encode(&account);
+        if !events.is_empty() {
+            self.inner.audit.catch_up();
+        }
         self.inner.store.transact::<_, Fault>(|transaction| {
             transaction.put(COLLECTION, account.id.as_bytes(), &document)?;
             events.iter().try_for_each(|event| self.inner.audit.note(transaction, event))

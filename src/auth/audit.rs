@@ -145,6 +145,11 @@ impl Audit {
         }
     }
 
+    /// Keeps what has been recorded so far, before a change whose event comes after it. Blocks.
+    pub(super) fn catch_up(&self) {
+        self.later.flush();
+    }
+
     /// Keeps an event in the commit of the change that it tells of. Log it with [`log`] once that is
     /// committed.
     pub(super) fn note(

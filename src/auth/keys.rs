@@ -302,6 +302,7 @@ impl Keys {
         let detail = format!("{:?} ({}) with the role {}", key.name, key.id, key.role);
         let created = event(by, "key.created", &key, detail);
         let document = encode(&key);
+        self.inner.audit.catch_up();
         self.inner.store.transact::<_, Fault>(|transaction| {
             transaction.put(COLLECTION, key.id.as_bytes(), &document)?;
             self.inner.audit.note(transaction, &created)
@@ -358,6 +359,7 @@ impl Keys {
             Fault::new(Kind::NotFound, format!("there is no API key with the id {id:?}"))
         })?;
         let revoked = event(by, "key.revoked", &key, format!("{:?} ({})", key.name, key.id));
+        self.inner.audit.catch_up();
         self.inner.store.transact::<_, Fault>(|transaction| {
             transaction.delete(COLLECTION, id.as_bytes())?;
             self.inner.audit.note(transaction, &revoked)

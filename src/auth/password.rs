@@ -1,14 +1,15 @@
 //! Passwords: Argon2id (RFC 9106), one at a time, never on a thread that serves requests.
 use crate::fault::{Fault, Kind};
-use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use rand::RngCore;
 use rand::seq::IndexedRandom;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 
 /// Memory of one hash, in KiB: what OWASP's cheat sheet names for two passes, and what a gateway can
@@ -16,6 +17,11 @@ use tokio::sync::Semaphore;
 const MEMORY: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
+
+/// KiB of address space that the C library gives back to the system as soon as they are freed: glibc does
+/// so from 32 MiB on. Of pieces of 19 MiB it keeps what others have cut up, and a thousand hashes grew to
+/// gigabytes.
+const RETURNED: usize = 33 * 1024;
 
 /// Bytes of a new password.
 const LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
@@ -68,18 +74,43 @@ fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
+/// The digest of a password, and the only place where the memory for one is taken.
+fn digest(argon2: &Argon2<'_>, password: &str, salt: &[u8]) -> Result<[u8; 32], argon2::Error> {
+    let blocks = argon2.params().block_count();
+    // What is beyond the blocks is never touched, and so takes no memory.
+    let mut memory = Vec::with_capacity(blocks.max(RETURNED));
+    memory.resize(blocks, Block::new());
+    let mut digest = [0; 32];
+    argon2.hash_password_into_with_memory(password.as_bytes(), salt, &mut digest, &mut memory)?;
+    Ok(digest)
+}
+
 impl Hash {
     /// Hashes a password with a salt of its own. Blocks for as long as it takes, with 19 MiB.
     ///
     /// # Errors
-    /// `Kind::Internal` when the system gives no random bytes.
+    /// `Kind::Internal` when the system has no memory for it.
     pub fn of(password: &str) -> Result<Self, Fault> {
-        argon2().hash_password(password.as_bytes()).map(|hash| Self(hash.to_string())).map_err(
-            |error| {
-                tracing::error!(%error, "A password could not be hashed.");
-                Fault::new(Kind::Internal, "the password could not be hashed; the log says why")
-            },
-        )
+        Self::with(&argon2(), password).map_err(|error| {
+            tracing::error!(%error, "A password could not be hashed.");
+            Fault::new(Kind::Internal, "the password could not be hashed; the log says why")
+        })
+    }
+
+    pub(super) fn with(
+        argon2: &Argon2<'_>,
+        password: &str,
+    ) -> Result<Self, argon2::password_hash::Error> {
+        let mut salt = [0; 16];
+        rand::rng().fill_bytes(&mut salt);
+        let hash = PasswordHash {
+            algorithm: Algorithm::Argon2id.ident(),
+            version: Some(Version::V0x13.into()),
+            params: ParamsString::try_from(argon2.params())?,
+            salt: Some(Salt::new(&salt)?),
+            hash: Some(Output::new(&digest(argon2, password, &salt)?)?),
+        };
+        Ok(Self(hash.to_string()))
     }
 
     /// The hash of no password that anybody knows: checking against it takes as long as any other.
@@ -93,8 +124,20 @@ impl Hash {
 
     /// Whether it is this password's. Blocks as [`Self::of`].
     pub(super) fn is_of(&self, password: &str) -> bool {
-        PasswordHash::new(&self.0)
-            .is_ok_and(|hash| argon2().verify_password(password.as_bytes(), &hash).is_ok())
+        let Ok(PasswordHash { algorithm, version, params, salt, hash }) =
+            PasswordHash::new(&self.0)
+        else {
+            return false;
+        };
+        let (Ok(params), Some(salt), Some(hash)) = (Params::try_from(&params), salt, hash) else {
+            return false;
+        };
+        if algorithm != Algorithm::Argon2id.ident() || version != Some(Version::V0x13.into()) {
+            return false;
+        }
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        digest(&argon2, password, salt.as_ref())
+            .is_ok_and(|digest| digest.as_slice().ct_eq(hash.as_bytes()).into())
     }
 
     /// Whether it was made as hashes are made now.

@@ -11,7 +11,6 @@ use penstock::auth::{Caller, Role};
 use penstock::config::{Sources, load};
 use penstock::fault::Fault;
 use penstock::gateway::Gateway;
-use penstock_store::{Options, Store};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -173,12 +172,14 @@ impl Server {
         self.gateway = None;
         self.stop.take().unwrap().send(()).unwrap();
         (&mut self.running).await.unwrap().unwrap();
-        // What ran beside the requests lets go of the store in its own time; a process would be gone.
-        let store = self.control.with_file_name("store");
-        let open = || Store::open(&store, Options::default(), &mut |_| {});
-        while matches!(open(), Err(penstock_store::Error::InUse { .. })) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        // The tasks of closed connections may hold the store for a moment more.
+        let lock = std::fs::File::open(self.control.with_file_name("store").join("lock")).unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while lock.try_lock().is_err() {
+            assert!(std::time::Instant::now() < deadline, "the store is still held");
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
+        lock.unlock().unwrap();
         self.dir.take()
     }
 

@@ -351,6 +351,7 @@ impl Accounts {
         check_version(&account, asked)?;
         self.check_last(&account)?;
         let deleted = event(by, "account.deleted", &account, account.email.clone());
+        self.inner.audit.catch_up();
         self.inner.store.transact::<_, Fault>(|transaction| {
             transaction.delete(COLLECTION, account.id.as_bytes())?;
             self.inner.audit.note(transaction, &deleted)

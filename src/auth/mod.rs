@@ -26,6 +26,8 @@ pub mod refusal;
 pub mod role;
 pub mod sessions;
 pub mod tokens;
+#[cfg(test)]
+mod world;
 
 pub use account::{Account, Identity, Profile, Source};
 pub use caller::{Caller, Credential};

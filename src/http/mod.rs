@@ -37,6 +37,7 @@ mod page;
 mod problem;
 mod push;
 mod query;
+mod rdf;
 mod reply;
 mod router;
 mod schema;
@@ -51,3 +52,13 @@ mod users;
 pub use router::routes;
 pub use service::service;
 pub use state::State;
+
+/// An account as the API answers it, for the command line.
+pub fn user(account: &crate::auth::Account) -> serde_json::Value {
+    serde_json::to_value(shapes::Account::from(account)).unwrap_or_default()
+}
+
+/// An API key as the API answers it, for the command line.
+pub fn api_key(key: &crate::auth::keys::Key) -> serde_json::Value {
+    serde_json::to_value(shapes::ApiKey::from(key)).unwrap_or_default()
+}

@@ -37,6 +37,13 @@ async fn a_session_acts_from_the_gateway_s_own_pages_alone() {
         assert_eq!(send("GET", PUSH, header).await, get, "{header:?}");
         assert_eq!(send("GET", "/api/v1/status", header).await, 200, "{header:?}");
     }
+    // A link to it, by way of signing in.
+    let headers = [
+        ("Cookie", cookie.as_str()),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Sec-Fetch-Mode", "navigate"),
+    ];
+    assert_eq!(connect(server.address, "GET", PUSH, &headers, "").await.status, 403);
     // Other ways to write the address are the same route.
     for path in [
         "/api/v1/business-objects/Pump/pus%68",

@@ -21,8 +21,10 @@ async fn the_user_is_told_by_post_and_get() {
     let id = post(&server, "*/*", &json!({"query": "query { authenticatedUser { id } }"})).await;
     assert_eq!(id.json(), json!({"data": {"authenticatedUser": {"id": user["id"]}}}));
 
-    let variables = "query=query%20Q%28%24x%3A%20Boolean%21%29%7B__typename%20%40include%28if%3A%24x%29%7D&variables=%7B%22x%22%3Atrue%7D&operationName=Q";
-    let by_get = server.get(&format!("/graphql?{variables}")).await.expect(200);
+    let query = "query Q($x: Boolean!) { __typename authenticatedUser @include(if: $x) { id } }";
+    let query = crate::server::escaped(query);
+    let path = format!("/graphql?query={query}&operationName=Q&variables=%7B%22x%22%3Afalse%7D");
+    let by_get = server.get(&path).await.expect(200);
     assert_eq!(by_get.json(), json!({"data": {"__typename": "Query"}}));
     let sdl = server.get("/graphql/schema.graphql").await.expect(200);
     assert!(String::from_utf8_lossy(&sdl.body).contains("type AuthenticatedUser"));

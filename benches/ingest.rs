@@ -90,6 +90,7 @@ impl Gateway {
             mode: Mode::Add,
             caller: "local",
             idempotency_key: None,
+            elapsed: 0,
             tells_objects: true,
             watch: &Watch::default(),
             events: None,

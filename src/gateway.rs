@@ -208,7 +208,7 @@ fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
 }
 
 /// A fault of the disk at the start, for the operator: unlike a fault of a request it names the path.
-fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
+pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied => Kind::Forbidden,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::NoRoom,

@@ -57,7 +57,7 @@ fn target(bucket: &str, endpoint: &str, secret: &str) -> Targets {
         ca_file: None,
     };
     let named = [("plant-a".to_owned(), Target { kind, prefix: "from/edge 1/".to_owned() })].into();
-    Targets { named, history_bytes: 64 << 20, ..Targets::default() }
+    Targets { named, default: None, history_bytes: 64 << 20, spool_bytes: 256 << 20 }
 }
 
 fn good(bucket: &str) -> Targets {

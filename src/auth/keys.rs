@@ -295,7 +295,7 @@ impl Keys {
             owner: by.account.as_ref().map(|account| account.id.clone()),
             business_object: new.business_object,
             created_at: time::rfc3339(),
-            expires_at: new.expires_at.map(|at| format!("{at:.3}")),
+            expires_at: new.expires_at.map(|at| at.to_string()),
             last_used: None,
             digest,
         };

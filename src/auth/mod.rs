@@ -20,11 +20,14 @@ mod fetch;
 pub mod keys;
 mod later;
 pub mod mapping;
+pub mod oidc;
 pub mod password;
 pub mod refusal;
 pub mod role;
 pub mod sessions;
 pub mod tokens;
+#[cfg(test)]
+mod world;
 
 pub use account::{Account, Identity, Profile, Source};
 pub use caller::{Caller, Credential};
@@ -39,6 +42,7 @@ use accounts::Accounts;
 use audit::Audit;
 use keys::Keys;
 use later::Later;
+use oidc::Oidc;
 use penstock_store::Store;
 use sessions::Sessions;
 use std::sync::Arc;
@@ -58,6 +62,8 @@ pub struct Auth {
     later: Later,
     /// Access tokens of machines; `None` without `issuer-uri`.
     pub tokens: Option<Tokens>,
+    /// Sign-in at an OpenID provider; `None` when the accounts are built in.
+    pub oidc: Option<Oidc>,
 }
 
 impl Auth {
@@ -76,7 +82,8 @@ impl Auth {
         let sessions = Sessions::open(store, parts, security.session, &settings.data_dir)?;
         let keys = Keys::open(store, parts, clock)?;
         let tokens = Tokens::open(settings, &accounts, clock)?;
-        Ok(Self { accounts, sessions, keys, audit, tokens, later })
+        let oidc = Oidc::open(security, clock)?;
+        Ok(Self { accounts, sessions, keys, audit, tokens, oidc, later })
     }
 
     /// Deletes an account, its sessions and its API keys.

@@ -1,14 +1,18 @@
 //! The control socket of a service that runs: `<data-dir>/control.sock`, HTTP/1.1.
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use tokio::net::UnixStream;
+
+/// Items asked for at once.
+const PAGE: usize = 100;
 
 /// Asks the service for JSON; `None` when none runs.
 ///
@@ -19,9 +23,51 @@ pub(super) async fn request(
     method: Method,
     path: &str,
 ) -> Result<Option<Value>, String> {
-    let Some(response) = send(data_dir, method, path).await? else { return Ok(None) };
+    ask(data_dir, method, path, None).await
+}
+
+/// As [`request`], with a body; what answers nothing gives null.
+///
+/// # Errors
+/// As [`request`].
+pub(super) async fn ask(
+    data_dir: &Path,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Option<Value>, String> {
+    let Some(response) = send(data_dir, method, path, body).await? else { return Ok(None) };
     let status = response.status();
     read(status, &whole(response).await?).map(Some)
+}
+
+/// Asks the service for the items of a list, at most `limit`, page by page; `None` when none runs.
+///
+/// # Errors
+/// As [`request`].
+pub(super) async fn list(
+    data_dir: &Path,
+    path: &str,
+    limit: usize,
+) -> Result<Option<Vec<Value>>, String> {
+    let mut items: Vec<Value> = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let count = PAGE.min(limit - items.len());
+        let page = format!("{path}?limit={count}{cursor}");
+        let Some(mut page) = request(data_dir, Method::GET, &page).await? else {
+            return Ok(None);
+        };
+        if let Some(Value::Array(more)) = page.get_mut("items").map(Value::take) {
+            items.extend(more);
+        }
+        match page.get("next").and_then(Value::as_str) {
+            Some(next) if items.len() < limit => {
+                cursor = format!("&cursor={}", utf8_percent_encode(next, NON_ALPHANUMERIC));
+            }
+            _ => return Ok(Some(items)),
+        }
+    }
 }
 
 /// Asks the service for what goes into a file as it comes; `false` when none runs.
@@ -29,7 +75,9 @@ pub(super) async fn request(
 /// # Errors
 /// Why there is no answer or no end of it, or the fault that the answer names.
 pub(super) async fn download(data_dir: &Path, path: &str, file: &mut File) -> Result<bool, String> {
-    let Some(mut response) = send(data_dir, Method::GET, path).await? else { return Ok(false) };
+    let Some(mut response) = send(data_dir, Method::GET, path, None).await? else {
+        return Ok(false);
+    };
     let status = response.status();
     if !status.is_success() {
         return read(status, &whole(response).await?).map(|_| true);
@@ -53,6 +101,7 @@ async fn send(
     data_dir: &Path,
     method: Method,
     path: &str,
+    body: Option<&Value>,
 ) -> Result<Option<Response<Incoming>>, String> {
     let socket = data_dir.join("control.sock");
     let stream = match UnixStream::connect(&socket).await {
@@ -74,22 +123,35 @@ async fn send(
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
     // It ends with the sender; its fault shows in the answer too.
     tokio::spawn(connection);
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(hyper::header::HOST, "localhost")
-        .body(Empty::<Bytes>::new())
+    let mut request =
+        Request::builder().method(method).uri(path).header(hyper::header::HOST, "localhost");
+    if body.is_some() {
+        request = request.header(hyper::header::CONTENT_TYPE, "application/json");
+    }
+    let request = request
+        .body(Full::new(Bytes::from(body.map(Value::to_string).unwrap_or_default())))
         .map_err(|error| format!("{path}: {error}"))?;
     sender.send_request(request).await.map_err(failed).map(Some)
 }
 
 fn read(status: StatusCode, body: &[u8]) -> Result<Value, String> {
+    if status == StatusCode::NO_CONTENT {
+        return Ok(Value::Null);
+    }
     let value = serde_json::from_slice::<Value>(body);
     if status.is_success() {
         return value.map_err(|error| format!("the service's answer cannot be read: {error}"));
     }
-    let detail = value.ok().and_then(|v| v.get("detail")?.as_str().map(str::to_owned));
-    Err(detail.unwrap_or_else(|| format!("the service answered {status}")))
+    let value = value.unwrap_or_default();
+    let text = |value: &Value, member: &str| value.get(member)?.as_str().map(str::to_owned);
+    let mut told =
+        text(&value, "detail").unwrap_or_else(|| format!("the service answered {status}"));
+    for finding in value.get("errors").and_then(Value::as_array).into_iter().flatten() {
+        let place = text(finding, "pointer").filter(|pointer| !pointer.is_empty());
+        let place = place.map_or_else(String::new, |pointer| format!("{pointer}: "));
+        told += &format!("\n  {place}{}", text(finding, "message").unwrap_or_default());
+    }
+    Err(told)
 }
 
 #[cfg(test)]
@@ -101,6 +163,9 @@ mod tests {
         let fault = read(StatusCode::NOT_FOUND, br#"{"detail": "there is no export x"}"#);
         assert_eq!(fault, Err("there is no export x".to_owned()));
         assert!(read(StatusCode::BAD_GATEWAY, b"<html>").unwrap_err().contains("502"));
+        let fault = br#"{"detail": "no", "errors": [{"pointer": "/a", "message": "wrong"}]}"#;
+        assert_eq!(read(StatusCode::CONFLICT, fault), Err("no\n  /a: wrong".to_owned()));
+        assert_eq!(read(StatusCode::NO_CONTENT, b""), Ok(Value::Null));
         assert!(read(StatusCode::OK, b"<html>").is_err());
         assert_eq!(read(StatusCode::OK, b"{}"), Ok(serde_json::json!({})));
     }

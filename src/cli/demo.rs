@@ -82,6 +82,7 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
         let mut terminate = signal(SignalKind::terminate())?;
         let server = app::serve_until(
             Arc::new(settings),
+            Box::new(|| None),
             move |address, gateway| drop(ready.send((address, gateway))),
             async move {
                 tokio::select! {

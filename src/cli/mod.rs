@@ -3,8 +3,10 @@
 //! `--name=value` with a dot in the name is a setting and may stand anywhere; the rest is read by clap.
 //! Standard output carries the answer, standard error everything else.
 
+mod api_key;
 mod backup;
 mod check;
+mod clock;
 mod control;
 mod data_dir;
 mod demo;
@@ -12,9 +14,13 @@ mod export;
 mod output;
 mod owner;
 mod serve;
+mod user;
 mod verify;
 mod verify_export;
 mod version;
+
+#[cfg(test)]
+mod manual;
 
 use crate::config;
 use clap::Command;
@@ -44,7 +50,10 @@ pub fn main() -> ExitCode {
     match matches.subcommand() {
         Some(("serve", _)) => serve::run(settings),
         Some(("demo", given)) => demo::run(given, settings),
+        Some(("user", given)) => user::run(given, settings),
+        Some(("api-key", given)) => api_key::run(given, settings),
         Some(("export", given)) => export::run(given, settings),
+        Some(("clock", given)) => clock::run(given, settings),
         Some(("verify", given)) => verify::run(given, settings),
         Some(("backup", given)) => backup::run(given, settings),
         Some(("restore", given)) => backup::run_restore(given, settings),
@@ -73,7 +82,10 @@ fn command() -> Command {
             demo::command(),
             check::command(),
             verify_export::command(),
+            user::command(),
+            api_key::command(),
             export::command(),
+            clock::command(),
             verify::command(),
             backup::command(),
             backup::restore_command(),

@@ -4,7 +4,7 @@ use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::security;
 use super::settings::{
-    Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind, Targets,
+    Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind, Targets, Tls,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,7 +21,7 @@ pub(super) fn settings(
 ) -> Settings {
     let values = Values(typed);
     let settings = Settings {
-        server: server(&values),
+        server: server(&values, faults),
         data_dir: values.text("service.data-dir").unwrap_or_default().into(),
         base_url: values.text("service.base-url"),
         gateway_id: values.text("service.gateway-id"),
@@ -38,11 +38,11 @@ pub(super) fn settings(
             history: values.count("service.limits.history"),
             audit: values.count("service.limits.audit"),
         },
+        security: security::security(&values, faults, warnings),
         events: Events {
             depth: values.count("service.events.depth"),
             listeners: values.count("service.events.listeners"),
         },
-        security: security::security(&values, faults, warnings),
         targets: targets(&values, faults, warnings),
         log_level: values.text("service.log.level").unwrap_or_default(),
         log_format: match values.text("service.log.format").as_deref() {
@@ -81,17 +81,12 @@ fn check_together(
         }
     };
     let address = settings.server.address;
-    if !address.is_loopback() {
-        if settings.server.insecure_http {
-            warnings.push(format!(
-                "passwords, keys and tokens on their way to {address} can be read by others: server.insecure-http is true"
-            ));
-        } else {
-            fault(
-                "server.address",
-                "plain HTTP is served on loopback addresses (127.0.0.1, ::1) alone, since passwords and tokens can be read on the way; let a reverse proxy on this machine end HTTPS, or set server.insecure-http=true".into(),
-            );
-        }
+    if let Err(why) = settings.server.may_serve(address) {
+        fault("server.address", why);
+    } else if !address.is_loopback() && settings.server.tls.is_none() {
+        warnings.push(format!(
+            "plain HTTP is served on {address}: passwords and keys go over the network in the clear"
+        ));
     }
     if settings.limits.in_flight < settings.limits.body {
         fault(
@@ -111,14 +106,13 @@ fn check_together(
     }
 }
 
-fn server(values: &Values<'_>) -> Server {
+fn server(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Server {
     Server {
         address: match values.get("server.address") {
             Some(Value::Address(address)) => address,
             _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
         },
         port: u16::try_from(values.number("server.port")).unwrap_or_default(),
-        insecure_http: values.flag("server.insecure-http"),
         forward_headers: match values.text("server.forward-headers-strategy").as_deref() {
             Some("native" | "framework") => ForwardHeaders::Trusted,
             _ => ForwardHeaders::None,
@@ -128,7 +122,67 @@ fn server(values: &Values<'_>) -> Server {
             _ => Vec::new(),
         },
         cors_allowed_origins: values.list("server.cors.allowed-origins"),
+        tls: tls(values, faults),
+        insecure_http: values.flag("server.insecure-http"),
+        connections: values.count("server.connections"),
+        connections_per_address: values.count("server.connections-per-address"),
     }
+}
+
+/// `server.ssl.*`: what does not fit together is a fault, so that nobody believes in a protection that
+/// is not there.
+fn tls(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<Tls> {
+    let certificate = values.text("server.ssl.certificate");
+    let private_key = values.text("server.ssl.certificate-private-key");
+    let self_signed = values.flag("server.ssl.self-signed");
+    let client_auth = values.text("server.ssl.client-auth").unwrap_or_default();
+    let trust = values.text("server.ssl.trust-certificate");
+    let asks = client_auth != "none";
+    match (&certificate, &private_key) {
+        (Some(_), None) => absent(
+            faults,
+            "server.ssl.certificate-private-key".to_owned(),
+            "it is missing: server.ssl.certificate needs its private key".to_owned(),
+        ),
+        (None, Some(_)) => absent(
+            faults,
+            "server.ssl.certificate".to_owned(),
+            "it is missing: server.ssl.certificate-private-key is of no use without it".to_owned(),
+        ),
+        _ => {}
+    }
+    let mut fault = |name: &str, message: &str| {
+        if let Some(Typed { entry, .. }) = values.0.get(name) {
+            faults.push(entry.fault(name, message.to_owned()));
+        }
+    };
+    if certificate.is_some() && self_signed {
+        fault("server.ssl.self-signed", "server.ssl.certificate is set, too; keep one of them");
+    }
+    let on = certificate.is_some() || self_signed;
+    if asks && !on {
+        fault(
+            "server.ssl.client-auth",
+            "it needs HTTPS: set server.ssl.certificate or server.ssl.self-signed",
+        );
+    }
+    if asks && trust.is_none() {
+        fault(
+            "server.ssl.client-auth",
+            "it needs server.ssl.trust-certificate: the authorities that clients' certificates come from",
+        );
+    }
+    if !asks && trust.is_some() {
+        fault(
+            "server.ssl.trust-certificate",
+            "it does nothing while server.ssl.client-auth is none; set that to want or need",
+        );
+    }
+    on.then(|| Tls {
+        certificate: certificate.zip(private_key),
+        client_authorities: trust.filter(|_| asks),
+        client_certificate_needed: client_auth == "need",
+    })
 }
 
 fn targets(

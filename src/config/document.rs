@@ -1,6 +1,6 @@
 //! The settings' documentation, made from the table; its test keeps the page true.
 use super::kind::Kind;
-use super::table::{Setting, TABLE};
+use super::table::TABLE;
 use std::fmt::Write;
 
 const HEAD: &str = "# Configuration
@@ -45,7 +45,7 @@ over it. `<tenant>` is `service.security.tenant-id`, `<client-id>` the registrat
 /// The documentation of every setting, in Markdown.
 fn markdown() -> String {
     let mut text = HEAD.to_owned();
-    section(&mut text, "Settings", |setting| setting.missing.is_none());
+    settings(&mut text);
     text.push_str("\nWith no target configured at all, a bucketName is a directory under `<data-dir>/buckets`.\n\n");
     text.push_str(AZUREAD);
     let placeholders = |name: &str| match name {
@@ -56,15 +56,12 @@ fn markdown() -> String {
     for (name, value) in super::security::presets(placeholders) {
         let _ = writeln!(text, "| `{name}` | `{value}` |");
     }
-    text.push('\n');
-    section(&mut text, "Known, and not in this version", |setting| setting.missing.is_some());
-    text.push_str("\nGiving one of these a value other than its default stops the start.\n");
     text
 }
 
-fn section(text: &mut String, title: &str, belongs: fn(&Setting) -> bool) {
-    let _ = write!(text, "## {title}\n\n| Name | Default | Value | Meaning |\n|---|---|---|---|\n");
-    for setting in TABLE.iter().filter(|setting| belongs(setting)) {
+fn settings(text: &mut String) {
+    text.push_str("## Settings\n\n| Name | Default | Value | Meaning |\n|---|---|---|---|\n");
+    for setting in TABLE {
         let default = setting.default.map_or(String::new(), |default| format!("`{default}`"));
         let secret = if setting.secret { " Secret." } else { "" };
         let _ = writeln!(

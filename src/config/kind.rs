@@ -7,6 +7,8 @@ use std::net::IpAddr;
 pub enum Kind {
     /// Any text.
     Text,
+    /// The path of a file in PEM, or its text.
+    Pem,
     /// `true` or `false`.
     Flag,
     /// A whole number.
@@ -121,6 +123,11 @@ impl Kind {
         self.read(raw).ok_or_else(|| self.to_string())
     }
 
+    /// Whether a text is such a value.
+    pub fn accepts(self, text: &str) -> bool {
+        self.parse(&Raw::Text(text.to_owned())).is_ok()
+    }
+
     fn read(self, raw: &Raw) -> Option<Value> {
         match self {
             Self::List => return Some(Value::List(raw.items())),
@@ -173,6 +180,10 @@ impl Kind {
             Self::Tenant => whole(is_tenant(text)),
             Self::EmailDomain => whole(is_email_domain(text)),
             Self::Text => whole(!text.contains(|c: char| c.is_control())),
+            Self::Pem => whole(
+                text.trim_start().starts_with("-----BEGIN ")
+                    || !text.contains(|c: char| c.is_control()),
+            ),
             Self::Flag
             | Self::List
             | Self::Choices(_)
@@ -187,6 +198,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text => f.write_str("text without control characters"),
+            Self::Pem => f.write_str("the path of a file in PEM, or its text, which begins with -----BEGIN"),
             Self::Flag => f.write_str("true or false"),
             Self::Whole { min, max } => write!(f, "a whole number from {min} to {max}"),
             Self::Size { min, max } => write!(

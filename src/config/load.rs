@@ -304,7 +304,7 @@ fn defaults(sources: &Sources) -> BTreeMap<String, Entry> {
     of_table.collect()
 }
 
-/// Reads the values, and refuses what this version does not have.
+/// Reads the values.
 fn read(merged: BTreeMap<String, Entry>, faults: &mut Vec<ConfigFault>) -> BTreeMap<String, Typed> {
     let mut typed = BTreeMap::new();
     for (name, entry) in merged {
@@ -315,21 +315,9 @@ fn read(merged: BTreeMap<String, Entry>, faults: &mut Vec<ConfigFault>) -> BTree
                 continue;
             }
         };
-        if let Some(why) = entry.setting.missing
-            && !is_default(entry.setting, &value)
-        {
-            faults.push(entry.fault(&name, why.to_owned()));
-        }
         typed.insert(name, Typed { entry, value });
     }
     typed
-}
-
-fn is_default(setting: &Setting, value: &Value) -> bool {
-    setting
-        .default
-        .and_then(|default| setting.kind.parse(&Raw::Text(default.to_owned())).ok())
-        .is_some_and(|default| default == *value)
 }
 
 /// The default of a setting, read.

@@ -30,7 +30,7 @@ pub use kind::{Kind, check_bucket_name};
 pub use load::{Effective, Loaded, check_file, load};
 pub use settings::{
     Claims, ForwardHeaders, Limits, LogFormat, Oidc, ResourceServer, RoleValues, Security, Server,
-    SessionLimits, Settings, Target, TargetKind, Targets,
+    SessionLimits, Settings, Target, TargetKind, Targets, Tls,
 };
 pub use sources::Sources;
 pub use table::{Setting, TABLE};

@@ -39,14 +39,68 @@ pub struct Server {
     pub address: IpAddr,
     /// `server.port`; 0 lets the system choose, and the log says which.
     pub port: u16,
-    /// `server.insecure-http`: plain HTTP beyond loopback.
-    pub insecure_http: bool,
     /// `server.forward-headers-strategy`
     pub forward_headers: ForwardHeaders,
     /// `service.trusted-proxies`: addresses or networks (`10.0.0.0/8`) whose forwarded headers are believed.
     pub trusted_proxies: Vec<(IpAddr, u8)>,
     /// `server.cors.allowed-origins`
     pub cors_allowed_origins: Vec<String>,
+    /// `server.ssl.*`; without it HTTP is plain.
+    pub tls: Option<Tls>,
+    /// `server.insecure-http`: plain HTTP beyond loopback, too.
+    pub insecure_http: bool,
+    /// `server.connections`
+    pub connections: usize,
+    /// `server.connections-per-address`
+    pub connections_per_address: usize,
+}
+
+impl Server {
+    /// Why this address may not be served: credentials would go over the network in the clear.
+    pub fn may_serve(&self, address: IpAddr) -> Result<(), String> {
+        if address.to_canonical().is_loopback() || self.tls.is_some() || self.insecure_http {
+            return Ok(());
+        }
+        Err("plain HTTP is served on loopback alone (127.0.0.1, ::1), since passwords and keys would go \
+             over the network in the clear; set server.ssl.certificate or server.ssl.self-signed, or, \
+             behind a proxy that ends HTTPS, server.insecure-http=true"
+            .to_owned())
+    }
+
+    /// Whether `service.trusted-proxies` names this address, also where it comes in as one of IPv6.
+    pub fn is_trusted_proxy(&self, address: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|network| is_within(address.to_canonical(), *network))
+    }
+}
+
+fn is_within(address: IpAddr, (network, bits): (IpAddr, u8)) -> bool {
+    let (address, network, width) = match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(n)) => (u128::from(a.to_bits()), u128::from(n.to_bits()), 32),
+        (IpAddr::V6(a), IpAddr::V6(n)) => (a.to_bits(), n.to_bits(), 128),
+        _ => return false,
+    };
+    let host_bits = width - u32::from(bits).min(width);
+    address.checked_shr(host_bits).unwrap_or(0) == network.checked_shr(host_bits).unwrap_or(0)
+}
+
+/// `server.ssl.*`
+#[derive(Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// `certificate` and `certificate-private-key`, each a file or the PEM text; `None` for `self-signed`.
+    pub certificate: Option<(String, String)>,
+    /// `trust-certificate`, where clients are asked for a certificate.
+    pub client_authorities: Option<String>,
+    /// `client-auth=need`
+    pub client_certificate_needed: bool,
+}
+
+impl std::fmt::Debug for Tls {
+    /// The private key may stand there as text.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls")
+            .field("self_signed", &self.certificate.is_none())
+            .finish_non_exhaustive()
+    }
 }
 
 /// `server.forward-headers-strategy`
@@ -284,5 +338,24 @@ impl std::fmt::Debug for Target {
                 write!(f, "S3({endpoint}, bucket {bucket:?}, prefix {:?})", self.prefix)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_hold_their_addresses() {
+        let net = |text: &str, bits| (text.parse().unwrap(), bits);
+        let within = |address: &str, net| is_within(address.parse().unwrap(), net);
+        assert!(within("10.1.2.3", net("10.0.0.0", 8)));
+        assert!(!within("11.1.2.3", net("10.0.0.0", 8)));
+        assert!(within("1.2.3.4", net("0.0.0.0", 0)));
+        assert!(within("10.0.0.1", net("10.0.0.1", 32)));
+        assert!(!within("10.0.0.2", net("10.0.0.1", 32)));
+        assert!(within("fd00::1", net("fd00::", 8)));
+        assert!(within("fd00::1", net("::", 0)));
+        assert!(!within("10.0.0.1", net("::", 0)));
     }
 }

@@ -13,16 +13,12 @@ pub struct Setting {
     pub default: Option<&'static str>,
     /// Whether its value is shown to nobody.
     pub secret: bool,
-    /// Why this version refuses it, if it does.
-    pub missing: Option<&'static str>,
     /// What it decides.
     pub meaning: &'static str,
 }
 
-const HTTPS: &str = "HTTPS is not in this version; let a reverse proxy on this machine end it";
-
 const fn setting(name: &'static str, kind: Kind, meaning: &'static str) -> Setting {
-    Setting { name, kind, default: None, secret: false, missing: None, meaning }
+    Setting { name, kind, default: None, secret: false, meaning }
 }
 
 impl Setting {
@@ -32,10 +28,6 @@ impl Setting {
 
     const fn secret(self) -> Self {
         Self { secret: true, ..self }
-    }
-
-    const fn missing(self, why: &'static str) -> Self {
-        Self { missing: Some(why), ..self }
     }
 }
 
@@ -53,14 +45,18 @@ const DAY: u64 = 24 * 60 * MINUTE;
 /// All of them, in the order of the documentation.
 pub static TABLE: &[Setting] = &[
     setting("profiles.active", Kind::Profiles, "Profiles whose `application-<profile>.*` files are read too, later ones win."),
-    setting("server.address", Kind::Address, "The IP address to listen on. Beyond loopback it needs `server.insecure-http`.").or("127.0.0.1"),
+    setting("server.address", Kind::Address, "The IP address to listen on. Beyond loopback it needs HTTPS (`server.ssl.*`), or `server.insecure-http`. A socket that systemd passes on comes before it.").or("127.0.0.1"),
     setting("server.port", Kind::Whole { min: 0, max: 65_535 }, "The TCP port to listen on; with 0 the system chooses one, and the log says which.").or("8080"),
     setting("server.forward-headers-strategy", Kind::Choice(&["none", "native", "framework"]), "Whether `Forwarded` and `X-Forwarded-*` of trusted proxies are believed; `native` and `framework` are the same.").or("none"),
     setting("server.cors.allowed-origins", Kind::Origins, "Origins whose pages may call the API (CORS); `*` is any."),
-    setting("server.insecure-http", Kind::Flag, "Answer plain HTTP beyond loopback: passwords and tokens can then be read on the way.").or("false"),
-    setting("server.ssl.certificate", Kind::Text, "The certificate chain, a PEM file.").missing(HTTPS),
-    setting("server.ssl.certificate-private-key", Kind::Text, "The certificate's private key, a PEM file.").missing(HTTPS),
-    setting("server.ssl.self-signed", Kind::Flag, "Make a certificate at the first start.").or("false").missing(HTTPS),
+    setting("server.insecure-http", Kind::Flag, "Plain HTTP beyond loopback, where passwords and keys go over the network in the clear: for a network of one's own behind a proxy that ends HTTPS.").or("false"),
+    setting("server.ssl.certificate", Kind::Pem, "HTTPS with this certificate chain, the server's certificate first. Files are read again at SIGHUP."),
+    setting("server.ssl.certificate-private-key", Kind::Pem, "The certificate's private key.").secret(),
+    setting("server.ssl.self-signed", Kind::Flag, "HTTPS with a certificate that is made at the first start and kept in `<data-dir>/tls`; not with `server.ssl.certificate`.").or("false"),
+    setting("server.ssl.client-auth", Kind::Choice(&["none", "want", "need"]), "Whether clients show a certificate of their own: `need` refuses those without one, `want` those with a wrong one. It is asked for beside the credentials of a request, never in their place.").or("none"),
+    setting("server.ssl.trust-certificate", Kind::Pem, "The certificates of the authorities that client certificates are checked against."),
+    setting("server.connections", Kind::Whole { min: 1, max: 65_535 }, "Connections at once; more wait in the system's queue.").or("512"),
+    setting("server.connections-per-address", Kind::Whole { min: 1, max: 65_535 }, "Connections at once from one address (IPv6: from one /64); more are closed. `service.trusted-proxies` are not counted.").or("128"),
     setting("service.base-url", Kind::Url, "The URL that the outside knows the service by; new namespaces get `<service.base-url>/id/<Namespace>/` as their URI base."),
     setting("service.data-dir", Kind::Text, "The directory that holds everything Penstock keeps. Without it, `$STATE_DIRECTORY`, which systemd sets.").or("/var/lib/penstock"),
     setting("service.gateway-id", Kind::GatewayId, "The name of this gateway in export metadata and in default URI bases; made at the first start, and kept."),
@@ -75,9 +71,9 @@ pub static TABLE: &[Setting] = &[
     setting("service.limits.idempotency-keys", Kind::Whole { min: 0, max: 1_000_000 }, "Answers kept, for 24 h, for requests with an `Idempotency-Key`; past it the oldest go.").or("1000"),
     setting("service.limits.idempotency-bytes", Kind::Size { min: 0, max: TIB }, "Bytes of those answers; past it the oldest go. The newest is always kept.").or("16MiB"),
     setting("service.limits.history", Kind::Whole { min: 0, max: 10_000_000 }, "Records of ingestions, and of delivered exports, kept.").or("10000"),
+    setting("service.limits.audit", Kind::Whole { min: 0, max: 10_000_000 }, "Events of the audit trail kept; past it the oldest go.").or("10000"),
     setting("service.events.depth", Kind::Whole { min: 1, max: 100_000 }, "Events kept in memory, 4 MiB of them at most, for listeners that were away; one that missed more is told so.").or("1000"),
     setting("service.events.listeners", Kind::Whole { min: 0, max: 256 }, "Listeners to events at once; past it the answer is 503.").or("32"),
-    setting("service.limits.audit", Kind::Whole { min: 0, max: 10_000_000 }, "Events of the audit trail kept; past it the oldest go.").or("10000"),
     setting("service.export.history", Kind::Size { min: 0, max: TIB }, "Bytes of delivered files kept for reading and replay; past it the oldest go.").or("64MiB"),
     setting("service.export.spool", Kind::Size { min: 0, max: TIB }, "Bytes of files that wait for their targets, each counted for each target. When there are as many, exports by themselves wait, and what changes meanwhile joins them; a push gets 507. The export that reaches it is made to its end.").or("256MiB"),
     setting("service.export.targets.<bucketName>.type", Kind::Choice(&["s3", "directory"]), "What the bucketName leads to: an S3-compatible bucket, or a directory."),

@@ -5,10 +5,14 @@ use super::origin;
 use super::page;
 use super::problem::{BearerError, Problem};
 use super::service::origin;
+use super::sign_in;
 use super::state::{State, blocking, state};
 use crate::auth::{Caller, Credential, Role};
 use crate::business_object::ingest;
+use crate::gateway::Gateway;
 use percent_encoding::percent_decode_str;
+use salvo::http::header::{ACCEPT, HeaderValue, LOCATION};
+use salvo::http::uri::PathAndQuery;
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, handler};
 use tracing::Instrument;
@@ -90,14 +94,14 @@ impl Allow {
         self,
         req: &Request,
         depot: &Depot,
-    ) -> Result<Option<Caller>, Problem> {
+    ) -> Result<Option<Caller>, Refused> {
         let caller = self.find(req, depot).await?;
         readable(req.uri().path())?;
         readable(req.uri().query().unwrap_or_default())?;
         Ok(caller)
     }
 
-    async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Caller>, Problem> {
+    async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Caller>, Refused> {
         let state = state(depot);
         let least = match self.least {
             Least::Anyone => {
@@ -110,7 +114,7 @@ impl Allow {
             Least::Local if origin(depot).control => Role::Admin,
             Least::Local => {
                 let path = req.uri().path();
-                return Err(Problem::not_found(format!("there is nothing at {path}")));
+                return Err(Problem::not_found(format!("there is nothing at {path}")).into());
             }
             Least::Metrics => {
                 // A browser on this machine is not a program of it.
@@ -123,7 +127,7 @@ impl Allow {
             Least::Contributor => Role::Contributor,
             Least::Admin => Role::Admin,
         };
-        let Some(caller) = caller::find(req, depot).await? else { return Err(unknown()) };
+        let Some(caller) = caller::find(req, depot).await? else { return Err(Refused::Stranger) };
         if matches!(caller.credential, Credential::Session(_)) {
             page::check_host(depot)?;
             if self.acts {
@@ -133,12 +137,9 @@ impl Allow {
         let is_enough =
             caller.role >= least || (self.least == Least::Metrics && caller.role == Role::Metrics);
         if !is_enough {
-            return Err(forbidden(
-                req,
-                depot,
-                &caller,
-                format!("it needs the role {least:?}, and this credential has {:?}", caller.role),
-            ));
+            let detail =
+                format!("it needs the role {least:?}, and this credential has {:?}", caller.role);
+            return Err(forbidden(req, depot, &caller, detail).into());
         }
         self.check_bound(req, depot, &state, &caller).await?;
         Ok(Some(caller))
@@ -195,12 +196,59 @@ impl Allow {
                 let span = tracing::error_span!("request", user = caller(depot).id());
                 ctrl.call_next(req, depot, res).instrument(span).await;
             }
-            Err(problem) => {
-                problem.answer(req.uri().path(), res);
+            Err(refused) => {
+                refused.answer(req, depot, res);
                 ctrl.skip_rest();
             }
         }
     }
+}
+
+/// Who is not let on.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// Somebody who shows nothing, or a session that is over.
+    Stranger,
+    /// Anybody else, for this reason.
+    Because(Problem),
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self::Because(problem)
+    }
+}
+
+impl Refused {
+    /// 401 or what the problem says; browsers that ask for a page are shown where to sign in.
+    pub(super) fn answer(self, req: &Request, depot: &Depot, res: &mut Response) {
+        match self {
+            Self::Because(problem) => problem.answer(req.uri().path(), res),
+            Self::Stranger if wants_page(req) => {
+                let origin = origin(depot);
+                let asked = req.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+                // A proxy may pass the prefix on or strip it.
+                let own = asked.strip_prefix(&origin.prefix).filter(|rest| rest.starts_with('/'));
+                let location = sign_in::location(depot, own.unwrap_or(asked));
+                if let Ok(location) = HeaderValue::try_from(location) {
+                    res.headers_mut().insert(LOCATION, location);
+                }
+                res.status_code(StatusCode::SEE_OTHER);
+            }
+            Self::Stranger => unknown().answer(req.uri().path(), res),
+        }
+    }
+}
+
+/// Whether a browser asks for a page, and not a program or a script in one.
+fn wants_page(req: &Request) -> bool {
+    let accept = req.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    *req.method() == Method::GET && accept.is_some_and(|types| types.contains("text/html"))
+}
+
+/// Whether a caller, who was let on some time ago, still has this role: for streams, while they last.
+pub(super) fn still(gateway: &Gateway, caller: &Caller, least: Role) -> bool {
+    gateway.auth.still(caller).is_some_and(|role| role >= least)
 }
 
 /// A percent sign must begin an escape, and the escapes must be UTF-8: else two clients could mean

@@ -14,6 +14,7 @@ mod backup;
 mod body;
 mod business_objects;
 mod caller;
+mod clock;
 mod credential;
 mod docs;
 mod etag;
@@ -41,6 +42,7 @@ mod router;
 mod schema;
 mod service;
 mod shapes;
+mod sign_in;
 mod state;
 mod status;
 mod targets;
@@ -49,3 +51,13 @@ mod users;
 pub use router::routes;
 pub use service::service;
 pub use state::State;
+
+/// An account as the API answers it, for the command line.
+pub fn user(account: &crate::auth::Account) -> serde_json::Value {
+    serde_json::to_value(shapes::Account::from(account)).unwrap_or_default()
+}
+
+/// An API key as the API answers it, for the command line.
+pub fn api_key(key: &crate::auth::keys::Key) -> serde_json::Value {
+    serde_json::to_value(shapes::ApiKey::from(key)).unwrap_or_default()
+}

@@ -82,10 +82,13 @@ pub(super) fn check_session(
     depot: &Depot,
     field: Option<&str>,
 ) -> Result<(), Problem> {
+    let is_get = *req.method() == Method::GET;
+    let mode = req.headers().get("sec-fetch-mode").and_then(|mode| mode.to_str().ok());
     match Page::of(req, origin(depot)) {
-        Page::Own => return Ok(()),
+        // A GET that acts is for scripts: whoever signs in is sent on to where a link may have led.
+        Page::Own if !(is_get && mode == Some("navigate")) => return Ok(()),
         // A link in an e-mail counts as typed: it must not act.
-        Page::Typed if *req.method() != Method::GET => return Ok(()),
+        Page::Typed if !is_get => return Ok(()),
         _ => {}
     }
     let header = req.headers().get(TOKEN).and_then(|value| value.to_str().ok());

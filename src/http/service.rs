@@ -103,8 +103,8 @@ fn cors(origins: &Vec<String>) -> impl salvo::Handler {
 async fn elsewhere(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
     let has_no_route =
         matches!(res.status_code, Some(StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED));
-    if has_no_route && let Err(problem) = Allow::elsewhere().admit(req, depot).await {
-        problem.answer(req.uri().path(), res);
+    if has_no_route && let Err(refused) = Allow::elsewhere().admit(req, depot).await {
+        refused.answer(req, depot, res);
         ctrl.skip_rest();
     }
 }

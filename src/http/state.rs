@@ -44,6 +44,11 @@ impl State {
         })
     }
 
+    /// The configuration.
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
     /// Notes how far opening the store has come.
     pub fn progress(&self, progress: Progress) {
         self.done.store(progress.done, Ordering::Relaxed);
@@ -75,8 +80,13 @@ impl State {
         }
     }
 
+    /// The gateway, once it is open.
+    pub fn gateway_if_open(&self) -> Option<&Gateway> {
+        self.gateway.get()
+    }
+
     /// Frames replayed so far, and frames to replay in all.
-    pub(super) fn replayed(&self) -> (u64, u64) {
+    pub fn replayed(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
 

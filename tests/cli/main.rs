@@ -1,5 +1,6 @@
 //! The command line, one behaviour a file: the binary as a person or a script calls it.
 
+mod accounts;
 mod backup;
 mod check;
 mod commands;

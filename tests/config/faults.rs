@@ -2,14 +2,14 @@
 use penstock::config::{self, Sources};
 use std::path::Path;
 
-fn faults(sources: &Sources) -> Vec<String> {
+pub(crate) fn faults(sources: &Sources) -> Vec<String> {
     config::load(sources).map_or_else(
         |faults| faults.iter().map(ToString::to_string).collect(),
         |loaded| panic!("it loaded: {loaded:#?}"),
     )
 }
 
-fn of_arguments(arguments: &[&str]) -> Vec<String> {
+pub(crate) fn of_arguments(arguments: &[&str]) -> Vec<String> {
     faults(&Sources {
         arguments: arguments.iter().map(|a| (*a).to_owned()).collect(),
         ..Sources::default()
@@ -100,26 +100,6 @@ fn a_bucket_name_that_is_none_is_refused_once() {
     ]);
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0].contains("\"../etc\" is not an S3 bucket name"), "{found:#?}");
-}
-
-#[test]
-fn what_this_version_does_not_have_is_refused() {
-    assert!(of_arguments(&["--server.ssl.self-signed=true"])[0].contains("HTTPS is not"));
-    let defaults =
-        Sources { arguments: vec!["--server.ssl.self-signed=false".into()], ..Sources::default() };
-    assert!(config::load(&defaults).is_ok(), "the defaults change nothing");
-}
-
-#[test]
-fn plain_http_beyond_loopback_only_when_told_so() {
-    let found = of_arguments(&["--server.address=0.0.0.0"]);
-    assert!(found.len() == 1 && found[0].contains("server.insecure-http=true"), "{found:#?}");
-    let sources = Sources {
-        arguments: vec!["--server.address=::".into(), "--server.insecure-http=true".into()],
-        ..Sources::default()
-    };
-    let warnings = config::load(&sources).unwrap().warnings;
-    assert!(warnings.iter().any(|w| w.contains("on their way to ::")), "{warnings:#?}");
 }
 
 #[test]

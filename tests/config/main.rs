@@ -2,3 +2,4 @@
 mod faults;
 mod security;
 mod sources;
+mod tls;

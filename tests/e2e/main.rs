@@ -16,6 +16,8 @@ mod countries;
 mod demo;
 mod events;
 mod full_disk;
+mod hostile;
+mod https;
 mod memory;
 mod process;
 mod readme;

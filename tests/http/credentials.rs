@@ -1,6 +1,7 @@
 //! A credential that is no good, and what the answer says of it (RFC 6750, 3).
-use crate::server::{Server, connect};
-use serde_json::json;
+use crate::server::{Server, connect, definition};
+use penstock::auth::Role;
+use serde_json::{Value, json};
 
 const STATUS: &str = "/api/v1/status";
 
@@ -62,7 +63,7 @@ async fn refusals_stand_in_the_audit_trail_with_their_reason() {
     let server = Server::start(&[]).await;
     let planted = "penstock_plantedplantedplantedplantedplanted";
     connect(server.address, "GET", STATUS, &[("Apikey", planted)], "").await.problem(401);
-    let reader = server.make_key(&json!({"name": "reader", "role": "User"})).await;
+    let reader = server.make_key(Role::User, None);
     let audit = [("Apikey", reader.as_str())];
     connect(server.address, "GET", "/api/v1/audit", &audit, "").await.problem(403);
     let mut refused = Vec::new();
@@ -84,10 +85,20 @@ async fn refusals_stand_in_the_audit_trail_with_their_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn records_name_the_account() {
     let server = Server::start(&[]).await;
-    let defined = server.define().await;
-    server.ingest("ADD", &json!([{"name": "x"}])).await.expect(200);
-    let me = server.get("/api/v1/users/me").await.expect(200).json();
-    let record = server.get("/api/v1/ingestions").await.expect(200).json()["items"][0].clone();
-    assert_eq!(record["caller"], me["id"]);
+    let cookie = server.sign_in(Role::Admin);
+    let headers = [
+        ("Cookie", cookie.as_str()),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Content-Type", "application/json"),
+    ];
+    let send = async |method: &str, path: &str, body: Value| {
+        connect(server.address, method, path, &headers, body.to_string()).await
+    };
+    let me = send("GET", "/api/v1/users/me", Value::Null).await.expect(200).json();
+    let defined = send("PUT", "/api/v1/business-objects", definition()).await.expect(201).json();
     assert_eq!(defined["updatedBy"], me["id"]);
+    let body = json!({"data": [{"name": "x"}]});
+    send("POST", "/api/v1/business-objects/Pump", body).await.expect(200);
+    let record = send("GET", "/api/v1/ingestions", Value::Null).await.expect(200).json();
+    assert_eq!(record["items"][0]["caller"], me["id"]);
 }

@@ -5,6 +5,8 @@
     reason = "a test ends at once where something is wrong"
 )]
 
+mod api_keys;
+mod audit;
 mod business_objects;
 mod credentials;
 mod documentation;
@@ -19,3 +21,4 @@ mod pages;
 mod poisoned;
 mod roles;
 mod server;
+mod users;

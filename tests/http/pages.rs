@@ -9,7 +9,7 @@ const PUSH: &str = "/api/v1/business-objects/Pump/push";
 async fn a_session_acts_from_the_gateway_s_own_pages_alone() {
     let server = Server::start(&[]).await;
     server.define().await;
-    let cookie = server.sign_in(Role::Contributor).await;
+    let cookie = server.sign_in(Role::Contributor);
     let id = cookie.split_once('=').unwrap().1;
     let token = Sessions::csrf(id);
     let own = format!("http://{}", server.address);
@@ -37,6 +37,13 @@ async fn a_session_acts_from_the_gateway_s_own_pages_alone() {
         assert_eq!(send("GET", PUSH, header).await, get, "{header:?}");
         assert_eq!(send("GET", "/api/v1/status", header).await, 200, "{header:?}");
     }
+    // A link to it, by way of signing in.
+    let headers = [
+        ("Cookie", cookie.as_str()),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Sec-Fetch-Mode", "navigate"),
+    ];
+    assert_eq!(connect(server.address, "GET", PUSH, &headers, "").await.status, 403);
     // Other ways to write the address are the same route.
     for path in [
         "/api/v1/business-objects/Pump/pus%68",
@@ -50,7 +57,7 @@ async fn a_session_acts_from_the_gateway_s_own_pages_alone() {
         }
     }
     // The token of one session is not that of another.
-    let other = server.sign_in(Role::Contributor).await;
+    let other = server.sign_in(Role::Contributor);
     let headers = [("Cookie", other.as_str()), ("X-CSRF-Token", token.as_str())];
     assert_eq!(connect(server.address, "POST", PUSH, &headers, "").await.status, 403);
 }
@@ -73,7 +80,7 @@ async fn a_key_acts_from_wherever_it_comes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_name_is_no_address_for_browsers() {
     let server = Server::start(&["--service.base-url=http://own.example/gate"]).await;
-    let cookie = server.sign_in(Role::User).await;
+    let cookie = server.sign_in(Role::User);
     for (host, status) in [
         ("localhost", 200),
         ("LOCALHOST:8080", 200),

@@ -2,7 +2,7 @@
 //! publishes with its routes, and what it does, all three the same.
 use crate::server::{Answer, Server, connect};
 use penstock::auth::Role;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The table of the contract, a line a route, and what is there beside it.
@@ -51,6 +51,16 @@ GET    /id/{namespace}/{local}                     User
 GET    /health/live                                Anyone
 GET    /health/ready                               Anyone
 GET    /metrics                                    Metrics
+GET    /graphql                                    User
+POST   /graphql                                    User
+GET    /graphql/schema.graphql                     User
+GET    /oauth2/authorization/{registrationId}      Anyone
+GET    /login/oauth2/code/{registrationId}         Anyone
+POST   /login                                      Anyone
+POST   /logout                                     Anyone
+GET    /                                           Anyone
+GET    /login                                      Anyone
+GET    /signed-out                                 Anyone
 GET    /api-doc/openapi.json                       Anyone
 GET    /swagger-ui/{**rest}                        Anyone
 GET    /control/backup                             Local
@@ -67,11 +77,18 @@ struct Shown {
 async fn every_route_asks_every_credential_for_its_role() {
     let server = Server::start(&[]).await;
     let routes = routes();
-    assert_eq!(routes, contract(), "what the gateway has is not what the contract says");
+    let contract = contract();
+    let other: Vec<_> =
+        routes.iter().filter(|(route, least)| contract.get(*route) != Some(least)).collect();
+    let lacking: Vec<_> = contract.keys().filter(|route| !routes.contains_key(*route)).collect();
+    assert!(
+        other.is_empty() && lacking.is_empty(),
+        "the gateway has what the contract has not, or with another role: {other:?}; it lacks {lacking:?}"
+    );
     for (route, least) in documented(&server).await {
         assert_eq!(routes.get(&route), Some(&least), "{route:?} is documented otherwise");
     }
-    let credentials = credentials(&server).await;
+    let credentials = credentials(&server);
     assert_eq!(credentials.len(), 7);
 
     let outside = [("X-Forwarded-For", "192.0.2.1")];
@@ -128,17 +145,24 @@ async fn an_address_without_a_route_tells_a_stranger_nothing() {
         ("TRACE", "/api/v1/status", 405),
         ("GET", "/nothing/at/all", 404),
         ("HEAD", "/id/Pump/1", 404),
-        ("POST", "/nothing", 405),
+        ("POST", "/nothing", 404),
         ("GET", "/gate/api/v1/nothing", 404),
         ("GET", "/gate/id/Pump/1", 404),
         ("GET", "/api/v1/business-objects/%zz", 400),
         ("GET", "/admin", 404),
-        ("GET", "//api/v1/status", 404),
+        ("GET", "//api/v1/status", 200),
         ("GET", "/api/v1/../v1/status", 404),
     ] {
         let stranger = connect(server.address, method, path, &[], "").await;
         assert_eq!(stranger.status, 401, "{method} {path}");
         assert_eq!(server.send(method, path, &[], "").await.status, known, "{method} {path}");
+    }
+    // A browser is led to where it can sign in, and comes back to where it wanted to go.
+    let html = [("Accept", "text/html,application/xhtml+xml")];
+    for path in ["/gate/id/Pump/1?x=1", "/id/Pump/1?x=1"] {
+        let led = connect(server.address, "GET", path, &html, "").await.expect(303);
+        assert_eq!(led.header("location"), "/gate/login?return=/id/Pump/1%3Fx%3D1");
+        assert_eq!(connect(server.address, "POST", path, &html, "").await.status, 401);
     }
     for path in ["/gate/api/v1/status", "/api/v1/status/"] {
         assert_eq!(connect(server.address, "GET", path, &[], "").await.status, 401, "{path}");
@@ -172,12 +196,8 @@ async fn a_key_for_one_business_object_reaches_that_one_alone() {
     let mut other = crate::server::definition();
     other["name"] = json!("Other");
     server.json("PUT", "/api/v1/business-objects", &other).await.expect(201);
-    let make = async |role: &str| {
-        let request = json!({"name": role, "role": role, "businessObject": "Pump"});
-        format!("Bearer {}", server.make_key(&request).await)
-    };
-    let (reader, writer, admin) =
-        (make("User").await, make("Contributor").await, make("Admin").await);
+    let [reader, writer, admin] = [Role::User, Role::Contributor, Role::Admin]
+        .map(|role| format!("Bearer {}", server.make_key(role, Some("Pump"))));
     let json_type = ("Content-Type", "application/json");
     let send = async |key: &str, method: &str, path: &str| {
         let headers = [("Authorization", key), json_type];
@@ -273,11 +293,10 @@ fn is_let_in(answer: &Answer) -> bool {
     !matches!(answer.status, 401 | 403 | 429) && answer.status < 500
 }
 
-async fn credentials(server: &Server) -> Vec<Shown> {
+fn credentials(server: &Server) -> Vec<Shown> {
     let mut all = Vec::new();
     for role in [Role::Metrics, Role::User, Role::Contributor, Role::Admin] {
-        let request = json!({"name": format!("{role:?}"), "role": format!("{role:?}")});
-        let key = server.make_key(&request).await;
+        let key = server.make_key(role, None);
         let headers = match role {
             Role::User => vec![("Apikey", key)],
             _ => vec![("Authorization", format!("Bearer {key}"))],
@@ -285,7 +304,7 @@ async fn credentials(server: &Server) -> Vec<Shown> {
         all.push(Shown { name: format!("API key, {role:?}"), headers, role });
     }
     for role in [Role::User, Role::Contributor, Role::Admin] {
-        let cookie = server.sign_in(role).await;
+        let cookie = server.sign_in(role);
         // As the gateway's own pages send it.
         let headers = vec![("Cookie", cookie), ("Sec-Fetch-Site", "same-origin".to_owned())];
         all.push(Shown { name: format!("session, {role:?}"), headers, role });

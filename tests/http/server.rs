@@ -4,8 +4,13 @@ use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Method, Request};
 use hyper_util::rt::TokioIo;
 use penstock::app;
+use penstock::auth::accounts;
+use penstock::auth::keys::New;
+use penstock::auth::password::Hash;
+use penstock::auth::{Caller, Role};
 use penstock::config::{Sources, load};
 use penstock::fault::Fault;
+use penstock::gateway::Gateway;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,6 +26,8 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// The path of the control socket.
     pub(crate) control: PathBuf,
+    /// What serves; gone once it stops.
+    pub(crate) gateway: Option<Gateway>,
     /// An Admin's API key, which goes with every request that has no credential.
     pub(crate) key: String,
     pub(crate) dir: Option<TempDir>,
@@ -92,24 +99,54 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(app::serve_until(
             Arc::new(loaded.settings),
-            move |address, _| ready.send(address).unwrap(),
+            Box::new(|| None),
+            move |address, gateway| ready.send((address, gateway)).ok().unwrap(),
             async {
                 let _ = stopped.await;
             },
         ));
-        let Ok(address) = is_ready.await else { return Err(running.await.unwrap().unwrap_err()) };
+        let Ok((address, gateway)) = is_ready.await else {
+            return Err(running.await.unwrap().unwrap_err());
+        };
         let control = data.join("control.sock");
-        let mut server =
-            Self { address, control, key: String::new(), dir: None, stop: Some(stop), running };
-        server.key = server.make_key(&json!({"name": "tests", "role": "Admin"})).await;
+        let mut server = Self {
+            address,
+            control,
+            gateway: Some(gateway),
+            key: String::new(),
+            dir: None,
+            stop: Some(stop),
+            running,
+        };
+        server.key = server.make_key(Role::Admin, None);
         Ok(server)
     }
 
     /// Makes an API key as local administration does.
-    pub(crate) async fn make_key(&self, request: &Value) -> String {
-        let headers = [("Content-Type", "application/json")];
-        let made = self.control("POST", "/api/v1/api-keys", &headers, request.to_string()).await;
-        made.expect(201).json()["key"].as_str().unwrap().to_owned()
+    pub(crate) fn make_key(&self, role: Role, business_object: Option<&str>) -> String {
+        let gateway = self.gateway.as_ref().unwrap();
+        let business_object =
+            business_object.map(|name| gateway.catalogue.get(name).unwrap().object.id.clone());
+        let new = New { name: "tests".to_owned(), role, expires_at: None, business_object };
+        gateway.auth.keys.create(&Caller::local(), new).unwrap().1
+    }
+
+    /// Makes an account of this role and begins a session of it; gives the cookie.
+    pub(crate) fn sign_in(&self, role: Role) -> String {
+        let accounts = &self.gateway.as_ref().unwrap().auth.accounts;
+        let sessions = &self.gateway.as_ref().unwrap().auth.sessions;
+        let new = accounts::New {
+            given_name: None,
+            family_name: None,
+            email: format!("{}@plant.example", uuid::Uuid::now_v7()),
+            organization: None,
+            role,
+            enabled: true,
+            password: String::new(),
+        };
+        let account =
+            accounts.create(&Caller::local(), new, Hash::of("of no account").unwrap()).unwrap();
+        format!("penstock_session={}", sessions.start(&account, None, None).unwrap().id)
     }
 
     /// Sends a request through the control socket.
@@ -131,6 +168,7 @@ impl Server {
 
     /// Stops it in good order and gives back its directory.
     pub(crate) async fn stop(mut self) -> Option<TempDir> {
+        self.gateway = None;
         self.stop.take().unwrap().send(()).unwrap();
         (&mut self.running).await.unwrap().unwrap();
         self.dir.take()

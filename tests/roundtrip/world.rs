@@ -68,6 +68,7 @@ impl World {
             mode,
             caller: "local",
             idempotency_key: None,
+            elapsed: 0,
             tells_objects: true,
             watch: &Watch::default(),
             events: None,

@@ -6,6 +6,7 @@ use super::{Accounts, COLLECTION, blank};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::json::{self, Json, Members};
 use crate::fault::{Fault, Finding, Kind};
+use std::fmt;
 use std::sync::Arc;
 
 /// Characters of a name, an email or an organization.
@@ -25,7 +26,7 @@ const READ_ONLY: [&str; 9] = [
 ];
 
 /// A built-in account in the making.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct New {
     /// The given name.
     pub given_name: Option<String>,
@@ -68,6 +69,19 @@ pub struct NewPassword {
     pub current: Option<String>,
     /// The one to be.
     pub password: String,
+}
+
+// Neither shows the password to a log.
+impl fmt::Debug for New {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "New({:?}, {})", self.email, self.role)
+    }
+}
+
+impl fmt::Debug for NewPassword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NewPassword(..)")
+    }
 }
 
 impl New {

@@ -77,6 +77,7 @@ impl World {
             mode,
             caller: "local",
             idempotency_key: None,
+            elapsed: 0,
             tells_objects: true,
             watch: &self.watch,
             events: None,

@@ -201,8 +201,8 @@ impl Queue {
         for (order, record) in &records {
             state.take_up(*order, record);
             self.tell(&record.entry);
-            state.lines.entry(record.entry.target.clone()).or_default().wake.notify_one();
         }
+        // A target that is being waited for is not tried the sooner for it.
         self.added.notify_one();
         Ok(records.into_iter().map(|(_, record)| record.entry).collect())
     }

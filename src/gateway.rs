@@ -108,6 +108,7 @@ impl Gateway {
                 gateway_id: gateway_id.clone(),
                 data_dir: dir.clone(),
                 history: settings.limits.history,
+                pace: export::Pace::default(),
                 events: events.clone(),
                 spool: settings.targets.spool_bytes,
                 disk: disk.clone(),

@@ -160,12 +160,12 @@ impl Catalogue {
             t.delete(COLLECTION, entry.id.as_bytes())
         })?;
         self.entries_mut().remove(&entry.id);
-        self.watch.wake();
         tracing::info!(
             business_object = entry.name,
             id = entry.id,
             "A Business Object was deleted."
         );
+        self.watch.wake();
         Ok(())
     }
 
@@ -205,7 +205,6 @@ impl Catalogue {
         })?;
         let compiled = Arc::new(Compiled { object, mapping, conditions });
         self.entries_mut().insert(Entry::of(compiled.clone()));
-        self.watch.wake();
         let BusinessObject { id, version, definition, .. } = &compiled.object;
         tracing::info!(
             business_object = definition.name,
@@ -213,6 +212,7 @@ impl Catalogue {
             version,
             "A Business Object was defined."
         );
+        self.watch.wake();
         Ok(compiled)
     }
 

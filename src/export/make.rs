@@ -285,7 +285,7 @@ impl<'a> Making<'a> {
         let targets: Vec<(String, String)> = self
             .targets
             .iter()
-            .map(|name| (name.clone(), target::prefix(&self.inner.options, name)))
+            .map(|name| (name.clone(), target::prefix(&self.inner.options.targets, name)))
             .collect();
         let name = self.business_object.object.definition.name.as_str();
         let new = New {

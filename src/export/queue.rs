@@ -6,6 +6,7 @@
 //! - A record says `kept` before its file is there to be read, and says so no more before the file is
 //!   removed: after a crash a file that no record keeps is nobody's.
 //! - `delivering`, and failures since the start, live in memory alone: no retry writes to the disk.
+use super::cause::Failure;
 use super::entry::{Entry, Kind, Status};
 use super::file::Finished;
 use super::history::Fallen;
@@ -18,6 +19,7 @@ use crate::time;
 use penstock_store::{Error, Store, Transaction};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The queue of every target.
@@ -74,6 +76,9 @@ pub(super) struct NewFile {
 pub(super) struct Job {
     pub(super) order: u64,
     pub(super) entry: Entry,
+    /// Whether an attempt may have come to an end that nobody heard of: one failed, or the gateway may have
+    /// crashed during one.
+    pub(super) unclear: bool,
 }
 
 impl Queue {
@@ -202,7 +207,7 @@ impl Queue {
             state.take_up(*order, record);
             self.tell(&record.entry);
         }
-        // A target that is being waited for is not tried the sooner for it.
+        // The wait of a target that does not take its head goes on: one more behind it mends nothing.
         self.added.notify_one();
         Ok(records.into_iter().map(|(_, record)| record.entry).collect())
     }
@@ -282,35 +287,45 @@ impl Queue {
             line.failing = None;
         }
         let attempts = line.failing.as_ref().map_or(0, |failing| failing.failures);
+        let first_since_the_start = !std::mem::replace(&mut line.begun, true);
         let mut entry = record.entry;
         entry.attempts += attempts;
+        let unclear = first_since_the_start || entry.attempts > 0;
         // Further attempts are told when they end otherwise than the one before.
         if attempts == 0 {
             self.tell(&Entry { status: Status::Delivering, ..entry.clone() });
         }
-        Ok(Some(Job { order, entry }))
+        Ok(Some(Job { order, entry, unclear }))
     }
 
-    /// The entry under way did not get through; returns how often it has not.
+    /// The entry under way did not get through; returns how often it has not, and what `wait` says to that.
     pub(super) fn failed(
         &self,
         target: &str,
         order: u64,
-        error: String,
-        reached: Option<bool>,
-    ) -> u64 {
+        failure: &Failure,
+        wait: impl FnOnce(u64) -> Duration,
+    ) -> (u64, Duration) {
         let mut state = self.state();
         let line = state.lines.entry(target.to_owned()).or_default();
         line.under_way = None;
-        line.reachable = reached.or(line.reachable);
-        let before = line.failing.as_ref().filter(|f| f.order == order);
-        let failures = before.map_or(0, |f| f.failures) + 1;
-        let is_news = before.is_none_or(|f| f.error != error);
-        line.failing = Some(Failing { order, failures, error });
+        line.reachable = failure.class.reached().or(line.reachable);
+        let before = line.failing.take().filter(|failing| failing.order == order);
+        let failures = before.as_ref().map_or(0, |failing| failing.failures) + 1;
+        let is_news = before.as_ref().is_none_or(|failing| failing.class != failure.class);
+        let wait = wait(failures);
+        line.failing = Some(Failing {
+            order,
+            failures,
+            error: failure.cause.clone(),
+            class: failure.class,
+            since: before.map_or_else(time::rfc3339, |failing| failing.since),
+            next: time::rfc3339_in(wait),
+        });
         if is_news && let Ok(Some(record)) = record::by_order(&self.store.read(), order) {
             self.tell(&state.now(order, record.entry));
         }
-        failures
+        (failures, wait)
     }
 
     /// The entry under way was left off; it waits again.

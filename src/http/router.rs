@@ -3,8 +3,8 @@
 use super::access::{Allow, Least, acts};
 use super::{
     api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
-    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, schema, sign_in,
-    status, targets, users,
+    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, schema,
+    sign_in, status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -55,7 +55,6 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
-        route(&get,    "/api/v1/events",                              User,        events::get,               &[400]),
         route(&get,    "/api/v1/users",                               Admin,       users::list,               &[400]),
         route(&post,   "/api/v1/users",                               Admin,       users::create,             &[400, 408, 409, 413, 415, 422, 507]),
         // Before those with an id, since the first that fits is taken.
@@ -74,6 +73,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&post,   "/graphql",                                    User,        graphql::post,             &[400, 406, 408, 413, 415]),
         route(&get,    "/graphql",                                    User,        graphql::get,              &[400, 405, 406, 413]),
         route(&get,    "/graphql/schema.graphql",                     User,        graphql::schema,           &[400]),
+        route(&get,    "/api/v1/events",                              User,        events::get,               &[400]),
         // And every other address that is a minted URI: see `fallback`.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406]),
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
@@ -98,6 +98,8 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
         route(&get,  "/control/clock",                          Local,  clock::get,          &[]),
         route(&post, "/control/clock/reset",                    Local,  clock::reset,        &[]),
         route(&get, "/control/backup",         Local,  backup::get,                    &[]),
+        route(&get, "/control/dump",           Local,  rdf::dump,                      &[]),
+        route(&post, "/control/load",          Local,  rdf::load,                      &[]),
         route(&get, "/api-doc/openapi.json",   Anyone, docs::Document(document.clone()), &[]),
         route(&get, "/swagger-ui/{**rest}",    Anyone, docs::swagger,                  &[]),
     ]

@@ -11,15 +11,17 @@ export async function browse(options, test) {
   try {
     const context = await browser.newContext(options);
     const faults = [];
+    // The provider's own pages ask for fonts, which are not to be waited for.
+    await context.route((url) => url.hostname !== '127.0.0.1', (route) => route.abort());
     context.on('page', (page) => {
       page.on('console', (message) => {
         // The status of a page is asserted where it matters.
-        if (message.type() === 'error' && !message.text().includes('the server responded with a status')) faults.push(message.text());
+        if (message.type() === 'error' && page.url().startsWith(gateway) && !message.text().includes('the server responded with a status')) faults.push(message.text());
       });
       page.on('pageerror', (error) => faults.push(String(error)));
       page.on('request', (request) => {
-        const host = new URL(request.url()).hostname;
-        if (!request.url().startsWith('data:') && host !== '127.0.0.1') faults.push(`fetched ${request.url()}`);
+        const ours = page.url().startsWith(gateway) && !request.isNavigationRequest();
+        if (ours && !request.url().startsWith('data:') && !request.url().startsWith(gateway)) faults.push(`fetched ${request.url()}`);
       });
     });
     const page = await context.newPage();

@@ -22,6 +22,7 @@ mod memory;
 mod process;
 mod readme;
 mod rebuild;
+mod restored;
 mod s3;
 mod secrets;
 mod server;

@@ -12,7 +12,14 @@ mod credentials;
 mod documentation;
 mod events;
 mod faults;
+#[expect(dead_code, reason = "the tests of tokens use the rest")]
+#[path = "../tokens/forge.rs"]
+mod forge;
+mod graphql;
 mod identifiers;
+#[expect(dead_code, reason = "the tests of tokens use the rest")]
+#[path = "../tokens/issuer.rs"]
+mod issuer;
 mod lifecycle;
 mod main_job;
 mod ndjson;

@@ -1,5 +1,7 @@
 //! Every route by every kind of credential: the table of the contract, the roles that the gateway
 //! publishes with its routes, and what it does, all three the same.
+use crate::forge::{Key, claims, with};
+use crate::issuer::Issuer;
 use crate::server::{Answer, Server, connect};
 use penstock::auth::Role;
 use serde_json::json;
@@ -51,6 +53,7 @@ GET    /id/{namespace}/{local}                     User
 GET    /health/live                                Anyone
 GET    /health/ready                               Anyone
 GET    /metrics                                    Metrics
+GET    /api/v1/events                              User
 GET    /graphql                                    User
 POST   /graphql                                    User
 GET    /graphql/schema.graphql                     User
@@ -64,6 +67,8 @@ GET    /signed-out                                 Anyone
 GET    /api-doc/openapi.json                       Anyone
 GET    /swagger-ui/{**rest}                        Anyone
 GET    /control/backup                             Local
+GET    /control/clock                              Local
+POST   /control/clock/reset                        Local
 ";
 
 /// A credential of every kind, and what it may do at most.
@@ -75,7 +80,15 @@ struct Shown {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_asks_every_credential_for_its_role() {
-    let server = Server::start(&[]).await;
+    let signer = Key::p256("first");
+    let issuer = Issuer::start(&[&signer]).await;
+    let resource_server = "--framework.security.oauth2.resourceserver.jwt";
+    let server = Server::start(&[
+        &format!("{resource_server}.issuer-uri={}", issuer.url),
+        &format!("{resource_server}.audiences={}", issuer.audience),
+        "--service.security.jwt.algorithms=ES256",
+    ])
+    .await;
     let routes = routes();
     let contract = contract();
     let other: Vec<_> =
@@ -88,11 +101,21 @@ async fn every_route_asks_every_credential_for_its_role() {
     for (route, least) in documented(&server).await {
         assert_eq!(routes.get(&route), Some(&least), "{route:?} is documented otherwise");
     }
-    let credentials = credentials(&server);
-    assert_eq!(credentials.len(), 7);
+    let mut credentials = credentials(&server);
+    for role in [Role::User, Role::Contributor, Role::Admin] {
+        let value = format!("ACCURIDS_{role:?}").to_uppercase();
+        let others = json!({"sub": value, "azp": value, "roles": [value]});
+        let token = signer.token(&with(&claims(&issuer.url, &issuer.audience), &others));
+        let headers = vec![("Authorization", format!("Bearer {token}"))];
+        credentials.push(Shown { name: format!("access token, {role:?}"), headers, role });
+    }
+    assert_eq!(credentials.len(), 10);
 
     let outside = [("X-Forwarded-For", "192.0.2.1")];
-    for ((method, path), least) in &routes {
+    // It ends the sessions.
+    let (last, others): (Vec<_>, Vec<_>) =
+        routes.iter().partition(|((_, path), _)| path == "/logout");
+    for ((method, path), least) in others.into_iter().chain(last) {
         let path = path.replace('{', "").replace('}', "");
         let request = format!("{method} {path}");
 

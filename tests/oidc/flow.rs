@@ -111,7 +111,7 @@ async fn a_disabled_account_is_refused_whatever_the_provider_says() {
     let mut account = gateway.account("bob@plant.example");
     let path = format!("/api/v1/users/{}", account["id"].as_str().unwrap());
     account["enabled"] = json!(false);
-    gateway.local("PUT", &path, &json!({"enabled": false}).to_string());
+    gateway.local("PUT", &path, &account.to_string());
     assert_eq!(browser.get(format!("{}/", gateway.url)).await.leads().path(), "/login");
     Browser::new().sign_in(&gateway.url, "bob").await.expect(403, "Your account is disabled");
 }

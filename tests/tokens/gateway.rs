@@ -51,6 +51,7 @@ impl Gateway {
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = app::serve_until(
             Arc::new(loaded.settings),
+            Box::new(|| None),
             move |address, gateway| assert!(ready.send((address, gateway)).is_ok()),
             async {
                 let _ = stopped.await;

@@ -25,9 +25,12 @@ use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
 /// What was discovered is looked at anew after this time.
 const FRESH: Duration = Duration::from_hours(1);
+/// Codes that are exchanged at once.
+const EXCHANGES: usize = 16;
 
 type Client = CoreClient<
     EndpointSet,
@@ -48,6 +51,8 @@ pub(super) struct Provider {
     known: Mutex<Option<(Arc<Endpoints>, Instant)>>,
     /// One discovery at a time; with the last failure, which those who waited for it share.
     discovering: tokio::sync::Mutex<Option<(Instant, Failed)>>,
+    /// Strangers can have codes exchanged that are none: only so many at once.
+    exchanging: Semaphore,
     /// The keys of late; one that is not among them is looked for once more.
     keys: Mutex<Option<CoreJsonWebKeySet>>,
 }
@@ -86,6 +91,7 @@ impl Provider {
             clock: clock.clone(),
             known: Mutex::default(),
             discovering: tokio::sync::Mutex::default(),
+            exchanging: Semaphore::new(EXCHANGES),
             keys: Mutex::default(),
         })
     }
@@ -137,6 +143,9 @@ impl Provider {
         code: String,
         wanted: &[Vec<String>],
     ) -> Result<Tokens, Failed> {
+        let Ok(_exchange) = self.exchanging.try_acquire() else {
+            return Err(Failed::OutOfReach("too many sign-ins are under way at once".into()));
+        };
         let endpoints = self.endpoints().await?;
         let response = self
             .client(&endpoints, &login.redirect_uri)?

@@ -1,7 +1,7 @@
 //! `GET /login` and `POST /login`. With sign-in at a provider the page leads there, and there is nothing to
 //! post.
 use super::back::Back;
-use super::pages::{Password, Provider, redirect, show as show_page};
+use super::pages::{Message, Password, Provider, redirect, show as show_page};
 use super::session;
 use crate::auth::{Auth, Refusal};
 use crate::http::body;
@@ -33,7 +33,14 @@ pub(crate) async fn show(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let state = state(depot);
-    let auth = &state.gateway()?.auth;
+    let Ok(gateway) = state.gateway() else {
+        res.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
+        let lines = ["The store is being opened. Load this page again in a moment."];
+        let page = Message::new("The gateway is starting", &lines);
+        show_page(res, StatusCode::SERVICE_UNAVAILABLE, &page);
+        return Ok(());
+    };
+    let auth = &gateway.auth;
     let prefix = &origin(depot).prefix;
     let back = Back::read(req.query::<&str>("return"));
     if visitor(req, depot).is_some() {

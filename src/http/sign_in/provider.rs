@@ -15,6 +15,10 @@ use salvo::http::header::{HeaderValue, RETRY_AFTER};
 use salvo::{Depot, Request, Response, handler};
 use std::sync::Arc;
 
+/// Bytes of an ID token that is kept for signing out at the provider; without one it asks whom to sign
+/// out.
+const LONGEST_HINT: usize = 8 << 10;
+
 /// Begins a sign-in.
 #[handler]
 pub(crate) async fn authorize(
@@ -65,9 +69,11 @@ pub(crate) async fn complete(
         }
     };
     let back = Back::read(Some(&signed_in.back));
-    let id_token = signed_in.id_token.clone();
+    let id_token = Some(signed_in.id_token.clone()).filter(|token| token.len() <= LONGEST_HINT);
     let begun = match account(auth, signed_in).await? {
-        Ok(account) => session::begin(auth, &account, Some(&id_token), (req, origin, &mut *res)),
+        Ok(account) => {
+            session::begin(auth, &account, id_token.as_deref(), (req, origin, &mut *res))
+        }
         Err(refusal) => Err(refusal),
     };
     match begun {

@@ -3,6 +3,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use oxrdf::NamedNode;
+use penstock::business_object::catalogue::{Catalogue, Defaults, IfMatch};
 use penstock::business_object::changes::Watch;
 use penstock::business_object::ingest::{Body, Limits, Mode, Request, ingest};
 use penstock::business_object::mapping::{self, Mapping};
@@ -41,6 +42,7 @@ fields:
 struct Gateway {
     store: Store,
     business_object: Compiled,
+    watch: Watch,
     _dir: tempfile::TempDir,
 }
 
@@ -73,7 +75,7 @@ impl Gateway {
             created_namespaces: Vec::new(),
         };
         let business_object = Compiled { object, mapping, conditions: Vec::new() };
-        Self { store, business_object, _dir: dir }
+        Self { store, business_object, watch: Watch::default(), _dir: dir }
     }
 
     fn ingest(&self, body: &str) {
@@ -92,7 +94,7 @@ impl Gateway {
             idempotency_key: None,
             elapsed: 0,
             tells_objects: true,
-            watch: &Watch::default(),
+            watch: &self.watch,
             events: None,
             body: Body::Json(body.as_bytes()),
         };
@@ -147,6 +149,42 @@ fn ingesting(criterion: &mut Criterion) {
     }
 }
 
+/// The same ingestion through Business Objects that nobody watches, that export on change, and that keep
+/// ages for a retention too. Changes gather: nothing exports them here.
+fn watched(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("ingest, watched");
+    group.throughput(Throughput::Elements(100));
+    let body = body(0, 100);
+    for (name, on_change, retention) in [
+        ("not", false, None),
+        ("on change", true, None),
+        ("on change and retention", true, Some("P30D")),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let defaults = Defaults {
+            base_url: Some("http://example.com".to_owned()),
+            gateway_id: "bench".to_owned(),
+            auto_create_namespaces: true,
+        };
+        let catalogue = Catalogue::open(store.clone(), defaults).unwrap();
+        let definition = serde_json::json!({
+            "name": "Machine",
+            "config": CONFIG,
+            "pushTargets": [{ "bucketName": "machines" }],
+            "exportOnChange": on_change,
+            "retention": retention,
+        });
+        let definition = definition.to_string();
+        let put = catalogue.put("bench", definition.as_bytes(), IfMatch::Any, &|_| Ok(()));
+        let business_object = (*put.unwrap().0).clone();
+        let watch = catalogue.watch().clone();
+        let gateway = Gateway { store, business_object, watch, _dir: dir };
+        group.bench_function(name, |bencher| bencher.iter(|| gateway.ingest(&body)));
+    }
+    group.finish();
+}
+
 fn rendering(criterion: &mut Criterion) {
     let gateway = Gateway::new();
     for from in (0..10_000).step_by(1000) {
@@ -170,5 +208,5 @@ fn rendering(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, ingesting, rendering);
+criterion_group!(benches, ingesting, watched, rendering);
 criterion_main!(benches);

@@ -5,6 +5,8 @@
     reason = "a test ends at once where something is wrong"
 )]
 
+mod api_keys;
+mod audit;
 mod business_objects;
 mod credentials;
 mod documentation;
@@ -13,6 +15,7 @@ mod faults;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/forge.rs"]
 mod forge;
+mod graphql;
 mod identifiers;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/issuer.rs"]
@@ -25,3 +28,4 @@ mod pages;
 mod poisoned;
 mod roles;
 mod server;
+mod users;

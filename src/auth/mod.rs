@@ -83,7 +83,7 @@ impl Auth {
         let keys = Keys::open(store, parts, clock)?;
         let tokens = Tokens::open(settings, &accounts, clock)?;
         let oidc = Oidc::open(security, clock)?;
-        Ok(Self { accounts, sessions, keys, audit, tokens, oidc, later })
+        Ok(Self { accounts, sessions, keys, audit, later, tokens, oidc })
     }
 
     /// Deletes an account, its sessions and its API keys.

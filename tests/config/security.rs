@@ -147,8 +147,10 @@ fn all_arrived(sources: &Sources) {
 #[test]
 fn every_property_by_properties() {
     let dir = tempfile::tempdir().unwrap();
-    let lines: String = rows().iter().map(|(name, value, _)| format!("{name}={value}\n")).collect();
-    let text = format!("security=oauth2\nprofiles.active=oauth2\n{lines}");
+    let mut text = "security=oauth2\nprofiles.active=oauth2\n".to_owned();
+    for (name, value, _) in rows() {
+        text += &[name, "=", value, "\n"].concat();
+    }
     std::fs::write(
         dir.path().join("application.properties"),
         text.replace("framework.", "spring."),

@@ -16,6 +16,7 @@ mod outages;
 mod password;
 mod private_ca;
 mod provider;
+mod second_provider;
 
 use browser::Browser;
 use gateway::Gateway;

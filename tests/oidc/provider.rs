@@ -23,7 +23,8 @@ impl Provider {
         if !installed {
             assert!(
                 std::env::var_os("CI").is_none(),
-                "the provider is not installed: npm ci in {folder:?}"
+                "the provider is not installed: npm ci in {}",
+                folder.display()
             );
             eprintln!("skipped: the provider is not installed; tests/run does it");
             return None;

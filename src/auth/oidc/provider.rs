@@ -283,16 +283,14 @@ impl Provider {
                 *known = Some((endpoints.clone(), Instant::now()));
                 Ok(endpoints)
             }
-            Err(failed) => match known() {
-                Some((endpoints, _)) => {
-                    tracing::warn!(%failed, "The provider was not discovered anew.");
-                    Ok(endpoints)
-                }
-                None => {
+            Err(failed) => {
+                let Some((endpoints, _)) = known() else {
                     *last = Some((Instant::now(), failed.clone()));
-                    Err(failed)
-                }
-            },
+                    return Err(failed);
+                };
+                tracing::warn!(%failed, "The provider was not discovered anew.");
+                Ok(endpoints)
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! `GET /`: who is signed in, and where to go from here.
 use super::location;
 use super::pages::{Home, redirect, show_with};
+use crate::auth::oidc::Oidc;
 use crate::auth::sessions::Sessions;
 use crate::http::caller::visitor;
 use crate::http::credential;
@@ -30,6 +31,6 @@ pub(crate) async fn front(req: &mut Request, depot: &mut Depot, res: &mut Respon
     };
     let state = state(depot);
     let provider = state.gateway().ok().and_then(|gateway| gateway.auth.oidc.as_ref());
-    let elsewhere = provider.and_then(|oidc| oidc.sign_out_origin()).unwrap_or_default();
+    let elsewhere = provider.and_then(Oidc::sign_out_origin).unwrap_or_default();
     show_with(res, StatusCode::OK, &page, &elsewhere);
 }

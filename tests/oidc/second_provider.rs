@@ -1,0 +1,72 @@
+//! A provider of another make: Debian's glewlwyd.
+use crate::Browser;
+use crate::gateway::{Gateway, settings};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+struct Glewlwyd {
+    child: Child,
+    ask: Option<ChildStdin>,
+    answers: Lines<BufReader<ChildStdout>>,
+    _folder: tempfile::TempDir,
+}
+
+impl Glewlwyd {
+    /// `None` where it is not installed, which with `CI` set is a failure.
+    fn start() -> Option<Self> {
+        if !Path::new("/usr/bin/glewlwyd").exists() {
+            assert!(std::env::var_os("CI").is_none(), "glewlwyd is not installed");
+            eprintln!("skipped: glewlwyd is not installed; tests/run does it");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/glewlwyd.py");
+        let mut child = Command::new("python3")
+            .arg(script)
+            .arg(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("python3 starts");
+        let ask = child.stdin.take();
+        let answers = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+        Some(Self { child, ask, answers, _folder: folder })
+    }
+
+    fn answer(&mut self) -> Value {
+        serde_json::from_str(&self.answers.next().expect("it answers").unwrap()).unwrap()
+    }
+
+    fn tell(&mut self, line: &str) -> Value {
+        let ask = self.ask.as_mut().expect("it is open until the end");
+        writeln!(ask, "{line}").unwrap();
+        self.answer()
+    }
+}
+
+impl Drop for Glewlwyd {
+    fn drop(&mut self) {
+        drop(self.ask.take());
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_person_signs_in_and_out_there_too() {
+    let Some(mut provider) = Glewlwyd::start() else { return };
+    let issuer = provider.answer()["issuer"].as_str().unwrap().to_owned();
+    let gateway = Gateway::start(&settings(&issuer)).await;
+    provider.tell(&format!("client {}/login/oauth2/code/kc", gateway.url));
+    let mut browser = Browser::new();
+    let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
+    let led = provider.tell(&format!("sign-in {}", begun.leads()));
+    let done = browser.get(led["location"].as_str().unwrap()).await;
+    assert_eq!(done.leads().path(), "/", "{}", done.text);
+    let home = browser.get(done.leads()).await.expect(200, "gina@plant.example");
+    assert!(home.text.contains("<dd>Contributor</dd>"), "{}", home.text);
+    let form = format!("_csrf={}", home.hidden("_csrf"));
+    let out = browser.post(&format!("{}/logout", gateway.url), &form).await;
+    assert!(out.leads().path().ends_with("/api/oidc/end_session"), "{}", out.leads());
+}

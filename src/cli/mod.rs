@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
         Some(("serve", _)) => serve::run(settings),
         Some(("demo", given)) => demo::run(given, settings),
         Some(("export", given)) => export::run(given, settings),
-        Some(("verify-export", given)) => verify_export::run(given, settings),
+        Some(("verify-export", given)) => verify_export::run(given, &settings),
         Some(("verify", given)) => verify::run(given, settings),
         Some(("backup", given)) => backup::run(given, settings),
         Some(("restore", given)) => backup::run_restore(given, settings),

@@ -1,14 +1,25 @@
 //! The wiring: the gateway is opened, served, and ended in good order.
+//!
+//! `listen` binds, `tls` has the certificate, `connections` bounds what an address may hold, `systemd`
+//! tells the service manager how it is.
+mod connections;
+mod listen;
+mod systemd;
+mod tls;
+
 use crate::config::Settings;
 use crate::fault::{Fault, Kind};
-use crate::gateway::Gateway;
+use crate::gateway::{self, Gateway, make_private};
 use crate::http::{self, State};
 use crate::mend::{self, Replay};
+use crate::telemetry;
+use connections::Policy;
+use hyper_util::rt::TokioTimer;
 use salvo::Server;
-use salvo::conn::tcp::TcpAcceptor;
+use salvo::conn::rustls::RustlsListener;
 use salvo::conn::unix::UnixListener;
 use salvo::conn::{Acceptor, Listener};
-use salvo::fuse::FuseConfig;
+use salvo::fuse::{FuseConfig, FusePolicy};
 use salvo::server::ServerHandle;
 use std::fs::Permissions;
 use std::io::ErrorKind;
@@ -17,32 +28,37 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 /// What runs when the stop comes has so long to end; the checkpoint follows, and all is over in 10 s.
 const GRACE: Duration = Duration::from_secs(8);
-/// Connections at once; each holds some tens of kilobytes.
-const CONNECTIONS: usize = 512;
 /// Bytes that a connection buffers at most; the head of a request must fit.
 const CONNECTION_BUFFER: usize = 64 << 10;
+const CONNECTION_BUFFER_U32: u32 = 64 << 10;
+/// Requests at once on one connection of HTTP/2.
+const STREAMS: u32 = 32;
 /// The local administration's socket in the data directory.
 const CONTROL_SOCKET: &str = "control.sock";
 
-/// Serves until SIGTERM or SIGINT. `ready` is told the address once it is bound.
+/// What may be read again at SIGHUP: the configuration, as it is then.
+pub type Reload = Box<dyn Fn() -> Option<Settings> + Send + Sync>;
+
+/// Serves until SIGTERM or SIGINT. `ready` is told the URL once it is bound; `reload` gives the settings
+/// anew at SIGHUP.
 ///
 /// # Errors
 /// `Kind::Forbidden` when the address or the data directory may not be used; `Kind::NoRoom` or
 /// `Kind::Internal` when the disk or the network fails; `Kind::Conflict` when the address or the data
-/// directory is in use.
+/// directory is in use; `Kind::Invalid` when the certificate cannot be used.
 pub async fn serve(
     settings: Arc<Settings>,
+    reload: Reload,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
 ) -> Result<(), Fault> {
-    serve_until(settings, ready, std::future::pending()).await
+    serve_until(settings, reload, ready, std::future::pending()).await
 }
 
 /// Serves until `stop` is done, or SIGTERM or SIGINT comes.
@@ -51,18 +67,35 @@ pub async fn serve(
 /// As [`serve`].
 pub async fn serve_until(
     settings: Arc<Settings>,
+    reload: Reload,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), Fault> {
-    let address = SocketAddr::new(settings.server.address, settings.server.port);
-    let listener = TcpListener::bind(address).await.map_err(|error| not_bound(&error, address))?;
-    let address = listener.local_addr().map_err(|error| not_bound(&error, address))?;
-    let acceptor = TcpAcceptor::try_from(listener).map_err(|error| not_bound(&error, address))?;
+    let bound = listen::bind(&settings.server).await?;
+    let address = bound.address;
     let state = State::new(settings.clone());
     let mut servers = Servers::default();
-    servers.start(acceptor, state.clone());
-    tracing::info!(%address, "HTTP was opened.");
+    let certificates = servers.listen(bound, &state).await?;
+    systemd::ready();
+    tracing::info!(%address, https = certificates.is_some(), "HTTP was opened.");
+    let telling = tokio::spawn(systemd::run(state.clone()));
+    let reloading =
+        tokio::spawn(reload_at_hangup(hangups()?, reload, settings.clone(), certificates));
+    let served = serve_opened(settings, address, state, servers, ready, stop).await;
+    reloading.abort();
+    telling.abort();
+    served
+}
 
+/// Opens the gateway while HTTP answers 503, serves it, and ends it.
+async fn serve_opened(
+    settings: Arc<Settings>,
+    address: SocketAddr,
+    state: Arc<State>,
+    mut servers: Servers,
+    ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), Fault> {
     let signalled = stop_signal()?;
     let mut stop = std::pin::pin!(async {
         tokio::select! {
@@ -89,15 +122,22 @@ pub async fn serve_until(
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_exports, stopped) = watch::channel(false);
     let mending = tokio::spawn(mend::run(gateway.store.clone()));
+    let keeping_keys = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.run()));
+    let ticking = tokio::spawn(gateway.clock.clone().run());
     let exporter = gateway.exporter.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
     ready(address, gateway.clone());
 
     stop.await;
+    systemd::stopping();
     tracing::info!("The stop began; what runs is finished first.");
     let deadline = Instant::now() + GRACE;
     state.stop();
     mending.abort();
+    ticking.abort();
+    if let Some(keeping_keys) = keeping_keys {
+        keeping_keys.abort();
+    }
     // Nobody may be waiting any more; then there is nothing to stop.
     let _ = stop_exports.send(true);
     servers.stop(deadline).await;
@@ -113,8 +153,13 @@ pub async fn serve_until(
     {
         tracing::warn!(%error, "The control socket could not be removed.");
     }
-    let store = gateway.store.clone();
-    match tokio::task::spawn_blocking(move || store.checkpoint()).await {
+    let Gateway { store, auth, clock, .. } = gateway.clone();
+    let close = move || {
+        auth.flush();
+        clock.close();
+        store.checkpoint()
+    };
+    match tokio::task::spawn_blocking(close).await {
         Ok(Ok(())) => tracing::info!("The gateway stopped."),
         // The journal has everything: the next start only takes longer.
         Ok(Err(error)) => tracing::warn!(%error, "The checkpoint at the end failed."),
@@ -140,20 +185,48 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send, Fault> {
     })
 }
 
-fn not_bound(error: &std::io::Error, address: SocketAddr) -> Fault {
-    let (kind, mend) = match error.kind() {
-        ErrorKind::PermissionDenied => {
-            (Kind::Forbidden, "ports below 1024 need a privilege; set another server.port")
-        }
-        ErrorKind::AddrInUse => {
-            (Kind::Conflict, "another program listens there; end it, or set another server.port")
-        }
-        ErrorKind::AddrNotAvailable => {
-            (Kind::Conflict, "this machine has no such address; set another server.address")
-        }
-        _ => (Kind::Internal, "see server.address and server.port"),
-    };
-    Fault::new(kind, format!("cannot listen on {address}: {error}; {mend}"))
+fn hangups() -> Result<tokio::signal::unix::Signal, Fault> {
+    signal(SignalKind::hangup()).map_err(|error| {
+        Fault::new(Kind::Internal, format!("signals cannot be listened for: {error}"))
+    })
+}
+
+/// Reads again at each SIGHUP what can change while the service runs: the log level, and the certificate.
+/// What cannot be used is named in the log, and what was there goes on.
+async fn reload_at_hangup(
+    mut hangups: tokio::signal::unix::Signal,
+    reload: Reload,
+    settings: Arc<Settings>,
+    certificates: Option<mpsc::Sender<rustls::ServerConfig>>,
+) {
+    let mut settings = settings;
+    while hangups.recv().await.is_some() {
+        systemd::reloading(async {
+            let Some(read) = reload() else { return };
+            telemetry::log::set_level(&read.log_level);
+            let read = Arc::new(read);
+            if let (Some(certificates), Some(tls)) = (&certificates, read.server.tls.clone()) {
+                let data_dir = settings.data_dir.clone();
+                let config =
+                    tokio::task::spawn_blocking(move || tls::configuration(&tls, &data_dir)).await;
+                match config {
+                    Ok(Ok(config)) => {
+                        // The server that takes them ends with the service.
+                        let _ = certificates.send(config).await;
+                    }
+                    Ok(Err(fault)) => {
+                        tracing::error!("{fault}; the certificate that was there goes on.");
+                    }
+                    Err(error) => tracing::error!(%error, "The certificate was not read again."),
+                }
+            }
+            tracing::info!(
+                "The log level and the certificate were read again; other settings need a restart."
+            );
+            settings = read;
+        })
+        .await;
+    }
 }
 
 /// Opens the gateway beside the server, on a thread that the end of the process does not wait for.
@@ -176,19 +249,76 @@ async fn open(settings: Arc<Settings>, state: Arc<State>) -> Result<Gateway, Fau
     })
 }
 
+/// How long a client may take.
+fn timeouts() -> FuseConfig {
+    FuseConfig::default()
+        .with_tls_handshake_timeout(Duration::from_secs(10))
+        .with_http1_header_timeout(Duration::from_secs(30))
+        .with_request_body_timeout(Duration::from_secs(30))
+        // A client may send a long stream before it reads the answer.
+        .with_write_stall_timeout(Duration::from_mins(5))
+}
+
 /// The servers that run.
 #[derive(Default)]
 struct Servers(Vec<(ServerHandle, JoinHandle<()>)>);
 
 impl Servers {
-    fn start<A: Acceptor + Send + 'static>(&mut self, acceptor: A, state: Arc<State>) {
-        let timeouts = FuseConfig::default()
-            .with_http1_header_timeout(Duration::from_secs(30))
-            .with_request_body_timeout(Duration::from_secs(30))
-            // A client may send a long stream before it reads the answer.
-            .with_write_stall_timeout(Duration::from_mins(5));
-        let mut server = Server::new(acceptor).fuse_config(timeouts).max_connections(CONNECTIONS);
+    /// Serves the address, by HTTPS where a certificate is configured; then others can be sent.
+    async fn listen(
+        &mut self,
+        bound: listen::Bound,
+        state: &Arc<State>,
+    ) -> Result<Option<mpsc::Sender<rustls::ServerConfig>>, Fault> {
+        let address = bound.address;
+        let failed = |error: salvo::core::Error| {
+            Fault::new(Kind::Internal, format!("cannot listen on {address}: {error}"))
+        };
+        let policy = |state: &State| Policy {
+            timeouts: timeouts(),
+            settings: state.settings().clone(),
+            open: connections::Open::default(),
+        };
+        let Some(tls) = state.settings().server.tls.clone() else {
+            let acceptor = bound.try_bind().await.map_err(failed)?;
+            self.start(acceptor, state.clone(), policy(state));
+            return Ok(None);
+        };
+        let data_dir = state.settings().data_dir.clone();
+        let config = tokio::task::spawn_blocking(move || {
+            make_private(&data_dir)
+                .map_err(|error| gateway::disk(&error, "making the data directory", &data_dir))?;
+            tls::configuration(&tls, &data_dir)
+        });
+        let config = config.await.unwrap_or_else(|error| {
+            Err(Fault::new(Kind::Internal, format!("reading the certificate ended: {error}")))
+        })?;
+        let (configurations, sender) = tls::Configurations::new(config);
+        let acceptor =
+            RustlsListener::new(configurations, bound).try_bind().await.map_err(failed)?;
+        self.start(acceptor, state.clone(), policy(state));
+        Ok(Some(sender))
+    }
+
+    fn start<A: Acceptor + Send + 'static>(
+        &mut self,
+        acceptor: A,
+        state: Arc<State>,
+        policy: impl FusePolicy,
+    ) {
+        let connections = state.settings().server.connections;
+        let mut server = Server::new(acceptor).fuse_policy(policy).max_connections(connections);
         server.http1_mut().max_buf_size(CONNECTION_BUFFER);
+        server
+            .http2_mut()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(CONNECTION_BUFFER_U32)
+            .max_frame_size(16 << 10)
+            .initial_stream_window_size(CONNECTION_BUFFER_U32)
+            .initial_connection_window_size(4 * CONNECTION_BUFFER_U32)
+            .keep_alive_interval(Duration::from_secs(30))
+            .keep_alive_timeout(Duration::from_secs(10));
         let handle = server.handle();
         let service = http::service(state);
         let running = tokio::spawn(async move {
@@ -214,7 +344,7 @@ impl Servers {
         };
         match bound {
             Ok(acceptor) => {
-                self.start(acceptor, state.clone());
+                self.start(acceptor, state.clone(), timeouts());
                 Some(path)
             }
             Err(error) => {

@@ -1,4 +1,5 @@
 //! What goes wrong, in words for whoever asked: the thing, the value, the place, the cause, the mend.
+use crate::auth::Refusal;
 use std::fmt;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub struct Fault {
 pub enum Kind {
     /// 400: it cannot be read at all.
     Malformed,
+    /// 401: nobody known asks for it.
+    Unauthorized,
     /// 403: it is understood and not allowed.
     Forbidden,
     /// 404: there is no such thing.
@@ -33,6 +36,8 @@ pub enum Kind {
     UnsupportedMediaType,
     /// 422: it can be read, and it is wrong.
     Invalid,
+    /// 429: too often; try again after this time.
+    TooMany(Duration),
     /// 503: not now; try again after this time.
     Unavailable(Duration),
     /// 507: there is no room on the disk.
@@ -112,6 +117,19 @@ impl fmt::Display for Finding {
             // The empty pointer is the whole document.
             Place::Pointer(_) | Place::Whole => f.write_str(&self.message),
         }
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match &refusal {
+            Refusal::Invalid(_) => Kind::Unauthorized,
+            Refusal::Malformed(_) => Kind::Malformed,
+            Refusal::Forbidden(_) => Kind::Forbidden,
+            Refusal::TooMany(after) => Kind::TooMany(*after),
+            Refusal::Unavailable(_) => Kind::Unavailable(Duration::from_secs(10)),
+        };
+        Self::new(kind, refusal.to_string())
     }
 }
 

@@ -2,12 +2,14 @@
 use crate::auth::Auth;
 use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::business_object::namespace;
+use crate::clock::Clock;
 use crate::config::Settings;
 use crate::disk::Disk;
 use crate::events::{self, Events};
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
+use crate::graphql;
 use penstock_store::{Options, Progress, Read as _, Store, Transaction};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -19,7 +21,7 @@ const STORE: &str = "store";
 /// The file in the data directory that keeps the gateway's identifier.
 const GATEWAY_ID: &str = "gateway-id";
 /// The store's collection of what the gateway keeps about itself.
-const COLLECTION: &str = "gateway";
+pub(crate) const COLLECTION: &str = "gateway";
 
 /// The key there of the last epoch of the events' identifiers.
 const EVENT_EPOCH: &[u8] = b"event-epoch";
@@ -40,6 +42,8 @@ pub struct Gateway {
     pub settings: Arc<Settings>,
     /// The store.
     pub store: Store,
+    /// What time it is, and how much of it has passed.
+    pub clock: Clock,
     /// The Business Objects.
     pub catalogue: Catalogue,
     /// The exporter.
@@ -48,6 +52,8 @@ pub struct Gateway {
     pub disk: Disk,
     /// Who may come in.
     pub auth: Auth,
+    /// What GraphQL reaches.
+    pub graphql: graphql::Schema,
     /// What happens, for whoever listens.
     pub events: Events,
     /// `service.gateway-id`, configured or made.
@@ -81,7 +87,10 @@ impl Gateway {
                 auto_create_namespaces: settings.auto_create_namespaces,
             },
         )?;
-        let auth = Auth::open(&store, &settings)?;
+        let clock = Clock::open(store.clone())?;
+        let ages = clock.clone();
+        let catalogue = catalogue.with_elapsed(move || ages.elapsed());
+        let auth = Auth::open(&store, &settings, &clock)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         let events = Events::new(events::Options {
             source: settings
@@ -106,7 +115,18 @@ impl Gateway {
                 catalogue: catalogue.clone(),
             },
         )?;
-        Ok(Self { settings, store, catalogue, exporter, disk, auth, events, gateway_id })
+        Ok(Self {
+            settings,
+            store,
+            clock,
+            catalogue,
+            exporter,
+            disk,
+            auth,
+            graphql: graphql::Schema::new()?,
+            events,
+            gateway_id,
+        })
     }
 }
 
@@ -189,7 +209,7 @@ fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
 }
 
 /// A fault of the disk at the start, for the operator: unlike a fault of a request it names the path.
-fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
+pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied => Kind::Forbidden,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::NoRoom,

@@ -1,13 +1,14 @@
 //! Penstock: a semantic data gateway for the edge.
 //!
 //! Each layer knows only what is below it: `cli` > `app` > `http` > `gateway` > `export` > `business_object` >
-//! the `penstock_store` crate; `config`, `disk`, `fault`, `files`, `nearest`, `telemetry` and `time` stand beside them.
+//! the `penstock_store` crate; `clock`, `config`, `disk`, `fault`, `files`, `nearest`, `telemetry` and `time` stand beside them.
 //! ARCHITECTURE.md is the map.
 
 pub mod app;
 pub mod auth;
 pub mod business_object;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod disk;
 pub mod events;
@@ -15,8 +16,10 @@ pub mod export;
 pub mod fault;
 pub mod files;
 pub mod gateway;
+pub mod graphql;
 pub mod http;
 pub mod mend;
 mod nearest;
+pub mod rdf;
 pub mod telemetry;
 pub mod time;

@@ -1,5 +1,6 @@
 //! One account.
 use super::Role;
+use super::password::Hash;
 use serde::{Deserialize, Serialize};
 
 /// Where an account comes from.
@@ -9,9 +10,21 @@ pub enum Source {
     /// Made here, with a password kept here.
     BuiltIn,
     /// A person who signed in through an OpenID provider.
+    #[serde(rename = "openid-connect")]
     OpenIdConnect,
     /// A client application that came with an access token.
     ServiceAccount,
+}
+
+impl Source {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::OpenIdConnect => "openid-connect",
+            Self::ServiceAccount => "service-account",
+        }
+    }
 }
 
 /// What an account of another source is known by. Never an email.
@@ -26,7 +39,7 @@ pub struct Identity {
     pub name: String,
 }
 
-/// What a provider says about an account at each sign-in.
+/// What a provider says about an account at each sign-in. What it does not say stays as it was.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
     /// The given name.
@@ -65,10 +78,20 @@ pub struct Account {
     pub client_id: Option<String>,
     /// When it came in first (RFC 3339).
     pub first_login: Option<String>,
-    /// When it came in last (RFC 3339).
+    /// When it came in last (RFC 3339), to the minute.
     pub last_login: Option<String>,
-    /// The Argon2id hash of a built-in account's password, as a PHC string.
-    pub password: Option<String>,
+    /// The hash of a built-in account's password.
+    pub password: Option<Hash>,
+    /// Whether the password is still the one in `<data-dir>/initial-admin-password`.
+    #[serde(default)]
+    pub initial_password: bool,
+    /// 1 when it was made, one more with each change but that of the last login.
+    pub version: u64,
+    /// One more with each change that ends its sessions: another password, disabled.
+    #[serde(default)]
+    pub generation: u64,
+    /// When it was made (RFC 3339).
+    pub created_at: String,
 }
 
 impl Account {
@@ -80,5 +103,33 @@ impl Account {
     /// Whether it is a client application's.
     pub fn is_service_account(&self) -> bool {
         self.source() == Source::ServiceAccount
+    }
+
+    /// Whether it is what its provider says. What the provider does not say does not count.
+    pub(super) fn is_as(&self, profile: &Profile, role: Role) -> bool {
+        let same = |said: &Option<String>, known: &Option<String>| said.is_none() || said == known;
+        same(&profile.given_name, &self.given_name)
+            && same(&profile.family_name, &self.family_name)
+            && same(&profile.organization, &self.organization)
+            && same(&profile.client_id, &self.client_id)
+            && profile.email.as_ref().is_none_or(|email| *email == self.email)
+            && role == self.role
+    }
+
+    /// Brings it up to date with what its provider says.
+    pub(super) fn update(&mut self, profile: &Profile, role: Role) {
+        let said = |said: &Option<String>, known: &mut Option<String>| {
+            if said.is_some() {
+                known.clone_from(said);
+            }
+        };
+        said(&profile.given_name, &mut self.given_name);
+        said(&profile.family_name, &mut self.family_name);
+        said(&profile.organization, &mut self.organization);
+        said(&profile.client_id, &mut self.client_id);
+        if let Some(email) = &profile.email {
+            self.email.clone_from(email);
+        }
+        self.role = role;
     }
 }

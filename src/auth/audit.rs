@@ -1,12 +1,46 @@
 //! The audit trail: what happened to accounts and credentials, and who was refused.
+//!
+//! What changes an account or a key stands in the very commit of the change. Sign-ins and refusals follow
+//! within a second. Of refusals that repeat, the first few of a minute are kept and logged; the rest are
+//! counted, and one event with their number follows, so that a flood of them never floods the disk.
+use super::later::Later;
+use crate::fault::{Fault, Kind};
+use crate::time;
+use penstock_store::{DocumentRange, Read, Store, Transaction};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The collection of documents that holds it: the event's number, big-endian, to JSON. Numbers begin at 1
+/// and have no gaps, so that the first and the last one tell how many there are.
+pub const COLLECTION: &str = "audit";
+
+/// Refusals of one kind, address and account that are kept as they are, in a window of time.
+const KEPT: u64 = 3;
+/// The same of all refusals together.
+const KEPT_IN_ALL: u64 = 60;
+const WINDOW: Duration = Duration::from_mins(1);
+/// Kinds, addresses and accounts that are told apart in a window.
+const TOLD_APART: usize = 256;
+/// Characters of an event's detail: parts of it may come from outside.
+const DETAIL: usize = 500;
+/// Events looked at under one read of the store.
+const PIECE: usize = 200;
 
 /// The audit trail. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Audit {}
+pub struct Audit {
+    store: Store,
+    later: Later,
+    most: usize,
+    refusals: Arc<Mutex<Refusals>>,
+}
 
 /// What happened.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// What: `sign-in`, `sign-in.refused`, `request.refused`, `account.created`, `role.changed`, ...
     pub what: &'static str,
@@ -20,11 +54,257 @@ pub struct Event {
     pub detail: String,
 }
 
+/// An event as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// Its number, from 1.
+    #[serde(default)]
+    pub id: u64,
+    /// When (RFC 3339, UTC).
+    pub at: String,
+    /// As in [`Event`].
+    pub what: String,
+    /// As in [`Event`].
+    pub account: Option<String>,
+    /// As in [`Event`].
+    pub by: Option<String>,
+    /// As in [`Event`].
+    pub from: Option<IpAddr>,
+    /// As in [`Event`].
+    pub detail: String,
+    /// How many times it happened.
+    pub count: u64,
+}
+
+/// Which events to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Those of this account, or done by it.
+    pub account: Option<String>,
+    /// Those of this kind, or of the kinds that begin with it and a dot.
+    pub what: Option<String>,
+}
+
+/// The refusals of the last minute.
+#[derive(Debug, Default)]
+struct Refusals {
+    begun: Option<Instant>,
+    kept: u64,
+    /// How often each happened, and what was not kept of it.
+    seen: HashMap<Source, (u64, Arc<AtomicU64>)>,
+}
+
+/// What makes refusals the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Source {
+    what: &'static str,
+    account: Option<String>,
+    from: Option<IpAddr>,
+}
+
+/// What becomes of an event.
+enum Fate {
+    Kept,
+    Counted,
+    /// The first that is counted: their number is kept when the window is over.
+    CountBegins(Source, Arc<AtomicU64>),
+}
+
 impl Audit {
+    pub(super) fn new(store: Store, later: Later, most: usize) -> Self {
+        Self { store, later, most, refusals: Arc::default() }
+    }
+
     /// Keeps and logs an event. A refusal that repeats is counted rather than kept again; what cannot be
-    /// kept, because the store takes no commit, is in the log.
+    /// kept, because the store takes no commit, is in the log. Never blocks.
     pub fn record(&self, event: Event) {
-        let _ = event;
-        todo!("accounts")
+        let fate = if event.what.ends_with(".refused") {
+            self.refusals().fate(&event, Instant::now())
+        } else {
+            Fate::Kept
+        };
+        match fate {
+            Fate::Kept => {
+                log(&event);
+                let (most, record) = (self.most, Record::of(event, 1));
+                self.later.soon(move |transaction| keep(transaction, &record, most));
+            }
+            Fate::CountBegins(source, count) => {
+                let most = self.most;
+                self.later.after(WINDOW, move |transaction| {
+                    let count = count.load(Ordering::Relaxed);
+                    let Source { what, account, from } = source.clone();
+                    let detail = format!("{count} more like those before, within a minute");
+                    let event = Event { what, account, by: None, from, detail };
+                    log(&event);
+                    keep(transaction, &Record::of(event, count), most)
+                });
+            }
+            Fate::Counted => {}
+        }
+    }
+
+    /// Keeps an event in the commit of the change that it tells of. Log it with [`log`] once that is
+    /// committed.
+    pub(super) fn note(
+        &self,
+        transaction: &mut Transaction<'_>,
+        event: &Event,
+    ) -> Result<(), Fault> {
+        keep(transaction, &Record::of(event.clone(), 1), self.most)
+    }
+
+    /// Events, newest first, those before the one with the number `before`. Blocks.
+    pub fn list(
+        &self,
+        filter: &Filter,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Fault> {
+        // Who asks for it wants to see what he just did.
+        self.later.flush();
+        let mut found = Vec::new();
+        let mut after = before.map(u64::to_be_bytes);
+        while found.len() < limit {
+            let read = self.store.read();
+            let range = DocumentRange {
+                after: after.as_ref().map(<[u8; 8]>::as_slice),
+                reverse: true,
+                limit: PIECE,
+                ..DocumentRange::default()
+            };
+            let piece = read.documents(COLLECTION, range)?;
+            drop(read);
+            for (key, value) in &piece {
+                let record = decode(key, value)?;
+                if filter.takes(&record) && found.len() < limit {
+                    found.push(record);
+                }
+            }
+            let Some(last) = piece.last().and_then(|(key, _)| key.as_slice().try_into().ok())
+            else {
+                break;
+            };
+            after = Some(last);
+        }
+        Ok(found)
+    }
+
+    // Nothing panics while they are held.
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+impl Filter {
+    fn takes(&self, record: &Record) -> bool {
+        let of_account = self.account.as_ref().is_none_or(|account| {
+            record.account.as_ref() == Some(account) || record.by.as_ref() == Some(account)
+        });
+        let of_kind = self.what.as_ref().is_none_or(|what| {
+            let rest = record.what.strip_prefix(what.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        });
+        of_account && of_kind
+    }
+}
+
+impl Refusals {
+    fn fate(&mut self, event: &Event, now: Instant) -> Fate {
+        if self.begun.is_none_or(|begun| now.duration_since(begun) >= WINDOW) {
+            *self = Self { begun: Some(now), ..Self::default() };
+        }
+        let Event { what, account, from, .. } = event.clone();
+        let mut source = Source { what, account, from };
+        if self.seen.len() >= TOLD_APART && !self.seen.contains_key(&source) {
+            source = Source { what, account: None, from: None };
+        }
+        let (seen, more) = self.seen.entry(source.clone()).or_default();
+        *seen += 1;
+        if *seen <= KEPT && self.kept < KEPT_IN_ALL {
+            self.kept += 1;
+            return Fate::Kept;
+        }
+        if more.fetch_add(1, Ordering::Relaxed) == 0 {
+            return Fate::CountBegins(source, more.clone());
+        }
+        Fate::Counted
+    }
+}
+
+impl Record {
+    fn of(event: Event, count: u64) -> Self {
+        let Event { what, account, by, from, detail } = event;
+        Self {
+            id: 0,
+            at: time::rfc3339(),
+            what: what.to_owned(),
+            account,
+            by,
+            from,
+            detail: detail.chars().take(DETAIL).collect(),
+            count,
+        }
+    }
+}
+
+/// Logs an event.
+pub(super) fn log(event: &Event) {
+    let Event { what, account, by, from, detail } = event;
+    let (account, by) = (account.as_deref(), by.as_deref());
+    let from = from.map(tracing::field::display);
+    if what.ends_with(".refused") {
+        tracing::warn!(what, account, by, from, detail, "Somebody was refused.");
+    } else {
+        tracing::info!(
+            what,
+            account,
+            by,
+            from,
+            detail,
+            "An account or a credential was used or changed."
+        );
+    }
+}
+
+/// Keeps a record and lets go of those past the bound.
+fn keep(transaction: &mut Transaction<'_>, record: &Record, most: usize) -> Result<(), Fault> {
+    if most == 0 {
+        return Ok(());
+    }
+    let number = 1 + number_of(transaction, true)?.unwrap_or(0);
+    let value = serde_json::to_vec(record)
+        .map_err(|error| Fault::new(Kind::Internal, format!("writing an event failed: {error}")))?;
+    transaction.put(COLLECTION, &number.to_be_bytes(), &value)?;
+    while let Some(first) = number_of(transaction, false)?
+        && number - first >= most as u64
+    {
+        transaction.delete(COLLECTION, &first.to_be_bytes())?;
+    }
+    Ok(())
+}
+
+/// The number of the first or the last event.
+fn number_of(read: &impl Read, last: bool) -> Result<Option<u64>, Fault> {
+    let range = DocumentRange { reverse: last, limit: 1, ..DocumentRange::default() };
+    let found = read.documents(COLLECTION, range)?;
+    Ok(found.first().and_then(|(key, _)| key.as_slice().try_into().ok()).map(u64::from_be_bytes))
+}
+
+fn decode(key: &[u8], value: &[u8]) -> Result<Record, Fault> {
+    let number = key.try_into().map(u64::from_be_bytes).unwrap_or_default();
+    match serde_json::from_slice::<Record>(value) {
+        Ok(record) => Ok(Record { id: number, ..record }),
+        Err(error) => {
+            tracing::error!(%error, number, "An event of the audit trail could not be read.");
+            Err(Fault::new(
+                Kind::Internal,
+                "an event of the audit trail could not be read; the log says why",
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 /// Who sent a request, and what it may do.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The account; `None` for local administration over the control socket.
+    /// The account; `None` for local administration over the control socket, and for the API keys that
+    /// it made.
     pub account: Option<Arc<Account>>,
     /// What this request may do: the account's role, or less (an API key's).
     pub role: Role,
@@ -37,8 +38,12 @@ impl Caller {
         Self { account: None, role: Role::Admin, credential: Credential::Local }
     }
 
-    /// The id that records and logs name: the account's, or `local`.
+    /// The id that records and logs name: the account's, that of an API key without one, or `local`.
     pub fn id(&self) -> &str {
-        self.account.as_ref().map_or("local", |account| account.id.as_str())
+        match (&self.account, &self.credential) {
+            (Some(account), _) => &account.id,
+            (None, Credential::ApiKey { id, .. }) => id,
+            (None, _) => "local",
+        }
     }
 }

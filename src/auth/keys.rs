@@ -1,17 +1,477 @@
 //! API keys: credentials of plant systems, worth at most what their owner is now.
-use super::{Caller, Refusal};
+//!
+//! Invariant: what is in memory is what the store holds, but for the last use, which may be some minutes
+//! ahead. A change takes `writer`, commits, and swaps the key in memory before it lets `writer` go.
+//!
+//! A key that the command line made belongs to the local administration: it has no account, and is worth
+//! its role until it is revoked or expires.
+mod secret;
+
+use super::accounts::{Accounts, disabled};
+use super::audit::{self, Audit, Event};
+use super::later::Later;
+use super::{Account, Caller, Credential, Refusal, Role};
+use crate::business_object::catalogue::Catalogue;
+use crate::business_object::json::{self, Members};
+use crate::clock::Clock;
+use crate::fault::{Fault, Finding, Kind};
+use crate::time;
+use jiff::Timestamp;
+use penstock_store::{Corruption, DocumentRange, Read, Store, Transaction};
+use secret::Secret;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+/// The collection of documents that holds them: id to JSON.
+pub const COLLECTION: &str = "api-keys";
+
+/// Keys at most.
+const MOST: usize = 10_000;
+/// Characters of a name.
+const LONGEST: usize = 200;
+/// How exact the last use is.
+const USED: Duration = Duration::from_mins(5);
 
 /// The API keys. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Keys {}
+pub struct Keys {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Store,
+    entries: RwLock<Entries>,
+    writer: Mutex<()>,
+    accounts: Accounts,
+    audit: Audit,
+    later: Later,
+    clock: Clock,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    by_id: BTreeMap<String, Entry>,
+    by_digest: HashMap<String, String>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Arc<Key>,
+    used: Option<Instant>,
+}
+
+/// An API key, without what it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Key {
+    /// Its identifier, a UUID of version 7.
+    pub id: String,
+    /// What it is for, in its owner's words.
+    pub name: String,
+    /// What it may do, unless its owner may less.
+    pub role: Role,
+    /// The account that it belongs to; `None` for the local administration.
+    pub owner: Option<String>,
+    /// The id of the one Business Object that it is for.
+    pub business_object: Option<String>,
+    /// When it was made (RFC 3339, UTC).
+    pub created_at: String,
+    /// When it expires (RFC 3339, UTC).
+    pub expires_at: Option<String>,
+    /// When it was used last (RFC 3339, UTC), to some minutes.
+    pub last_used: Option<String>,
+    /// The SHA-256 of the key, in hexadecimal.
+    pub digest: String,
+}
+
+/// An API key in the making.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct New {
+    /// What it is for.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+    /// The one Business Object that it is for, by id or name; to be made an id before the key is.
+    pub business_object: Option<String>,
+}
+
+impl New {
+    /// Reads the body of a creation.
+    ///
+    /// # Errors
+    /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
+    pub fn read(body: &[u8]) -> Result<Self, Fault> {
+        let mut findings = Vec::new();
+        let mut new =
+            Self { name: String::new(), role: Role::User, expires_at: None, business_object: None };
+        if let Some(mut members) = Members::of(json::parse(body, 8)?, "", &mut findings) {
+            match members.string("name") {
+                Some(name) => match check_name(&name) {
+                    Ok(name) => new.name = name,
+                    Err(why) => members.find("name", why),
+                },
+                None => members.require("name", "it says what the key is for"),
+            }
+            match members.string("role") {
+                Some(role) => match Role::named(&role) {
+                    Some(role) => new.role = role,
+                    None => members.find("role", no_role(&role)),
+                },
+                None => members.require("role", "one of Metrics, User, Contributor, Admin"),
+            }
+            if let Some(text) = members.string("expiresAt") {
+                match text.parse::<Timestamp>() {
+                    Ok(at) => new.expires_at = Some(at),
+                    Err(_) => members.find(
+                        "expiresAt",
+                        format!("{text:?} is no time in RFC 3339, such as 2027-01-31T12:00:00Z"),
+                    ),
+                }
+            }
+            new.business_object = members.string("businessObject");
+            members.end();
+        }
+        if findings.is_empty() { Ok(new) } else { Err(invalid(findings)) }
+    }
+
+    /// The same with the id of the Business Object in place of its name.
+    ///
+    /// # Errors
+    /// `Kind::Invalid` when there is no such Business Object.
+    pub fn resolved(mut self, catalogue: &Catalogue) -> Result<Self, Fault> {
+        if let Some(name) = &mut self.business_object {
+            let Some(found) = catalogue.get(name) else {
+                let why = format!("there is no Business Object with the id or name {name:?}");
+                return Err(invalid(vec![Finding::at("/businessObject", why)]));
+            };
+            found.object.id.clone_into(name);
+        }
+        Ok(self)
+    }
+}
+
+/// What a role may be called.
+pub fn no_role(name: &str) -> String {
+    format!("there is no role {name:?}; it is one of Metrics, User, Contributor, Admin")
+}
+
+fn invalid(findings: Vec<Finding>) -> Fault {
+    Fault::with(Kind::Invalid, "the API key is not valid", findings)
+}
+
+fn check_name(name: &str) -> Result<String, String> {
+    let name = name.trim();
+    if name.is_empty() {
+        Err("it is empty; say what the key is for".to_owned())
+    } else if name.chars().count() > LONGEST {
+        Err(format!("it is longer than {LONGEST} characters"))
+    } else if name.contains(char::is_control) {
+        Err("a control character stands in it".to_owned())
+    } else {
+        Ok(name.to_owned())
+    }
+}
 
 impl Keys {
     /// What every key begins with, so that it is told from an access token and found by secret scanners.
-    pub const PREFIX: &'static str = "penstock_";
+    pub const PREFIX: &'static str = secret::PREFIX;
 
-    /// Who has this key.
+    /// Reads all keys from the store; those whose owner is gone are let go. Blocks.
+    pub(super) fn open(
+        store: &Store,
+        (accounts, audit, later): (&Accounts, &Audit, &Later),
+        clock: &Clock,
+    ) -> Result<Self, Fault> {
+        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+        let documents = store.read().documents(COLLECTION, range)?;
+        let mut entries = Entries::default();
+        for (id, document) in documents {
+            let key = decode(&id, &document)?;
+            if key.owner.as_ref().is_some_and(|owner| accounts.get(owner).is_none()) {
+                later.surely(move |t| Ok(t.delete(COLLECTION, &id)?));
+            } else {
+                entries.insert(Arc::new(key));
+            }
+        }
+        let inner = Inner {
+            store: store.clone(),
+            entries: RwLock::new(entries),
+            writer: Mutex::default(),
+            accounts: accounts.clone(),
+            audit: audit.clone(),
+            later: later.clone(),
+            clock: clock.clone(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Who has this key. Never blocks.
+    ///
+    /// # Errors
+    /// `Refusal::Invalid` when it is mistyped, unknown, revoked or expired; `Refusal::Forbidden` when its
+    /// owner is disabled, or no Admin any more where it is one of `Metrics`.
     pub fn caller(&self, key: &str) -> Result<Caller, Refusal> {
-        let _ = key;
-        todo!("accounts")
+        let unknown = |why: &str| Refusal::Invalid(why.to_owned());
+        let digest = Secret::digest_of(key).ok_or_else(|| {
+            unknown("the API key is mistyped or cut short: its checksum is wrong")
+        })?;
+        // Digests are no secret: what can be measured of looking one up says nothing about a key.
+        let key = self.entries().by_digest(&digest).cloned();
+        let key = key.ok_or_else(|| unknown("the API key is unknown or has been revoked"))?;
+        let (account, role) = self.worth(&key)?;
+        self.used(&key);
+        let credential =
+            Credential::ApiKey { id: key.id.clone(), business_object: key.business_object.clone() };
+        Ok(Caller { account, role, credential })
+    }
+
+    /// What the key with this id may do now; `None` when it is worth nothing any more. Never blocks.
+    pub(super) fn still(&self, id: &str) -> Option<Role> {
+        let key = self.entries().by_id.get(id)?.key.clone();
+        self.worth(&key).ok().map(|(_, role)| role)
+    }
+
+    /// The account that a key belongs to, and what it may do now.
+    fn worth(&self, key: &Key) -> Result<(Option<Arc<Account>>, Role), Refusal> {
+        if key.expires_at.is_some() && is_over(key, self.inner.clock.now()) {
+            return Err(Refusal::Invalid("the API key has expired".to_owned()));
+        }
+        let Some(owner) = &key.owner else { return Ok((None, key.role)) };
+        let account = self.inner.accounts.get(owner);
+        let account = account
+            .ok_or_else(|| Refusal::Invalid("the account of the API key is gone".to_owned()))?;
+        if !account.enabled {
+            return Err(disabled());
+        }
+        if key.role == Role::Metrics && account.role < Role::Admin {
+            let why =
+                "an API key with the role Metrics is worth nothing once its owner is no Admin";
+            return Err(Refusal::Forbidden(why.to_owned()));
+        }
+        let role = key.role.min(account.role);
+        Ok((Some(account), role))
+    }
+
+    /// One key by id: of any owner for an Admin, else of the caller's own.
+    pub fn get(&self, by: &Caller, id: &str) -> Option<Arc<Key>> {
+        self.entries().by_id.get(id).map(|entry| entry.key.clone()).filter(|key| sees(by, key))
+    }
+
+    /// The keys that the caller may see, by id, those after `after`.
+    pub fn list(&self, by: &Caller, after: Option<&str>, limit: usize) -> Vec<Arc<Key>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let entries = self.entries();
+        let keys =
+            entries.by_id.range::<str, _>((from, Bound::Unbounded)).map(|(_, entry)| &entry.key);
+        keys.filter(|key| sees(by, key)).take(limit).cloned().collect()
+    }
+
+    /// Makes a key and gives it, once.
+    ///
+    /// # Errors
+    /// `Kind::Forbidden` when it would be worth more than what made it; `Kind::Invalid` when it would be
+    /// expired; `Kind::Conflict` when there are too many.
+    pub fn create(&self, by: &Caller, new: New) -> Result<(Arc<Key>, String), Fault> {
+        self.may_make(by, &new)?;
+        let writer = self.write();
+        if self.entries().by_id.len() >= MOST {
+            return Err(Fault::new(
+                Kind::Conflict,
+                format!("there are {MOST} API keys, which is as many as fit; revoke some"),
+            ));
+        }
+        let (secret, digest) = Secret::new();
+        let key = Key {
+            id: uuid::Uuid::now_v7().to_string(),
+            name: new.name,
+            role: new.role,
+            owner: by.account.as_ref().map(|account| account.id.clone()),
+            business_object: new.business_object,
+            created_at: time::rfc3339(),
+            expires_at: new.expires_at.map(|at| at.to_string()),
+            last_used: None,
+            digest,
+        };
+        let detail = format!("{:?} ({}) with the role {}", key.name, key.id, key.role);
+        let created = event(by, "key.created", &key, detail);
+        let document = encode(&key);
+        self.inner.store.transact::<_, Fault>(|transaction| {
+            transaction.put(COLLECTION, key.id.as_bytes(), &document)?;
+            self.inner.audit.note(transaction, &created)
+        })?;
+        audit::log(&created);
+        let key = Arc::new(key);
+        self.entries_mut().insert(key.clone());
+        drop(writer);
+        Ok((key, secret.into_text()))
+    }
+
+    fn may_make(&self, by: &Caller, new: &New) -> Result<(), Fault> {
+        let refused = |pointer: &str, why: &str| {
+            let finding = Finding::at(pointer, why);
+            Err(Fault::with(
+                Kind::Forbidden,
+                format!("no such API key may be made: {why}"),
+                vec![finding],
+            ))
+        };
+        if new.role > by.role {
+            return refused(
+                "/role",
+                &format!("it may not be worth more than the {} that makes it", by.role),
+            );
+        }
+        if new.role == Role::Metrics && by.role < Role::Admin {
+            return refused("/role", "the metrics are for Admins, and for keys that they make");
+        }
+        if let Credential::ApiKey { id, business_object } = &by.credential {
+            if business_object.is_some() {
+                return refused("/businessObject", "a key for one Business Object makes no keys");
+            }
+            let own = self.entries().by_id.get(id).and_then(|entry| entry.key.expires_at.clone());
+            let own = own.and_then(|at| at.parse::<Timestamp>().ok());
+            if own.is_some_and(|own| new.expires_at.is_none_or(|at| at > own)) {
+                return refused("/expiresAt", "it may not outlast the key that makes it");
+            }
+        }
+        if new.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
+            let why = "this time is over already";
+            return Err(invalid(vec![Finding::at("/expiresAt", why)]));
+        }
+        Ok(())
+    }
+
+    /// Revokes a key: of any owner for an Admin, else of the caller's own.
+    ///
+    /// # Errors
+    /// `Kind::NotFound`.
+    pub fn revoke(&self, by: &Caller, id: &str) -> Result<(), Fault> {
+        let _writer = self.write();
+        let key = self.get(by, id).ok_or_else(|| {
+            Fault::new(Kind::NotFound, format!("there is no API key with the id {id:?}"))
+        })?;
+        let revoked = event(by, "key.revoked", &key, format!("{:?} ({})", key.name, key.id));
+        self.inner.store.transact::<_, Fault>(|transaction| {
+            transaction.delete(COLLECTION, id.as_bytes())?;
+            self.inner.audit.note(transaction, &revoked)
+        })?;
+        audit::log(&revoked);
+        self.entries_mut().remove(id);
+        Ok(())
+    }
+
+    /// Revokes the keys of an account that is gone.
+    pub(super) fn revoke_of(&self, owner: &Account) -> Result<(), Fault> {
+        let _writer = self.write();
+        let of_owner = |key: &Arc<Key>| key.owner.as_ref() == Some(&owner.id);
+        let ids: Vec<String> = {
+            let entries = self.entries();
+            let keys = entries.by_id.values().map(|entry| &entry.key);
+            keys.filter(|key| of_owner(key)).map(|key| key.id.clone()).collect()
+        };
+        self.inner.store.transact::<_, Fault>(|transaction| {
+            ids.iter().try_for_each(|id| Ok(transaction.delete(COLLECTION, id.as_bytes())?))
+        })?;
+        let mut entries = self.entries_mut();
+        ids.iter().for_each(|id| entries.remove(id));
+        Ok(())
+    }
+
+    /// Notes that a key was used just now, every few minutes.
+    fn used(&self, key: &Arc<Key>) {
+        let now = Instant::now();
+        let fresh = |entry: &Entry| entry.used.is_some_and(|used| now.duration_since(used) < USED);
+        if self.entries().by_id.get(&key.id).is_none_or(fresh) {
+            return;
+        }
+        let at = time::rfc3339();
+        if let Some(entry) = self.entries_mut().by_id.get_mut(&key.id) {
+            // Another request may have been first.
+            if fresh(entry) {
+                return;
+            }
+            entry.used = Some(now);
+            Arc::make_mut(&mut entry.key).last_used = Some(at.clone());
+        }
+        let id = key.id.clone();
+        self.inner.later.soon(move |transaction| write_used(transaction, &id, &at));
+    }
+
+    // A panic while a lock is held cannot leave the entries half changed: the process ends with it.
+    fn write(&self) -> MutexGuard<'_, ()> {
+        self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entries(&self) -> RwLockReadGuard<'_, Entries> {
+        self.inner.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.inner.entries.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+impl Entries {
+    fn by_digest(&self, digest: &str) -> Option<&Arc<Key>> {
+        let key = &self.by_id.get(self.by_digest.get(digest)?)?.key;
+        secret::is_same(&key.digest, digest).then_some(key)
+    }
+
+    fn insert(&mut self, key: Arc<Key>) {
+        self.by_digest.insert(key.digest.clone(), key.id.clone());
+        self.by_id.insert(key.id.clone(), Entry { key, used: None });
+    }
+
+    fn remove(&mut self, id: &str) {
+        if let Some(entry) = self.by_id.remove(id) {
+            self.by_digest.remove(&entry.key.digest);
+        }
+    }
+}
+
+fn is_over(key: &Key, now: Timestamp) -> bool {
+    // A time that cannot be read is over.
+    key.expires_at.as_ref().is_some_and(|at| !at.parse::<Timestamp>().is_ok_and(|at| at > now))
+}
+
+fn sees(by: &Caller, key: &Key) -> bool {
+    let own = by.account.as_ref().map(|account| &account.id);
+    by.role == Role::Admin || (own.is_some() && own == key.owner.as_ref())
+}
+
+fn event(by: &Caller, what: &'static str, key: &Key, detail: String) -> Event {
+    let by = Some(by.id().to_owned());
+    let account = key.owner.clone();
+    let by = by.filter(|by| Some(by) != account.as_ref());
+    Event { what, account, by, from: None, detail }
+}
+
+fn write_used(transaction: &mut Transaction<'_>, id: &str, at: &str) -> Result<(), Fault> {
+    // It may have been revoked meanwhile.
+    let Some(document) = transaction.document(COLLECTION, id.as_bytes())? else { return Ok(()) };
+    let mut key = decode(id.as_bytes(), &document)?;
+    key.last_used = Some(at.to_owned());
+    Ok(transaction.put(COLLECTION, id.as_bytes(), &encode(&key))?)
+}
+
+fn encode(key: &Key) -> Vec<u8> {
+    serde_json::to_vec(key).expect("a key holds strings and names alone")
+}
+
+fn decode(id: &[u8], document: &[u8]) -> Result<Key, penstock_store::Error> {
+    serde_json::from_slice(document).map_err(|error| {
+        let path = PathBuf::from(COLLECTION).join(&*String::from_utf8_lossy(id));
+        let what = format!("the API key is not readable: {error}");
+        Corruption { path, offset: 0, what }.into()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,36 +1,324 @@
 //! The sessions of browsers.
-use super::{Account, Caller, Refusal};
-use std::sync::Arc;
+//!
+//! In memory, by the hash of their ids. That one began or ended is written to the store within a second,
+//! so that they last over a restart of the service; how long one was idle is known in memory alone and
+//! begins anew with a restart. Ages are times that have passed since the machine was booted, whatever the
+//! clock says, so all sessions end with a restart of the machine.
+//!
+//! A session names the generation of its account: whatever ends all sessions of an account (another
+//! password, disabled) makes a new generation, in its own commit.
+mod era;
+
+use super::accounts::{Accounts, disabled};
+use super::audit::{Audit, Event};
+use super::later::Later;
+use super::{Account, Caller, Credential, Refusal, Role};
+use crate::config::SessionLimits;
+use crate::fault::Fault;
+use era::Era;
+use penstock_store::{DocumentRange, Read, Store};
+use rand::RngCore;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use subtle::ConstantTimeEq;
+
+/// The collection of documents that holds them: the hash of the id to JSON.
+pub const COLLECTION: &str = "sessions";
+
+/// Sessions at most, in all and of one account; past it those go that have been idle the longest.
+const MOST: usize = 1000;
+const MOST_OF_ONE: usize = 10;
+/// Bytes of an ID token that is kept; without it the sign-out at the provider asks.
+const LONGEST_TOKEN: usize = 8 << 10;
 
 /// The sessions. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Sessions {}
+pub struct Sessions {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    sessions: Mutex<HashMap<String, Session>>,
+    accounts: Accounts,
+    audit: Audit,
+    later: Later,
+    limits: SessionLimits,
+    era: Era,
+}
+
+#[derive(Debug, Clone)]
+struct Session {
+    account: String,
+    generation: u64,
+    began: Duration,
+    seen: Duration,
+    id_token: Option<Arc<str>>,
+}
+
+/// A session as it is kept.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    account: String,
+    generation: u64,
+    /// Milliseconds since the machine was booted.
+    began: u64,
+    era: String,
+}
 
 /// A session that has just begun.
-#[derive(Debug)]
 pub struct Started {
-    /// The random id, 256 bits in base64url: the cookie's value, kept nowhere else.
+    /// The random id, 256 bits in hexadecimal: the cookie's value, kept nowhere else.
     pub id: String,
     /// The token that an unsafe request of a page without script carries (CSRF).
     pub csrf: String,
 }
 
-impl Sessions {
-    /// Begins a session. `id_token` is kept for a sign-out at the provider.
-    pub fn start(&self, account: &Account, id_token: Option<&str>) -> Result<Started, Refusal> {
-        let _ = (account, id_token);
-        todo!("accounts")
-    }
-
-    /// Who has the session with this id.
-    pub fn caller(&self, id: &str) -> Result<Caller, Refusal> {
-        let _ = id;
-        todo!("accounts")
-    }
-
-    /// Ends it; gives the `id_token` it was begun with.
-    pub fn end(&self, id: &str) -> Option<Arc<str>> {
-        let _ = id;
-        todo!("accounts")
+impl std::fmt::Debug for Started {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Started(..)")
     }
 }
+
+impl Sessions {
+    /// Takes up the sessions of before the restart of the service. Blocks.
+    pub(super) fn open(
+        store: &Store,
+        (accounts, audit, later): (&Accounts, &Audit, &Later),
+        limits: SessionLimits,
+        data_dir: &Path,
+    ) -> Result<Self, Fault> {
+        let inner = Inner {
+            sessions: Mutex::default(),
+            accounts: accounts.clone(),
+            audit: audit.clone(),
+            later: later.clone(),
+            limits,
+            era: Era::of(data_dir),
+        };
+        let sessions = Self { inner: Arc::new(inner) };
+        sessions.take_up(store)?;
+        Ok(sessions)
+    }
+
+    fn take_up(&self, store: &Store) -> Result<(), Fault> {
+        let now = era::now();
+        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+        let documents = store.read().documents(COLLECTION, range)?;
+        let mut sessions = self.sessions();
+        for (key, document) in documents {
+            let hash = String::from_utf8_lossy(&key).into_owned();
+            let session = serde_json::from_slice::<Document>(&document)
+                .ok()
+                .filter(|document| document.era == self.inner.era.name())
+                .map(|document| Session {
+                    account: document.account,
+                    generation: document.generation,
+                    began: Duration::from_millis(document.began),
+                    seen: now,
+                    id_token: None,
+                })
+                .filter(|session| self.account(session, now).is_ok());
+            match session {
+                Some(session) => {
+                    sessions.insert(hash, session);
+                }
+                None => self.forget(hash),
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a session. `id_token` is kept, in memory alone, for a sign-out at the provider. Never
+    /// blocks.
+    ///
+    /// # Errors
+    /// `Refusal::Forbidden` when the account has been disabled meanwhile.
+    pub fn start(
+        &self,
+        account: &Account,
+        id_token: Option<&str>,
+        from: Option<IpAddr>,
+    ) -> Result<Started, Refusal> {
+        let account = self.inner.accounts.get(&account.id).filter(|account| account.enabled);
+        let account = account.ok_or_else(disabled)?;
+        let mut bytes = [0; 32];
+        rand::rng().fill_bytes(&mut bytes);
+        let id = hex(&bytes);
+        let hash = hash(&id);
+        let now = era::now();
+        let session = Session {
+            account: account.id.clone(),
+            generation: account.generation,
+            began: now,
+            seen: now,
+            id_token: id_token.filter(|token| token.len() <= LONGEST_TOKEN).map(Into::into),
+        };
+        self.keep(&hash, &session);
+        let mut sessions = self.sessions();
+        self.make_room(&mut sessions, &account.id, now);
+        sessions.insert(hash, session);
+        drop(sessions);
+        self.tell("sign-in", &account, from, account.source().name());
+        let csrf = Self::csrf(&id);
+        Ok(Started { id, csrf })
+    }
+
+    /// Who has the session with this id. Never blocks.
+    ///
+    /// # Errors
+    /// `Refusal::Invalid` when there is none, or none any more; `Refusal::Forbidden` when its account is
+    /// disabled.
+    pub fn caller(&self, id: &str) -> Result<Caller, Refusal> {
+        self.caller_at(id, era::now())
+    }
+
+    fn caller_at(&self, id: &str, now: Duration) -> Result<Caller, Refusal> {
+        let hash = hash(id);
+        let mut sessions = self.sessions();
+        let session = sessions.get_mut(&hash).ok_or_else(ended)?;
+        match self.account(session, now) {
+            Ok(account) => {
+                session.seen = now;
+                let (role, credential) = (account.role, Credential::Session(hash));
+                Ok(Caller { account: Some(account), role, credential })
+            }
+            Err(refusal) => {
+                sessions.remove(&hash);
+                drop(sessions);
+                self.forget(hash);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// What the session with this hash may do now; `None` when it is over. It does not count as a request.
+    pub(super) fn still(&self, hash: &str) -> Option<Role> {
+        let session = self.sessions().get(hash)?.clone();
+        self.account(&session, era::now()).ok().map(|account| account.role)
+    }
+
+    /// The account of a session that lasts.
+    fn account(&self, session: &Session, now: Duration) -> Result<Arc<Account>, Refusal> {
+        let SessionLimits { idle, absolute } = self.inner.limits;
+        if now.saturating_sub(session.seen) > idle || now.saturating_sub(session.began) > absolute {
+            return Err(ended());
+        }
+        let account = self.inner.accounts.get(&session.account).ok_or_else(ended)?;
+        if !account.enabled {
+            return Err(disabled());
+        }
+        if account.generation != session.generation {
+            return Err(ended());
+        }
+        Ok(account)
+    }
+
+    /// Ends it; gives the `id_token` it was begun with, if this process began it. Never blocks.
+    pub fn end(&self, id: &str) -> Option<Arc<str>> {
+        let hash = hash(id);
+        let session = self.sessions().remove(&hash)?;
+        self.forget(hash);
+        if let Some(account) = self.inner.accounts.get(&session.account) {
+            self.tell("sign-out", &account, None, account.source().name());
+        }
+        session.id_token
+    }
+
+    /// Lets the session with this hash outlast the change that ended the others of its account.
+    pub fn renew(&self, hash: &str, account: &Account) {
+        let mut sessions = self.sessions();
+        if let Some(session) = sessions.get_mut(hash).filter(|s| s.account == account.id) {
+            session.generation = account.generation;
+            let session = session.clone();
+            drop(sessions);
+            self.keep(hash, &session);
+        }
+    }
+
+    /// The CSRF token of the session with this id: made of it, so that no page has to look it up.
+    pub fn csrf(id: &str) -> String {
+        hex(&Sha256::new().chain_update("penstock csrf ").chain_update(id).finalize())
+    }
+
+    /// Whether this is the CSRF token of the session with this id.
+    pub fn is_csrf(id: &str, token: &str) -> bool {
+        Self::csrf(id).as_bytes().ct_eq(token.as_bytes()).into()
+    }
+
+    /// Lets go of what has ended, and of the idlest of those that are too many.
+    fn make_room(&self, sessions: &mut HashMap<String, Session>, account: &str, now: Duration) {
+        let mut gone: Vec<String> = Vec::new();
+        let of_one = sessions.values().filter(|session| session.account == account).count();
+        if sessions.len() >= MOST {
+            let ended = sessions.iter().filter(|(_, session)| self.account(session, now).is_err());
+            gone.extend(ended.map(|(hash, _)| hash.clone()));
+        }
+        if of_one >= MOST_OF_ONE {
+            gone.extend(idlest(sessions, |session| session.account == account));
+        }
+        if gone.is_empty() && sessions.len() >= MOST {
+            gone.extend(idlest(sessions, |_| true));
+        }
+        for hash in gone {
+            sessions.remove(&hash);
+            self.forget(hash);
+        }
+    }
+
+    fn keep(&self, hash: &str, session: &Session) {
+        let document = Document {
+            account: session.account.clone(),
+            generation: session.generation,
+            began: u64::try_from(session.began.as_millis()).unwrap_or(u64::MAX),
+            era: self.inner.era.name().to_owned(),
+        };
+        let Ok(document) = serde_json::to_vec(&document) else { return };
+        let key = hash.to_owned();
+        self.inner.later.surely(move |t| Ok(t.put(COLLECTION, key.as_bytes(), &document)?));
+    }
+
+    fn forget(&self, hash: String) {
+        self.inner.later.surely(move |t| Ok(t.delete(COLLECTION, hash.as_bytes())?));
+    }
+
+    fn tell(&self, what: &'static str, account: &Account, from: Option<IpAddr>, detail: &str) {
+        let (account, detail) = (Some(account.id.clone()), detail.to_owned());
+        self.inner.audit.record(Event { what, account, by: None, from, detail });
+    }
+
+    // Nothing panics while it is held.
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+        self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn idlest(sessions: &HashMap<String, Session>, of: impl Fn(&Session) -> bool) -> Option<String> {
+    let sessions = sessions.iter().filter(|(_, session)| of(session));
+    sessions.min_by_key(|(_, session)| session.seen).map(|(hash, _)| hash.clone())
+}
+
+fn ended() -> Refusal {
+    Refusal::Invalid("the session has ended; sign in again".to_owned())
+}
+
+fn hash(id: &str) -> String {
+    hex(&Sha256::digest(id))
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -21,21 +21,21 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(arguments: Vec<String>) -> ExitCode {
-    let Loaded { settings, warnings, effective } =
-        match config::load(&Sources::of_process(arguments)) {
-            Ok(loaded) => loaded,
-            Err(faults) => {
-                if telemetry::log::is_journal() {
-                    telemetry::log::start("error", LogFormat::Text);
-                    for fault in &faults {
-                        tracing::error!("{fault}");
-                    }
-                } else {
-                    output::configuration_faults(&faults);
+    let sources = Sources::of_process(arguments);
+    let Loaded { settings, warnings, effective } = match config::load(&sources) {
+        Ok(loaded) => loaded,
+        Err(faults) => {
+            if telemetry::log::is_journal() {
+                telemetry::log::start("error", LogFormat::Text);
+                for fault in &faults {
+                    tracing::error!("{fault}");
                 }
-                return CONFIGURATION.into();
+            } else {
+                output::configuration_faults(&faults);
             }
-        };
+            return CONFIGURATION.into();
+        }
+    };
     telemetry::log::start(&settings.log_level, settings.log_format);
     telemetry::metrics::start();
     for warning in warnings {
@@ -49,7 +49,7 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
             "A setting was read."
         );
     }
-    match serve(settings) {
+    match serve(settings, sources) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             tracing::error!("{fault}");
@@ -68,7 +68,21 @@ fn status(fault: &Fault) -> u8 {
     }
 }
 
-fn serve(settings: Settings) -> Result<(), Fault> {
+/// The configuration as it is now; faults go to the log, and what was read before stays in force.
+fn read_again(sources: &Sources) -> Option<Settings> {
+    match config::load(sources) {
+        Ok(loaded) => Some(loaded.settings),
+        Err(faults) => {
+            for fault in &faults {
+                tracing::error!("{fault}");
+            }
+            tracing::error!("Nothing was read again: the configuration has faults.");
+            None
+        }
+    }
+}
+
+fn serve(settings: Settings, sources: Sources) -> Result<(), Fault> {
     let runtime = runtime().map_err(|error| {
         Fault::new(
             Kind::Unavailable(std::time::Duration::ZERO),
@@ -76,10 +90,12 @@ fn serve(settings: Settings) -> Result<(), Fault> {
         )
     })?;
     let data_dir = settings.data_dir.display().to_string();
-    let served = runtime.block_on(app::serve(Arc::new(settings), move |address, _| {
+    let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
+    let reload = Box::new(move || read_again(&sources));
+    let served = runtime.block_on(app::serve(Arc::new(settings), reload, move |address, _| {
         // At every log level, since `server.port` may be 0. A closed standard output stops nothing.
         let _ = output::answer(&format!(
-            "Penstock {} listens on http://{address} with its data in {data_dir}",
+            "Penstock {} listens on {scheme}://{address} with its data in {data_dir}",
             env!("CARGO_PKG_VERSION")
         ));
     }));

@@ -2,12 +2,14 @@
 use super::fault::ConfigFault;
 use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
+use super::security;
 use super::settings::{
-    Compression, Events, ForwardHeaders, Limits, LogFormat, Security, Server, Settings, Target,
-    TargetKind, Targets, Times,
+    Compression, Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind,
+    Targets, Times, Tls,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 const TARGETS: &str = "service.export.targets.";
 const DEFAULT_TARGET: &str = "service.export.default.";
@@ -20,11 +22,10 @@ pub(super) fn settings(
 ) -> Settings {
     let values = Values(typed);
     let settings = Settings {
-        server: server(&values),
+        server: server(&values, faults),
         data_dir: values.text("service.data-dir").unwrap_or_default().into(),
         base_url: values.text("service.base-url"),
         gateway_id: values.text("service.gateway-id"),
-        insecure: values.flag("service.security.insecure"),
         auto_create_namespaces: values.flag("service.namespace.auto-create"),
         limits: Limits {
             body: values.number("service.limits.body"),
@@ -36,12 +37,13 @@ pub(super) fn settings(
             idempotency_keys: values.count("service.limits.idempotency-keys"),
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),
+            audit: values.count("service.limits.audit"),
         },
+        security: security::security(&values, faults, warnings),
         events: Events {
             depth: values.count("service.events.depth"),
             listeners: values.count("service.events.listeners"),
         },
-        security: Security::default(),
         targets: targets(&values, faults, warnings),
         log_level: values.text("service.log.level").unwrap_or_default(),
         log_format: match values.text("service.log.format").as_deref() {
@@ -80,17 +82,12 @@ fn check_together(
         }
     };
     let address = settings.server.address;
-    if !address.is_loopback() {
-        if settings.insecure {
-            warnings.push(format!(
-                "anyone who reaches {address} can read and change everything: service.security.insecure is true, and there is no sign-in yet"
-            ));
-        } else {
-            fault(
-                "server.address",
-                "there is no sign-in yet, so only loopback addresses (127.0.0.1, ::1) are served; service.security.insecure=true serves anyone on any address".into(),
-            );
-        }
+    if let Err(why) = settings.server.may_serve(address) {
+        fault("server.address", why);
+    } else if !address.is_loopback() && settings.server.tls.is_none() {
+        warnings.push(format!(
+            "plain HTTP is served on {address}: passwords and keys go over the network in the clear"
+        ));
     }
     if settings.limits.in_flight < settings.limits.body {
         fault(
@@ -110,7 +107,7 @@ fn check_together(
     }
 }
 
-fn server(values: &Values<'_>) -> Server {
+fn server(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Server {
     Server {
         address: match values.get("server.address") {
             Some(Value::Address(address)) => address,
@@ -126,7 +123,67 @@ fn server(values: &Values<'_>) -> Server {
             _ => Vec::new(),
         },
         cors_allowed_origins: values.list("server.cors.allowed-origins"),
+        tls: tls(values, faults),
+        insecure_http: values.flag("server.insecure-http"),
+        connections: values.count("server.connections"),
+        connections_per_address: values.count("server.connections-per-address"),
     }
+}
+
+/// `server.ssl.*`: what does not fit together is a fault, so that nobody believes in a protection that
+/// is not there.
+fn tls(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<Tls> {
+    let certificate = values.text("server.ssl.certificate");
+    let private_key = values.text("server.ssl.certificate-private-key");
+    let self_signed = values.flag("server.ssl.self-signed");
+    let client_auth = values.text("server.ssl.client-auth").unwrap_or_default();
+    let trust = values.text("server.ssl.trust-certificate");
+    let asks = client_auth != "none";
+    match (&certificate, &private_key) {
+        (Some(_), None) => absent(
+            faults,
+            "server.ssl.certificate-private-key".to_owned(),
+            "it is missing: server.ssl.certificate needs its private key".to_owned(),
+        ),
+        (None, Some(_)) => absent(
+            faults,
+            "server.ssl.certificate".to_owned(),
+            "it is missing: server.ssl.certificate-private-key is of no use without it".to_owned(),
+        ),
+        _ => {}
+    }
+    let mut fault = |name: &str, message: &str| {
+        if let Some(Typed { entry, .. }) = values.0.get(name) {
+            faults.push(entry.fault(name, message.to_owned()));
+        }
+    };
+    if certificate.is_some() && self_signed {
+        fault("server.ssl.self-signed", "server.ssl.certificate is set, too; keep one of them");
+    }
+    let on = certificate.is_some() || self_signed;
+    if asks && !on {
+        fault(
+            "server.ssl.client-auth",
+            "it needs HTTPS: set server.ssl.certificate or server.ssl.self-signed",
+        );
+    }
+    if asks && trust.is_none() {
+        fault(
+            "server.ssl.client-auth",
+            "it needs server.ssl.trust-certificate: the authorities that clients' certificates come from",
+        );
+    }
+    if !asks && trust.is_some() {
+        fault(
+            "server.ssl.trust-certificate",
+            "it does nothing while server.ssl.client-auth is none; set that to want or need",
+        );
+    }
+    on.then(|| Tls {
+        certificate: certificate.zip(private_key),
+        client_authorities: trust.filter(|_| asks),
+        client_certificate_needed: client_auth == "need",
+    })
 }
 
 fn targets(
@@ -233,46 +290,50 @@ fn target(
 }
 
 /// The fault of a value that is missing; one that is there with a fault of its own has been reported.
-fn absent(faults: &mut Vec<ConfigFault>, name: String, message: String) {
+pub(super) fn absent(faults: &mut Vec<ConfigFault>, name: String, message: String) {
     if faults.iter().all(|fault| fault.name.as_ref() != Some(&name)) {
         faults.push(ConfigFault::absent(name, message));
     }
 }
 
 /// Values by name. A name with a fault is absent; its default stands in.
-struct Values<'a>(&'a BTreeMap<String, Typed>);
+pub(super) struct Values<'a>(pub(super) &'a BTreeMap<String, Typed>);
 
 impl Values<'_> {
-    fn get(&self, name: &str) -> Option<Value> {
+    pub(super) fn get(&self, name: &str) -> Option<Value> {
         self.0.get(name).map(|typed| typed.value.clone()).or_else(|| default_of(name))
     }
 
-    fn text(&self, name: &str) -> Option<String> {
+    pub(super) fn text(&self, name: &str) -> Option<String> {
         match self.get(name) {
             Some(Value::Text(text)) => Some(text),
             _ => None,
         }
     }
 
-    fn list(&self, name: &str) -> Vec<String> {
+    pub(super) fn list(&self, name: &str) -> Vec<String> {
         match self.get(name) {
             Some(Value::List(items)) => items,
             _ => Vec::new(),
         }
     }
 
-    fn flag(&self, name: &str) -> bool {
+    pub(super) fn flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some(Value::Flag(true)))
     }
 
-    fn number(&self, name: &str) -> u64 {
+    pub(super) fn number(&self, name: &str) -> u64 {
         match self.get(name) {
             Some(Value::Number(number)) => number,
             _ => 0,
         }
     }
 
-    fn count(&self, name: &str) -> usize {
+    pub(super) fn duration(&self, name: &str) -> Duration {
+        Duration::from_millis(self.number(name))
+    }
+
+    pub(super) fn count(&self, name: &str) -> usize {
         usize::try_from(self.number(name)).unwrap_or(usize::MAX)
     }
 }

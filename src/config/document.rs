@@ -1,6 +1,6 @@
 //! The settings' documentation, made from the table; its test keeps the page true.
 use super::kind::Kind;
-use super::table::{Setting, TABLE};
+use super::table::TABLE;
 use std::fmt::Write;
 
 const HEAD: &str = "# Configuration
@@ -17,33 +17,51 @@ Every setting has one dotted name. It is looked for in these places, and the lat
    `profiles.active` in turn;
 4. environment variables: the name in capitals, `_` for each dot, `-` left out or written as `_`
    (`SERVICE_DATADIR`, `SERVICE_DATA_DIR`). A bucketName is matched without regard to case, `-` and `.`
-   among those that the other places name; if there is none, it is the lower case with `-` for `_`;
+   among those that the other places name; if there is none, it is the lower case with `-` for `_`. So
+   it is with registration identifiers;
 5. files in `$CREDENTIALS_DIRECTORY` (systemd's `LoadCredential=`): the file's name is the setting's;
 6. `--name=value` on the command line.
 
 - `framework.` may be written `spring.`; `tenantId` is `tenant-id`. A bucketName with dots stands in
   brackets: `service.export.targets[my.bucket].type`.
 - A list is a YAML list, or text with commas.
-- Sizes are bytes, or a number with `KiB`, `MiB`, `GiB` or `TiB`; `MB` is the same as `MiB`.
+- A time span is a whole number with `s`, `m`, `h` or `d`. Sizes are bytes, or a number with `KiB`, `MiB`, `GiB` or `TiB`; `MB` is the same as `MiB`.
 - An empty value counts as not given.
 - An unknown name is a warning that names the nearest known one. Every value that is not valid is
   reported with its origin, and `serve` ends with status 78. A secret is never shown.
 
 ";
 
+const AZUREAD: &str = "## The profile `azuread`
+
+`profiles.active=azuread` implies `security=oauth2` and stands in for these defaults; every other place wins
+over it. `<tenant>` is `service.security.tenant-id`, `<client-id>` the registration's `client-id`. See
+[docs/sign-in/entra-id.md](docs/sign-in/entra-id.md).
+
+| Name | Value |
+|---|---|
+";
+
 /// The documentation of every setting, in Markdown.
 fn markdown() -> String {
     let mut text = HEAD.to_owned();
-    section(&mut text, "Settings", |setting| setting.missing.is_none());
+    settings(&mut text);
     text.push_str("\nWith no target configured at all, a bucketName is a directory under `<data-dir>/buckets`.\n\n");
-    section(&mut text, "Known, and not in this version", |setting| setting.missing.is_some());
-    text.push_str("\nGiving one of these a value other than its default stops the start.\n");
+    text.push_str(AZUREAD);
+    let placeholders = |name: &str| match name {
+        "service.security.tenant-id" => Some("<tenant>".to_owned()),
+        name if name.ends_with(".client-id") => Some("<client-id>".to_owned()),
+        _ => None,
+    };
+    for (name, value) in super::security::presets(placeholders) {
+        let _ = writeln!(text, "| `{name}` | `{value}` |");
+    }
     text
 }
 
-fn section(text: &mut String, title: &str, belongs: fn(&Setting) -> bool) {
-    let _ = write!(text, "## {title}\n\n| Name | Default | Value | Meaning |\n|---|---|---|---|\n");
-    for setting in TABLE.iter().filter(|setting| belongs(setting)) {
+fn settings(text: &mut String) {
+    text.push_str("## Settings\n\n| Name | Default | Value | Meaning |\n|---|---|---|---|\n");
+    for setting in TABLE {
         let default = setting.default.map_or(String::new(), |default| format!("`{default}`"));
         let secret = if setting.secret { " Secret." } else { "" };
         let _ = writeln!(

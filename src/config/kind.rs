@@ -8,6 +8,8 @@ use std::net::IpAddr;
 pub enum Kind {
     /// Any text.
     Text,
+    /// The path of a file in PEM, or its text.
+    Pem,
     /// `true` or `false`.
     Flag,
     /// A whole number.
@@ -24,10 +26,19 @@ pub enum Kind {
         /// The greatest.
         max: u64,
     },
+    /// A time, in milliseconds.
+    Duration {
+        /// The least.
+        min: u64,
+        /// The greatest.
+        max: u64,
+    },
     /// One of these words.
     Choice(&'static [&'static str]),
     /// Any texts.
     List,
+    /// Some of these words.
+    Choices(&'static [&'static str]),
     /// Names of profiles.
     Profiles,
     /// An IP address.
@@ -46,6 +57,16 @@ pub enum Kind {
     Bucket,
     /// What keys begin with.
     Prefix,
+    /// The URL of an identity provider: taken as it is written, since issuers are compared exactly.
+    Endpoint,
+    /// A redirect URI, with `{baseUrl}` and `{registrationId}`.
+    RedirectUri,
+    /// A registration identifier.
+    Registration,
+    /// A tenant of a cloud directory.
+    Tenant,
+    /// What follows the name in an email, with its `@`.
+    EmailDomain,
     /// Times of day.
     Window,
     /// A time zone.
@@ -107,11 +128,21 @@ impl Kind {
         self.read(raw).ok_or_else(|| self.to_string())
     }
 
+    /// Whether a text is such a value.
+    pub fn accepts(self, text: &str) -> bool {
+        self.parse(&Raw::Text(text.to_owned())).is_ok()
+    }
+
     fn read(self, raw: &Raw) -> Option<Value> {
         match self {
             Self::List => return Some(Value::List(raw.items())),
             Self::Profiles => return list(raw, is_profile),
             Self::Origins => return list(raw, is_origin),
+            Self::Choices(words) => {
+                let items = raw.items();
+                let valid = items.iter().all(|item| words.contains(&item.as_str()));
+                return valid.then_some(Value::List(items));
+            }
             Self::Networks => {
                 return raw
                     .items()
@@ -134,6 +165,9 @@ impl Kind {
             Self::Size { min, max } => {
                 size(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
+            Self::Duration { min, max } => {
+                duration(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
+            }
             Self::Choice(words) => words
                 .iter()
                 .find(|word| word.eq_ignore_ascii_case(text))
@@ -145,10 +179,24 @@ impl Kind {
             Self::GatewayId => whole(is_gateway_id(text)),
             Self::Bucket => whole(check_bucket_name(text).is_ok()),
             Self::Prefix => whole(is_prefix(text)),
+            Self::Endpoint => whole(is_endpoint(text)),
+            Self::RedirectUri => whole(is_redirect_uri(text)),
+            Self::Registration => whole(is_registration(text)),
+            Self::Tenant => whole(is_tenant(text)),
+            Self::EmailDomain => whole(is_email_domain(text)),
             Self::Window => whole(text.parse::<Window>().is_ok()),
             Self::TimeZone => whole(text.parse::<chrono_tz::Tz>().is_ok()),
             Self::Text => whole(!text.contains(|c: char| c.is_control())),
-            Self::Flag | Self::List | Self::Profiles | Self::Origins | Self::Networks => None,
+            Self::Pem => whole(
+                text.trim_start().starts_with("-----BEGIN ")
+                    || !text.contains(|c: char| c.is_control()),
+            ),
+            Self::Flag
+            | Self::List
+            | Self::Choices(_)
+            | Self::Profiles
+            | Self::Origins
+            | Self::Networks => None,
         }
     }
 }
@@ -157,6 +205,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text => f.write_str("text without control characters"),
+            Self::Pem => f.write_str("the path of a file in PEM, or its text, which begins with -----BEGIN"),
             Self::Flag => f.write_str("true or false"),
             Self::Whole { min, max } => write!(f, "a whole number from {min} to {max}"),
             Self::Size { min, max } => write!(
@@ -165,9 +214,16 @@ impl fmt::Display for Kind {
                 in_units(*min),
                 in_units(*max)
             ),
+            Self::Duration { min, max } => write!(
+                f,
+                "a time from {} to {}, such as 90s, 30m, 12h or 7d",
+                in_time_units(*min),
+                in_time_units(*max)
+            ),
             Self::Choice([word]) => f.write_str(word),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
             Self::List => f.write_str("a list, or text with commas"),
+            Self::Choices(words) => write!(f, "some of {}, with commas", words.join(", ")),
             Self::Profiles => f.write_str("names of profiles (letters, digits, - and _) with commas"),
             Self::Address => f.write_str("an IP address, such as 127.0.0.1 or ::1"),
             Self::Url => f.write_str(
@@ -185,6 +241,17 @@ impl fmt::Display for Kind {
             Self::Prefix => f.write_str(
                 "a prefix of keys: at most 512 bytes, no / at its beginning, no part of it empty, . or .., no control characters",
             ),
+            Self::Endpoint => f.write_str(
+                "an https URL (http on loopback alone) without user and fragment, such as https://login.example/realms/plant",
+            ),
+            Self::RedirectUri => f.write_str(
+                "{baseUrl}/login/oauth2/code/{registrationId}, or a URL that ends so, with no other placeholders",
+            ),
+            Self::Registration => f.write_str("a few lowercase letters (a-z)"),
+            Self::Tenant => f.write_str(
+                "the identifier or the domain of one tenant, not common, organizations or consumers",
+            ),
+            Self::EmailDomain => f.write_str("a domain that starts with @, such as @machines.example"),
             Self::Window => f.write_str(
                 "times of day from beginning to end, such as 22:00-06:00, with commas; not the same time twice",
             ),
@@ -237,6 +304,26 @@ fn in_units(bytes: u64) -> String {
         .map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
+/// The units of time, the longest first, in milliseconds.
+const TIME_UNITS: [(u64, &str); 5] =
+    [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
+
+/// Milliseconds: a number and its unit.
+fn duration(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim().to_ascii_lowercase();
+    let (milliseconds, _) = TIME_UNITS.into_iter().find(|(_, name)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(milliseconds)
+}
+
+fn in_time_units(milliseconds: u64) -> String {
+    TIME_UNITS
+        .into_iter()
+        .find(|(unit, _)| milliseconds >= *unit && milliseconds.is_multiple_of(*unit))
+        .map_or_else(|| "0s".to_owned(), |(unit, name)| format!("{}{name}", milliseconds / unit))
+}
+
 fn network(text: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),
@@ -257,6 +344,51 @@ fn is_url(text: &str) -> bool {
         && !authority.starts_with(':')
         && !text.contains(['?', '#', '@'])
         && oxrdf::NamedNode::new(text).is_ok()
+}
+
+/// Plain HTTP would let anyone on the way read the client secret and forge the provider's keys.
+fn is_endpoint(text: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(text) else { return false };
+    let is_loopback = url.host_str().is_some_and(|host| {
+        host == "localhost"
+            || host
+                .trim_matches(['[', ']'])
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
+    });
+    (url.scheme() == "https" || (url.scheme() == "http" && is_loopback))
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.fragment().is_none()
+        && !text.contains(char::is_whitespace)
+}
+
+fn is_redirect_uri(text: &str) -> bool {
+    let filled =
+        text.strip_prefix("{baseUrl}").map(|rest| format!("https://gateway.example{rest}"));
+    let filled = filled.as_deref().unwrap_or(text).replacen("{registrationId}", "registration", 1);
+    is_url(&filled)
+        && filled.rsplit_once('/').is_some_and(|(before, id)| {
+            before.ends_with("/login/oauth2/code") && is_registration(id)
+        })
+}
+
+fn is_registration(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase())
+}
+
+/// The three words are the addresses of several tenants, whose tokens name another issuer.
+fn is_tenant(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
+        && !["common", "organizations", "consumers"].iter().any(|w| w.eq_ignore_ascii_case(text))
+}
+
+fn is_email_domain(text: &str) -> bool {
+    text.strip_prefix('@').is_some_and(|domain| {
+        !domain.is_empty()
+            && !domain.contains(|c: char| c == '@' || c.is_whitespace() || c.is_control())
+    })
 }
 
 fn is_origin(text: &str) -> bool {
@@ -318,6 +450,25 @@ mod tests {
     }
 
     #[test]
+    fn times_have_a_unit() {
+        for (text, milliseconds) in [
+            ("30m", 1_800_000),
+            ("12 h", 43_200_000),
+            ("7d", 604_800_000),
+            ("5S", 5000),
+            ("0ms", 0),
+        ] {
+            assert_eq!(duration(text), Some(milliseconds), "{text}");
+        }
+        for text in ["", "30", "m", "1.5h", "-1s", "1w", "99999999999999999d"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+        assert_eq!(in_time_units(1_800_000), "30m");
+        assert_eq!(in_time_units(90_000), "90s");
+        assert_eq!(in_time_units(0), "0s");
+    }
+
+    #[test]
     fn bucket_names_follow_the_rules_of_s3() {
         for name in ["abc", "plant-exports", "my.bucket.1", "0-9"] {
             assert_eq!(check_bucket_name(name), Ok(()), "{name}");
@@ -360,6 +511,54 @@ mod tests {
             assert!(!ok(Kind::Prefix, prefix), "{prefix}");
         }
         assert!(!ok(Kind::Profiles, "../../etc"));
+        for url in [
+            "https://sts.windows.net/t/",
+            "http://127.0.0.1:5710",
+            "https://x.example/a?p=1",
+            "http://[::1]/",
+            "http://localhost:1",
+        ] {
+            assert!(ok(Kind::Endpoint, url), "{url}");
+        }
+        for url in [
+            "http://login.example",
+            "https://u@x",
+            "https://x#f",
+            "x.example",
+            "ftp://x",
+            "https://",
+            "http://127.0.0.1.example",
+        ] {
+            assert!(!ok(Kind::Endpoint, url), "{url}");
+        }
+        for uri in [
+            "{baseUrl}/login/oauth2/code/{registrationId}",
+            "{baseUrl}/login/oauth2/code/azure",
+            "https://gw.example/a/login/oauth2/code/azure",
+        ] {
+            assert!(ok(Kind::RedirectUri, uri), "{uri}");
+        }
+        for uri in [
+            "{baseUrl}/callback",
+            "{baseScheme}://x/login/oauth2/code/a",
+            "/login/oauth2/code/a",
+            "https://gw.example/login/oauth2/code/a?b",
+            "{baseUrl}x/login/oauth2/code/{registrationId}{registrationId}",
+        ] {
+            assert!(!ok(Kind::RedirectUri, uri), "{uri}");
+        }
+        assert!(ok(Kind::Registration, "keycloak"));
+        for id in ["Azure", "a1", "a-b", "", "ä"] {
+            assert!(!ok(Kind::Registration, id), "{id}");
+        }
+        assert!(ok(Kind::Tenant, "9188040d-6c67-4c5b-b112-36a304b66dad"));
+        for tenant in ["common", "Organizations", "a/b", "a b"] {
+            assert!(!ok(Kind::Tenant, tenant), "{tenant}");
+        }
+        assert!(ok(Kind::EmailDomain, "@machines.example"));
+        for domain in ["machines.example", "@", "@a@b", "@a b"] {
+            assert!(!ok(Kind::EmailDomain, domain), "{domain}");
+        }
         assert!(!ok(Kind::GatewayId, "a b"));
         assert!(!ok(Kind::Flag, "yes"));
         assert!(!ok(Kind::Whole { min: 1, max: 2 }, "3"));

@@ -4,8 +4,8 @@ use super::kind::{Raw, Value};
 use super::name::{self, Known};
 use super::settings::Settings;
 use super::sources::{self, Found, Source, Sources};
-use super::table::{self, SIGN_IN_MISSING, SIGN_IN_PROFILES, Setting, TABLE};
-use super::{build, kind::Kind};
+use super::table::{self, SIGN_IN_PROFILES, Setting, TABLE};
+use super::{build, kind::Kind, security};
 use std::collections::BTreeMap;
 
 /// A configuration that stands.
@@ -186,7 +186,43 @@ fn merge(
     for (name, default) in defaults(sources) {
         merged.entry(name).or_insert(default);
     }
+    preset(&mut merged);
     merged
+}
+
+/// Puts what a bundled profile presets in place of the defaults.
+fn preset(merged: &mut BTreeMap<String, Entry>) {
+    let is_active = |profile: &str| {
+        merged
+            .get("profiles.active")
+            .is_some_and(|active| active.raw.items().iter().any(|name| name == profile))
+    };
+    if !is_active(security::AZUREAD) {
+        return;
+    }
+    let given = |name: &str| merged.get(name).map(|entry| entry.raw.to_string().trim().to_owned());
+    for (name, value) in security::presets(given) {
+        let known = name::resolve(&name).expect("presets are settings");
+        let entry = Entry {
+            setting: known.setting,
+            id: known.id,
+            raw: Raw::Text(value),
+            origin: format!("profile {}", security::AZUREAD),
+            source: None,
+            indexed: false,
+        };
+        match merged.entry(name) {
+            std::collections::btree_map::Entry::Occupied(mut taken)
+                if taken.get().source.is_none() =>
+            {
+                taken.insert(entry);
+            }
+            std::collections::btree_map::Entry::Occupied(_) => {}
+            std::collections::btree_map::Entry::Vacant(free) => {
+                free.insert(entry);
+            }
+        }
+    }
 }
 
 fn unknown(found: &Found) -> String {
@@ -268,7 +304,7 @@ fn defaults(sources: &Sources) -> BTreeMap<String, Entry> {
     of_table.collect()
 }
 
-/// Reads the values, and refuses what this version does not have.
+/// Reads the values.
 fn read(merged: BTreeMap<String, Entry>, faults: &mut Vec<ConfigFault>) -> BTreeMap<String, Typed> {
     let mut typed = BTreeMap::new();
     for (name, entry) in merged {
@@ -279,26 +315,9 @@ fn read(merged: BTreeMap<String, Entry>, faults: &mut Vec<ConfigFault>) -> BTree
                 continue;
             }
         };
-        if let Some(why) = entry.setting.missing
-            && !is_default(entry.setting, &value)
-        {
-            faults.push(entry.fault(&name, why.to_owned()));
-        }
-        if let (Kind::Profiles, Value::List(profiles)) = (entry.setting.kind, &value)
-            && profiles.iter().any(|p| SIGN_IN_PROFILES.contains(&p.as_str()))
-        {
-            faults.push(entry.fault(&name, SIGN_IN_MISSING.to_owned()));
-        }
         typed.insert(name, Typed { entry, value });
     }
     typed
-}
-
-fn is_default(setting: &Setting, value: &Value) -> bool {
-    setting
-        .default
-        .and_then(|default| setting.kind.parse(&Raw::Text(default.to_owned())).ok())
-        .is_some_and(|default| default == *value)
 }
 
 /// The default of a setting, read.

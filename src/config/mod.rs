@@ -3,8 +3,8 @@
 //!
 //! `table` lists every setting (name, type, default, meaning), `name` knows how it may be spelled,
 //! `kind` what its value may be; `sources` gathers the values with their origins (`yaml` and
-//! `properties` read the files), `load` merges and checks them, `build` makes [`Settings`], which is
-//! what the rest of the program sees.
+//! `properties` read the files), `load` merges and checks them, `build` (`security` for who may come
+//! in) makes [`Settings`], which is what the rest of the program sees.
 //!
 //! What wins, from the weakest: the default; `application.yaml`, `.yml`, `.properties` of the working
 //! directory, then those of `/etc/penstock`; `application-<profile>.*` of both for each active profile
@@ -19,6 +19,7 @@ mod kind;
 mod load;
 mod name;
 mod properties;
+mod security;
 mod settings;
 mod sources;
 mod table;
@@ -30,7 +31,7 @@ pub use kind::{Kind, check_bucket_name};
 pub use load::{Effective, Loaded, check_file, load};
 pub use settings::{
     Claims, Compression, ForwardHeaders, Limits, LogFormat, Oidc, ResourceServer, RoleValues,
-    Security, Server, Settings, Target, TargetKind, Targets, Times,
+    Security, Server, SessionLimits, Settings, Target, TargetKind, Targets, Times, Tls,
 };
 pub use sources::Sources;
 pub use table::{Setting, TABLE};

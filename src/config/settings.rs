@@ -18,8 +18,6 @@ pub struct Settings {
     pub base_url: Option<String>,
     /// `service.gateway-id`; without it one is made at the first start and kept in the data directory.
     pub gateway_id: Option<String>,
-    /// `service.security.insecure`: answer anyone on any address, until sign-in is there.
-    pub insecure: bool,
     /// `service.namespace.auto-create`
     pub auto_create_namespaces: bool,
     /// `service.limits.*`
@@ -49,6 +47,62 @@ pub struct Server {
     pub trusted_proxies: Vec<(IpAddr, u8)>,
     /// `server.cors.allowed-origins`
     pub cors_allowed_origins: Vec<String>,
+    /// `server.ssl.*`; without it HTTP is plain.
+    pub tls: Option<Tls>,
+    /// `server.insecure-http`: plain HTTP beyond loopback, too.
+    pub insecure_http: bool,
+    /// `server.connections`
+    pub connections: usize,
+    /// `server.connections-per-address`
+    pub connections_per_address: usize,
+}
+
+impl Server {
+    /// Why this address may not be served: credentials would go over the network in the clear.
+    pub fn may_serve(&self, address: IpAddr) -> Result<(), String> {
+        if address.to_canonical().is_loopback() || self.tls.is_some() || self.insecure_http {
+            return Ok(());
+        }
+        Err("plain HTTP is served on loopback alone (127.0.0.1, ::1), since passwords and keys would go \
+             over the network in the clear; set server.ssl.certificate or server.ssl.self-signed, or, \
+             behind a proxy that ends HTTPS, server.insecure-http=true"
+            .to_owned())
+    }
+
+    /// Whether `service.trusted-proxies` names this address, also where it comes in as one of IPv6.
+    pub fn is_trusted_proxy(&self, address: IpAddr) -> bool {
+        self.trusted_proxies.iter().any(|network| is_within(address.to_canonical(), *network))
+    }
+}
+
+fn is_within(address: IpAddr, (network, bits): (IpAddr, u8)) -> bool {
+    let (address, network, width) = match (address, network) {
+        (IpAddr::V4(a), IpAddr::V4(n)) => (u128::from(a.to_bits()), u128::from(n.to_bits()), 32),
+        (IpAddr::V6(a), IpAddr::V6(n)) => (a.to_bits(), n.to_bits(), 128),
+        _ => return false,
+    };
+    let host_bits = width - u32::from(bits).min(width);
+    address.checked_shr(host_bits).unwrap_or(0) == network.checked_shr(host_bits).unwrap_or(0)
+}
+
+/// `server.ssl.*`
+#[derive(Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// `certificate` and `certificate-private-key`, each a file or the PEM text; `None` for `self-signed`.
+    pub certificate: Option<(String, String)>,
+    /// `trust-certificate`, where clients are asked for a certificate.
+    pub client_authorities: Option<String>,
+    /// `client-auth=need`
+    pub client_certificate_needed: bool,
+}
+
+impl std::fmt::Debug for Tls {
+    /// The private key may stand there as text.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls")
+            .field("self_signed", &self.certificate.is_none())
+            .finish_non_exhaustive()
+    }
 }
 
 /// `server.forward-headers-strategy`
@@ -92,6 +146,8 @@ pub struct Limits {
     pub idempotency_bytes: u64,
     /// `history`: records of ingestions, and of delivered exports, kept.
     pub history: usize,
+    /// `audit`: events of the audit trail kept.
+    pub audit: usize,
 }
 
 /// `service.events.*`
@@ -115,8 +171,28 @@ pub struct Security {
     pub claims: Claims,
     /// `security.role.*`
     pub role_values: RoleValues,
+    /// `service.security.jwt.algorithms`: what tokens may be signed with.
+    pub algorithms: Vec<String>,
     /// `service.security.ca-file`: certificates that are trusted for providers beside the system's.
     pub ca_file: Option<PathBuf>,
+    /// `service.security.session.*`
+    pub session: SessionLimits,
+}
+
+/// `service.security.session.*`: how long a session lasts, in time that has passed, whatever the clock
+/// says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// `idle`: without a request.
+    pub idle: Duration,
+    /// `absolute`: from its start.
+    pub absolute: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self { idle: Duration::from_mins(30), absolute: Duration::from_hours(12) }
+    }
 }
 
 /// The registration and the provider of its id (specification, 5.3).
@@ -146,6 +222,13 @@ pub struct Oidc {
     pub user_name_attribute: String,
 }
 
+impl Oidc {
+    /// What accounts name as their issuer: the configured one, or else the registration identifier.
+    pub fn identity_issuer(&self) -> &str {
+        self.issuer_uri.as_deref().unwrap_or(&self.registration)
+    }
+}
+
 impl std::fmt::Debug for Oidc {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Oidc({}, client {:?})", self.registration, self.client_id)
@@ -161,6 +244,9 @@ pub struct ResourceServer {
     pub jwk_set_uri: Option<String>,
     /// `audiences`
     pub audiences: Vec<String>,
+    /// The issuer that the accounts of persons name, when the provider that they sign in at is this one:
+    /// a token that such a person delegated acts as that account.
+    pub sign_in_issuer: Option<String>,
     /// `service.security.defaultServiceAccountRole`
     pub default_role: Option<Role>,
     /// `service.security.serviceAccount.emailDomain`
@@ -281,5 +367,24 @@ impl std::fmt::Debug for Target {
                 write!(f, "S3({endpoint}, bucket {bucket:?}, prefix {:?})", self.prefix)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_hold_their_addresses() {
+        let net = |text: &str, bits| (text.parse().unwrap(), bits);
+        let within = |address: &str, net| is_within(address.parse().unwrap(), net);
+        assert!(within("10.1.2.3", net("10.0.0.0", 8)));
+        assert!(!within("11.1.2.3", net("10.0.0.0", 8)));
+        assert!(within("1.2.3.4", net("0.0.0.0", 0)));
+        assert!(within("10.0.0.1", net("10.0.0.1", 32)));
+        assert!(!within("10.0.0.2", net("10.0.0.1", 32)));
+        assert!(within("fd00::1", net("fd00::", 8)));
+        assert!(within("fd00::1", net("::", 0)));
+        assert!(!within("10.0.0.1", net("::", 0)));
     }
 }

@@ -125,8 +125,8 @@ pub(super) fn file(path: &Path, text: &str, faults: &mut Vec<ConfigFault>) -> Ve
     }
 }
 
-/// Files in the credentials directory: the name is the property, a line end at the end is not part of
-/// the value.
+/// Files in the credentials directory: the name is the property, with or without `penstock_` before it;
+/// a line end at the end is not part of the value.
 pub(super) fn credentials(sources: &Sources, faults: &mut Vec<ConfigFault>) -> Vec<Found> {
     let Some(dir) = &sources.credentials_dir else { return Vec::new() };
     let entries = match std::fs::read_dir(dir) {
@@ -141,13 +141,15 @@ pub(super) fn credentials(sources: &Sources, faults: &mut Vec<ConfigFault>) -> V
         entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect();
     names.sort();
     let mut found = Vec::new();
-    for name in names {
+    for file in names {
+        // `LoadCredential=penstock:FOLDER` gives the files of the folder this prefix.
+        let name = file.strip_prefix("penstock_").unwrap_or(&file).to_owned();
         // Credentials that are not settings, such as keys of other programs, may be binary or unreadable.
         if super::name::resolve(&name).is_none() && !is_ours(&name) {
             continue;
         }
-        let origin = format!("credential {}", shown(&dir.join(&name)));
-        match text(&dir.join(&name)) {
+        let origin = format!("credential {}", shown(&dir.join(&file)));
+        match text(&dir.join(&file)) {
             Ok(Some(text)) => found.push(Found {
                 value: Raw::Text(trim_line_end(&text).to_owned()),
                 name,

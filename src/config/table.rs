@@ -13,17 +13,12 @@ pub struct Setting {
     pub default: Option<&'static str>,
     /// Whether its value is shown to nobody.
     pub secret: bool,
-    /// Why this version refuses it, if it does.
-    pub missing: Option<&'static str>,
     /// What it decides.
     pub meaning: &'static str,
 }
 
-const SIGN_IN: &str = "sign-in by OpenID Connect is not in this version";
-const HTTPS: &str = "HTTPS is not in this version; let a reverse proxy on this machine end it";
-
 const fn setting(name: &'static str, kind: Kind, meaning: &'static str) -> Setting {
-    Setting { name, kind, default: None, secret: false, missing: None, meaning }
+    Setting { name, kind, default: None, secret: false, meaning }
 }
 
 impl Setting {
@@ -34,27 +29,34 @@ impl Setting {
     const fn secret(self) -> Self {
         Self { secret: true, ..self }
     }
-
-    const fn missing(self, why: &'static str) -> Self {
-        Self { missing: Some(why), ..self }
-    }
 }
 
 const KIB: u64 = 1 << 10;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
+/// Those with a public key: a shared secret would let whoever checks a token make one.
+const ALGORITHMS: &[&str] =
+    &["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
+/// In milliseconds, as the one that follows.
+const MINUTE: u64 = 60_000;
+const DAY: u64 = 24 * 60 * MINUTE;
+
 /// All of them, in the order of the documentation.
 pub static TABLE: &[Setting] = &[
     setting("profiles.active", Kind::Profiles, "Profiles whose `application-<profile>.*` files are read too, later ones win."),
-    setting("server.address", Kind::Address, "The IP address to listen on. Beyond loopback it needs `service.security.insecure`.").or("127.0.0.1"),
+    setting("server.address", Kind::Address, "The IP address to listen on. Beyond loopback it needs HTTPS (`server.ssl.*`), or `server.insecure-http`. A socket that systemd passes on comes before it.").or("127.0.0.1"),
     setting("server.port", Kind::Whole { min: 0, max: 65_535 }, "The TCP port to listen on; with 0 the system chooses one, and the log says which.").or("8080"),
     setting("server.forward-headers-strategy", Kind::Choice(&["none", "native", "framework"]), "Whether `Forwarded` and `X-Forwarded-*` of trusted proxies are believed; `native` and `framework` are the same.").or("none"),
     setting("server.cors.allowed-origins", Kind::Origins, "Origins whose pages may call the API (CORS); `*` is any."),
-    setting("server.insecure-http", Kind::Flag, "Plain HTTP beyond loopback.").or("false").missing(HTTPS),
-    setting("server.ssl.certificate", Kind::Text, "The certificate chain, a PEM file.").missing(HTTPS),
-    setting("server.ssl.certificate-private-key", Kind::Text, "The certificate's private key, a PEM file.").missing(HTTPS),
-    setting("server.ssl.self-signed", Kind::Flag, "Make a certificate at the first start.").or("false").missing(HTTPS),
+    setting("server.insecure-http", Kind::Flag, "Plain HTTP beyond loopback, where passwords and keys go over the network in the clear: for a network of one's own behind a proxy that ends HTTPS.").or("false"),
+    setting("server.ssl.certificate", Kind::Pem, "HTTPS with this certificate chain, the server's certificate first. Files are read again at SIGHUP."),
+    setting("server.ssl.certificate-private-key", Kind::Pem, "The certificate's private key.").secret(),
+    setting("server.ssl.self-signed", Kind::Flag, "HTTPS with a certificate that is made at the first start and kept in `<data-dir>/tls`; not with `server.ssl.certificate`.").or("false"),
+    setting("server.ssl.client-auth", Kind::Choice(&["none", "want", "need"]), "Whether clients show a certificate of their own: `need` refuses those without one, `want` those with a wrong one. It is asked for beside the credentials of a request, never in their place.").or("none"),
+    setting("server.ssl.trust-certificate", Kind::Pem, "The certificates of the authorities that client certificates are checked against."),
+    setting("server.connections", Kind::Whole { min: 1, max: 65_535 }, "Connections at once; more wait in the system's queue.").or("512"),
+    setting("server.connections-per-address", Kind::Whole { min: 1, max: 65_535 }, "Connections at once from one address (IPv6: from one /64); more are closed. `service.trusted-proxies` are not counted.").or("128"),
     setting("service.base-url", Kind::Url, "The URL that the outside knows the service by; new namespaces get `<service.base-url>/id/<Namespace>/` as their URI base."),
     setting("service.data-dir", Kind::Text, "The directory that holds everything Penstock keeps. Without it, `$STATE_DIRECTORY`, which systemd sets.").or("/var/lib/penstock"),
     setting("service.gateway-id", Kind::GatewayId, "The name of this gateway in export metadata and in default URI bases; made at the first start, and kept."),
@@ -69,6 +71,7 @@ pub static TABLE: &[Setting] = &[
     setting("service.limits.idempotency-keys", Kind::Whole { min: 0, max: 1_000_000 }, "Answers kept, for 24 h, for requests with an `Idempotency-Key`; past it the oldest go.").or("1000"),
     setting("service.limits.idempotency-bytes", Kind::Size { min: 0, max: TIB }, "Bytes of those answers; past it the oldest go. The newest is always kept.").or("16MiB"),
     setting("service.limits.history", Kind::Whole { min: 0, max: 10_000_000 }, "Records of ingestions, and of delivered exports, kept.").or("10000"),
+    setting("service.limits.audit", Kind::Whole { min: 0, max: 10_000_000 }, "Events of the audit trail kept; past it the oldest go.").or("10000"),
     setting("service.events.depth", Kind::Whole { min: 1, max: 100_000 }, "Events kept in memory, 4 MiB of them at most, for listeners that were away; one that missed more is told so.").or("1000"),
     setting("service.events.listeners", Kind::Whole { min: 0, max: 256 }, "Listeners to events at once; past it the answer is 503.").or("32"),
     setting("service.export.history", Kind::Size { min: 0, max: TIB }, "Bytes of delivered files kept for reading and replay; past it the oldest go.").or("64MiB"),
@@ -100,39 +103,42 @@ pub static TABLE: &[Setting] = &[
     setting("service.export.default.path", Kind::Text, "The same for every bucketName without an entry."),
     setting("service.log.level", Kind::Filter, "What is logged: `error`, `warn`, `info`, `debug`, `trace` or `off`, also per part (`info,penstock::http=debug`).").or("info"),
     setting("service.log.format", Kind::Choice(&["text", "json"]), "How it is logged: readable lines, or a JSON object a line.").or("text"),
-    setting("service.security.insecure", Kind::Flag, "Answer anyone on any address: there is no sign-in yet.").or("false"),
-    setting("security", Kind::Choice(&["oauth2"]), "`oauth2` for sign-in through an identity provider.").missing(SIGN_IN),
-    setting("service.security.registration", Kind::Text, "The registration identifier: a few lowercase letters.").missing(SIGN_IN),
-    setting("service.security.tenant-id", Kind::Text, "The tenant, for the profile `azuread`.").missing(SIGN_IN),
-    setting("service.security.claims.firstName", Kind::List, "Claims that carry the given name.").or("given_name").missing(SIGN_IN),
-    setting("service.security.claims.lastName", Kind::List, "Claims that carry the family name.").or("family_name").missing(SIGN_IN),
-    setting("service.security.claims.email", Kind::List, "Claims that carry the email.").or("user_email,preferred_username").missing(SIGN_IN),
-    setting("service.security.claims.organization", Kind::List, "Claims that carry the organization.").or("organization,companyname").missing(SIGN_IN),
-    setting("service.security.claims.roles", Kind::List, "Claims that carry the roles.").or("roles").missing(SIGN_IN),
-    setting("service.security.defaultServiceAccountRole", Kind::Text, "The role of clients without an assigned one; without it they are rejected.").missing(SIGN_IN),
-    setting("service.security.serviceAccount.emailDomain", Kind::Text, "The domain (`@...`) of the emails made for service accounts.").missing(SIGN_IN),
-    setting("security.role.admin", Kind::Text, "The role value that makes an Admin.").or("ACCURIDS_ADMIN").missing(SIGN_IN),
-    setting("security.role.contributor", Kind::Text, "The role value that makes a Contributor.").or("ACCURIDS_CONTRIBUTOR").missing(SIGN_IN),
-    setting("security.role.user", Kind::Text, "The role value that makes a User.").or("ACCURIDS_USER").missing(SIGN_IN),
-    setting("framework.security.oauth2.client.registration.<id>.client-id", Kind::Text, "The client id from the provider.").missing(SIGN_IN),
-    setting("framework.security.oauth2.client.registration.<id>.client-secret", Kind::Text, "The client secret from the provider.").secret().missing(SIGN_IN),
-    setting("framework.security.oauth2.client.registration.<id>.redirect-uri", Kind::Text, "The redirect URI.").or("{baseUrl}/login/oauth2/code/{registrationId}").missing(SIGN_IN),
-    setting("framework.security.oauth2.client.registration.<id>.scope", Kind::List, "The scopes asked for.").or("profile,openid").missing(SIGN_IN),
-    setting("framework.security.oauth2.client.registration.<id>.authorization-grant-type", Kind::Choice(&["authorization_code"]), "Always `authorization_code`.").or("authorization_code").missing(SIGN_IN),
-    setting("framework.security.oauth2.client.provider.<id>.authorization-uri", Kind::Url, "The authorization endpoint.").missing(SIGN_IN),
-    setting("framework.security.oauth2.client.provider.<id>.token-uri", Kind::Url, "The token endpoint.").missing(SIGN_IN),
-    setting("framework.security.oauth2.client.provider.<id>.jwk-set-uri", Kind::Url, "The JWKS endpoint.").missing(SIGN_IN),
-    setting("framework.security.oauth2.client.provider.<id>.user-name-attribute", Kind::Text, "The claim that identifies the user.").missing(SIGN_IN),
-    setting("framework.security.oauth2.resourceserver.jwt.issuer-uri", Kind::Url, "The issuer of access tokens; without it machine access is off.").missing(SIGN_IN),
-    setting("framework.security.oauth2.resourceserver.jwt.jwk-set-uri", Kind::Url, "The issuer's JWKS endpoint; discovered when it is not given.").missing(SIGN_IN),
-    setting("framework.security.oauth2.resourceserver.jwt.audiences", Kind::List, "The `aud` claim that is expected.").missing(SIGN_IN),
+    setting("security", Kind::Choice(&["oauth2"]), "`oauth2` for sign-in through an OpenID provider, together with the profile `oauth2`; the profile `azuread` implies it. Without it the accounts are built in."),
+    setting("service.security.registration", Kind::Registration, "The registration identifier: a few lowercase letters. `azure` with the profile `azuread`."),
+    setting("service.security.tenant-id", Kind::Tenant, "The tenant, for the profile `azuread`. Required there."),
+    setting("service.security.ca-file", Kind::Text, "A PEM file of certificates that are trusted for identity providers, beside the system's."),
+    setting("service.security.claims.firstName", Kind::List, "Claims that carry the given name; the first one present counts.").or("given_name"),
+    setting("service.security.claims.lastName", Kind::List, "Claims that carry the family name.").or("family_name"),
+    setting("service.security.claims.email", Kind::List, "Claims that carry the email. `email,preferred_username` with the profile `azuread`.").or("user_email,preferred_username"),
+    setting("service.security.claims.organization", Kind::List, "Claims that carry the organization.").or("organization,companyname"),
+    setting("service.security.claims.roles", Kind::List, "Claims that carry the roles. Dots lead into a claim that is an object (`realm_access.roles`), unless a claim has the whole name.").or("roles"),
+    setting("service.security.defaultServiceAccountRole", Kind::Text, "The role of clients without an assigned one: `Admin`, `Contributor`, `User`, or the value that `security.role.*` maps to it, in any case. Without it they are rejected."),
+    setting("service.security.serviceAccount.emailDomain", Kind::EmailDomain, "The domain (`@...`) of the emails made for service accounts. Without it their email is the bare `sub`."),
+    setting("service.security.jwks.max-stale", Kind::Duration { min: MINUTE, max: 365 * DAY }, "How long the provider's keys are used while it is out of reach.").or("7d"),
+    setting("service.security.jwt.algorithms", Kind::Choices(ALGORITHMS), "The algorithms (RFC 7518, 3.1; RFC 8037) that access tokens and ID tokens may be signed with.").or("RS256"),
+    setting("service.security.session.idle", Kind::Duration { min: MINUTE, max: 365 * DAY }, "A session without a request ends after this time.").or("30m"),
+    setting("service.security.session.absolute", Kind::Duration { min: MINUTE, max: 365 * DAY }, "A session ends so long after its start, however much it is used; at least `service.security.session.idle`. Sessions last over a restart of the service, and end when the machine restarts.").or("12h"),
+    setting("security.role.admin", Kind::Text, "The role value that makes an Admin.").or("ACCURIDS_ADMIN"),
+    setting("security.role.contributor", Kind::Text, "The role value that makes a Contributor.").or("ACCURIDS_CONTRIBUTOR"),
+    setting("security.role.user", Kind::Text, "The role value that makes a User.").or("ACCURIDS_USER"),
+    setting("framework.security.oauth2.client.registration.<id>.client-id", Kind::Text, "The client id from the provider. Required for sign-in."),
+    setting("framework.security.oauth2.client.registration.<id>.client-secret", Kind::Text, "The client secret from the provider. Required for sign-in.").secret(),
+    setting("framework.security.oauth2.client.registration.<id>.redirect-uri", Kind::RedirectUri, "The redirect URI. `{baseUrl}` is `service.base-url`, or without it the address that the request was sent to, by the forwarded headers of trusted proxies; `{registrationId}` is the registration identifier.").or("{baseUrl}/login/oauth2/code/{registrationId}"),
+    setting("framework.security.oauth2.client.registration.<id>.scope", Kind::List, "The scopes asked for; `openid` among them.").or("profile,openid"),
+    setting("framework.security.oauth2.client.registration.<id>.authorization-grant-type", Kind::Choice(&["authorization_code"]), "Always `authorization_code`.").or("authorization_code"),
+    setting("framework.security.oauth2.client.provider.<id>.issuer-uri", Kind::Endpoint, "The issuer: the endpoints are discovered there, those given below win, and the issuer of answers and ID tokens is checked. Without it the three endpoints below are required, and no issuer is checked."),
+    setting("framework.security.oauth2.client.provider.<id>.authorization-uri", Kind::Endpoint, "The authorization endpoint."),
+    setting("framework.security.oauth2.client.provider.<id>.token-uri", Kind::Endpoint, "The token endpoint."),
+    setting("framework.security.oauth2.client.provider.<id>.jwk-set-uri", Kind::Endpoint, "The JWKS endpoint."),
+    setting("framework.security.oauth2.client.provider.<id>.user-info-uri", Kind::Endpoint, "The userinfo endpoint: claims that the ID token lacks are looked for there."),
+    setting("framework.security.oauth2.client.provider.<id>.user-name-attribute", Kind::Text, "The claim that identifies the user, for good: an account is known by it. `oid` with the profile `azuread`.").or("sub"),
+    setting("framework.security.oauth2.resourceserver.jwt.issuer-uri", Kind::Endpoint, "The issuer of access tokens, exactly as it stands in them; without it machine access is off."),
+    setting("framework.security.oauth2.resourceserver.jwt.jwk-set-uri", Kind::Endpoint, "The issuer's JWKS endpoint; discovered when it is not given."),
+    setting("framework.security.oauth2.resourceserver.jwt.audiences", Kind::List, "The `aud` claim that is expected: one of these. Required with `issuer-uri`."),
 ];
 
 /// The profiles that turn sign-in on (specification, 5.1 and 5.6).
 pub(super) const SIGN_IN_PROFILES: [&str; 2] = ["oauth2", "azuread"];
-
-/// Why those profiles are refused.
-pub(super) const SIGN_IN_MISSING: &str = SIGN_IN;
 
 /// The setting of this exact name.
 pub(super) fn find(name: &str) -> Option<&'static Setting> {

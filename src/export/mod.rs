@@ -8,6 +8,7 @@
 //! | `operate`, `history` | retry, park, replay; what is kept of the delivered ones |
 //! | `make` | an export made: rendered, synced, queued, with how far the changes have come |
 //! | `automatic`, `schedule`, `alarm` | the exports that are due by themselves |
+//! | `retention` | objects removed once every target has them |
 //! | `room` | the bound of the spool, and what waits for room |
 //! | `deliver`, `backoff`, `cause`, `uplink` | the workers, one a target; when they try, what goes wrong, what they share |
 //! | `parcel`, `uploads`, `sweep` | what goes out; what is kept of a long upload, and what is left of one |
@@ -34,6 +35,7 @@ mod parcel;
 mod queue;
 mod record;
 mod render;
+mod retention;
 mod room;
 mod s3;
 mod schedule;
@@ -169,13 +171,21 @@ impl Exporter {
         target::check(&self.inner.options, bucket_name)
     }
 
-    /// Renders everything that belongs to the Business Object and queues it for each of its targets.
-    /// Blocks. When it returns, the files and the entries are on disk.
+    /// [`Self::push_by`] nobody.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn push(&self, business_object: &Compiled) -> Result<Push, Fault> {
+        self.push_by(business_object, None)
+    }
+
+    /// Renders everything that belongs to the Business Object and queues it for each of its targets; `by` is
+    /// the account that asks. Blocks. When it returns, the files and the entries are on disk.
     ///
     /// # Errors
     /// `Kind::Conflict` when it is disabled or has no target; `Kind::Invalid` when a target leads
     /// nowhere any more; `Kind::NoRoom`, also when the spool is full.
-    pub fn push(&self, business_object: &Compiled) -> Result<Push, Fault> {
+    pub fn push_by(&self, business_object: &Compiled, by: Option<&str>) -> Result<Push, Fault> {
         let inner = &*self.inner;
         make::check(inner, business_object)?;
         if let Some(cause) = room::spool(inner) {
@@ -183,7 +193,7 @@ impl Exporter {
         }
         let making = inner.making(&business_object.object.id);
         let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
-        make::full(inner, business_object, &make::all_targets(business_object), &mut |_| Ok(()))
+        make::full(inner, business_object, &make::all_targets(business_object), by, &mut |_| Ok(()))
     }
 
     /// Delivers, and makes the exports that are due by themselves, until `stop` becomes true; then ends what

@@ -165,6 +165,7 @@ proptest! {
                         files: &[file],
                         targets: &lines,
                         covers: None,
+                        by: None,
                     }, &mut |_, _| Ok(())).unwrap();
                     for ((order, entry), (id, target, _)) in (first..).zip(added).zip(targets) {
                         let sequence = model.sequences.entry((target.clone(), name.clone())).or_default();

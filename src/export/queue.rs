@@ -57,6 +57,8 @@ pub(super) struct New<'a> {
     pub(super) targets: &'a [(String, String)],
     /// The generations of changes that they bring.
     pub(super) covers: Option<(u64, u64)>,
+    /// Who asked for them.
+    pub(super) by: Option<&'a str>,
 }
 
 /// One rendered file to be queued.
@@ -185,18 +187,16 @@ impl Queue {
                     t.put(record::IDS, id.as_bytes(), &order.to_be_bytes())?;
                     record::put(t, order, &record)?;
                     records.push((order, record));
+                    let held = match file.kind {
+                        Kind::Full => file.finished.objects,
+                        Kind::Incremental => {
+                            record::held(t, target, new.name)? + file.finished.objects
+                        }
+                        Kind::Deleted => continue,
+                    };
+                    let key = record::sequence_key(target, new.name);
+                    t.put(record::HELD, &key, &held.to_be_bytes())?;
                 }
-                let held = match file.kind {
-                    Kind::Full => 0,
-                    Kind::Incremental | Kind::Deleted => {
-                        record::number(t, record::FULLS, new.name.as_bytes())?.unwrap_or(0)
-                    }
-                };
-                let held = match file.kind {
-                    Kind::Full | Kind::Incremental => held + file.finished.objects,
-                    Kind::Deleted => held,
-                };
-                t.put(record::FULLS, new.name.as_bytes(), &held.to_be_bytes())?;
             }
             let entries: Vec<Entry> =
                 records.iter().map(|(_, record): &(u64, Record)| record.entry.clone()).collect();
@@ -218,10 +218,15 @@ impl Queue {
         self.events.publish(events::Kind::Export, &entry.id, entry);
     }
 
-    /// Objects that consumers of this Business Object may hold, at the most: those of its last full export
-    /// and of all since.
-    pub(super) fn held_outside(&self, name: &str) -> Result<u64, Error> {
-        Ok(record::number(&self.store.read(), record::FULLS, name.as_bytes())?.unwrap_or(0))
+    /// Whether the consumers of one of these targets may hold an object of this Business Object.
+    pub(super) fn is_held(&self, targets: &[String], name: &str) -> Result<bool, Error> {
+        let read = self.store.read();
+        for target in targets {
+            if record::held(&read, target, name)? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Entries, newest first.
@@ -392,6 +397,7 @@ impl New<'_> {
                 delivered_at: None,
                 attempts: 0,
                 last_error: None,
+                pushed_by: self.by.map(str::to_owned),
                 warnings: file.warnings.clone(),
             },
             place: order,

@@ -1,8 +1,6 @@
 //! `/control/backup`, for the control socket alone: all that the store holds, as a stream.
-use super::problem::Problem;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
-use super::service::origin;
 use super::state::gateway;
 use bytes::Bytes;
 use futures_util::stream;
@@ -18,23 +16,26 @@ const PIECES: usize = 4;
 /// Streams a backup. What ends before its time breaks the connection, and lacks its end.
 #[handler]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
-    if !origin(depot).control {
-        // Whoever has it has everything: nobody else is told that it is there.
-        return Err(Problem::not_found(format!("there is nothing at {}", req.uri().path())));
-    }
     Query::read(req, &[])?;
     let store = gateway(depot)?.store;
+    Ok(written("application/octet-stream", move |pieces| write(&store, pieces)))
+}
+
+/// A stream of what `write` writes, on a thread that may block.
+pub(super) fn written(
+    media_type: &'static str,
+    write: impl FnOnce(&mut Pieces) + Send + 'static,
+) -> Reply {
     let (sender, receiver) = channel(PIECES);
-    tokio::task::spawn_blocking(move || write(&store, sender));
+    tokio::task::spawn_blocking(move || write(&mut Pieces(sender)));
     let pieces = stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|piece| (piece, receiver))
     });
-    Ok(Reply::stream("application/octet-stream", ResBody::stream(pieces)))
+    Reply::stream(media_type, ResBody::stream(pieces))
 }
 
-fn write(store: &Store, sender: Sender<io::Result<Bytes>>) {
-    let mut pieces = Pieces(sender);
-    match store.backup(&mut pieces) {
+fn write(store: &Store, pieces: &mut Pieces) {
+    match store.backup(pieces) {
         Ok(backup) => {
             tracing::info!(
                 sequence = backup.sequence,
@@ -44,14 +45,21 @@ fn write(store: &Store, sender: Sender<io::Result<Bytes>>) {
         }
         Err(cause) => {
             tracing::warn!(%cause, "A backup was not finished.");
-            // A reader that went away needs no word.
-            let _ = pieces.0.blocking_send(Err(io::Error::other(cause)));
+            pieces.cut(cause);
         }
     }
 }
 
 /// Hands on what is written, waiting while the reader is behind.
-struct Pieces(Sender<io::Result<Bytes>>);
+pub(super) struct Pieces(Sender<io::Result<Bytes>>);
+
+impl Pieces {
+    /// Breaks the connection: what ends before its time must not look whole.
+    pub(super) fn cut(&self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
+        // A reader that went away needs no word.
+        let _ = self.0.blocking_send(Err(io::Error::other(cause)));
+    }
+}
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

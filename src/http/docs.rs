@@ -2,36 +2,17 @@
 //! elsewhere.
 use super::service::origin;
 use salvo::http::ResBody;
+use salvo::http::StatusCode;
 use salvo::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, LOCATION,
 };
-use salvo::http::{Method, StatusCode};
 use salvo::oapi::swagger_ui::{self, Config};
 use salvo::oapi::{OpenApi, Server};
-use salvo::routing::MethodFilter;
-use salvo::{Depot, Request, Response, Router, handler};
+use salvo::{Depot, Request, Response, handler};
 use std::sync::Arc;
 
-/// `/api-doc/openapi.json` and `/swagger-ui`.
-pub(super) fn router(document: &Arc<OpenApi>) -> Router {
-    let mut router = Router::new();
-    for method in [Method::GET, Method::HEAD] {
-        router = router
-            .push(
-                Router::with_path("/api-doc/openapi.json")
-                    .filter(MethodFilter::new(method.clone()))
-                    .goal(Document(document.clone())),
-            )
-            .push(
-                Router::with_path("/swagger-ui/{**rest}")
-                    .filter(MethodFilter::new(method))
-                    .goal(swagger),
-            );
-    }
-    router
-}
-
-struct Document(Arc<OpenApi>);
+/// Answers with the document.
+pub(super) struct Document(pub(super) Arc<OpenApi>);
 
 #[handler]
 impl Document {
@@ -49,7 +30,7 @@ impl Document {
 
 /// The page's files; its addresses are relative, so that any prefix works.
 #[handler]
-async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Response) {
+pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Response) {
     let path = req.params().tail().unwrap_or_default().to_owned();
     if path.is_empty() && !req.uri().path().ends_with('/') {
         let location = format!("{}/swagger-ui/", origin(depot).prefix);

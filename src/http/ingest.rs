@@ -1,12 +1,14 @@
 //! `POST /api/v1/business-objects/{id}`: ingestion, as one JSON body or as a stream of lines.
 use super::body::{self, MediaType, media_type};
 use super::business_objects::named;
+use super::caller::caller;
 use super::ndjson;
 use super::problem::Problem;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::shapes;
-use super::state::{CALLER, State, blocking, gateway, state};
+use super::state::{State, blocking, gateway, state};
+use crate::auth::Caller;
 use crate::business_object::ingest::{
     Answer, Body, Limits, Mode, Request as Ingestion, Warning, ingest as run,
 };
@@ -24,6 +26,7 @@ pub(super) struct Job {
     pub(super) state: Arc<State>,
     pub(super) gateway: Gateway,
     pub(super) business_object: Arc<Compiled>,
+    pub(super) caller: Caller,
     pub(super) mode: Mode,
     pub(super) idempotency_key: Option<String>,
     /// Whether the answer tells what became of each object.
@@ -48,8 +51,9 @@ impl Job {
         let request = Ingestion {
             business_object: &self.business_object,
             mode: self.mode,
-            caller: CALLER,
+            caller: self.caller.id(),
             idempotency_key: self.idempotency_key.as_deref(),
+            elapsed: self.gateway.clock.elapsed(),
             tells_objects: self.objects,
             watch: self.gateway.catalogue.watch(),
             events: Some(&self.gateway.events),
@@ -95,7 +99,8 @@ async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
         _ => query.flag("objects")?,
     };
     let idempotency_key = idempotency_key(req)?;
-    let job = Job { state, gateway, business_object, mode, idempotency_key, objects };
+    let caller = caller(depot).clone();
+    let job = Job { state, gateway, business_object, caller, mode, idempotency_key, objects };
     match media_type {
         MediaType::Lines => ndjson::ingest(req.take_body(), job).await,
         MediaType::Json => {

@@ -1,28 +1,75 @@
 //! The OpenAPI document, made from the router's table, the endpoints and the shapes.
+use super::access::Least;
+use super::credential::cookie_name;
 use super::router::{Route, table};
 use super::shapes;
+use crate::config::Settings;
 use salvo::http::{Method, StatusCode};
+use salvo::oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdConnect};
+use salvo::oapi::security::{SecurityRequirement, SecurityScheme};
 use salvo::oapi::{BasicType, Operation, Ref, RefOr};
 use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
 
 /// Problems that every route can answer: a foreign `Host`, a fault of the gateway, and not yet open.
 const EVERYWHERE: &[u16] = &[400, 403, 500, 503];
+/// Problems of every route that not everybody may use, beside those.
+const GUARDED: &[u16] = &[401, 429];
 
 /// The document of all routes.
-pub(super) fn document() -> OpenApi {
+pub(super) fn document(settings: &Settings) -> OpenApi {
     let mut document = OpenApi::with_info(
         Info::new("Penstock", env!("CARGO_PKG_VERSION"))
             .description("A semantic data gateway: JSON in, RDF on disk, exports in order."),
     );
     let _ = shapes::Problem::to_schema(&mut document.components);
+    let schemes = schemes(settings);
+    let names: Vec<&str> = schemes.iter().map(|(name, _)| *name).collect();
     for route in table() {
         document = document.merge_router(&route.router());
-        describe(&mut document, &route);
+        describe(&mut document, &route, &names);
+    }
+    for (name, scheme) in schemes {
+        document = document.add_security_scheme(name, scheme);
     }
     document
 }
 
-fn describe(document: &mut OpenApi, route: &Route) {
+/// How a request can show who sent it.
+fn schemes(settings: &Settings) -> Vec<(&'static str, SecurityScheme)> {
+    let is_https = settings.base_url.as_deref().is_some_and(|url| url.starts_with("https:"));
+    let cookie = cookie_name(if is_https { "https" } else { "http" });
+    let bearer = if settings.security.resource_server.is_some() {
+        "An API key of this gateway, or an access token of its authorization server."
+    } else {
+        "An API key of this gateway."
+    };
+    let mut schemes = vec![
+        ("bearer", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer).description(bearer))),
+        (
+            "apiKey",
+            ApiKey::Header(ApiKeyValue::with_description("Apikey", "An API key of this gateway."))
+                .into(),
+        ),
+        (
+            "session",
+            ApiKey::Cookie(ApiKeyValue::with_description(
+                cookie,
+                "The session of a browser that has signed in. What changes something must come from \
+                 the gateway's own pages, or carry the session's token in X-CSRF-Token.",
+            ))
+            .into(),
+        ),
+    ];
+    let issuer = settings.security.oidc.as_ref().and_then(|oidc| oidc.issuer_uri.as_deref());
+    if let Some(issuer) = issuer {
+        let issuer = issuer.trim_end_matches('/');
+        let url = format!("{issuer}/.well-known/openid-configuration");
+        schemes.push(("openIdConnect", OpenIdConnect::new(url).into()));
+    }
+    schemes
+}
+
+fn describe(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
     let method = match route.method {
         Method::GET => PathItemType::Get,
         Method::PUT => PathItemType::Put,
@@ -34,8 +81,19 @@ fn describe(document: &mut OpenApi, route: &Route) {
     else {
         return;
     };
-    operation.extensions.insert("x-least-role".into(), format!("{:?}", route.role).into());
-    for status in EVERYWHERE.iter().chain(route.problems) {
+    operation.extensions.insert("x-least-role".into(), format!("{:?}", route.least).into());
+    let is_guarded = route.least != Least::Anyone;
+    if is_guarded {
+        let mut requirements: Vec<_> =
+            schemes.iter().map(|name| SecurityRequirement::new(*name, [""; 0])).collect();
+        if route.least == Least::Metrics {
+            // A program on the gateway's own machine needs none.
+            requirements.push(SecurityRequirement::default());
+        }
+        operation.securities = Some(requirements);
+    }
+    let guarded = if is_guarded { GUARDED } else { &[] };
+    for status in EVERYWHERE.iter().chain(guarded).chain(route.problems) {
         let Ok(status) = StatusCode::from_u16(*status) else { continue };
         operation.responses.insert(status.as_str(), problem(status));
     }
@@ -60,21 +118,29 @@ fn stream(operation: &mut Operation) {
 fn problem(status: StatusCode) -> Response {
     let response = Response::new(meaning(status))
         .add_content("application/problem+json", Content::new(Ref::from_schema_name("Problem")));
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        let seconds = Object::new().schema_type(BasicType::Integer);
-        return response
-            .add_header("Retry-After", Header::new(seconds).description("Seconds to wait."));
+    let header =
+        |basic_type, words| Header::new(Object::new().schema_type(basic_type)).description(words);
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+            response.add_header("Retry-After", header(BasicType::Integer, "Seconds to wait."))
+        }
+        StatusCode::UNAUTHORIZED => response.add_header(
+            "WWW-Authenticate",
+            header(BasicType::String, "What is taken, and what was wrong (RFC 6750, 3)."),
+        ),
+        _ => response,
     }
-    response
 }
 
 fn meaning(status: StatusCode) -> &'static str {
     match status.as_u16() {
         400 => "It cannot be read: malformed, an unknown parameter, a bad cursor or mode.",
+        401 => "Nobody known sent the request: no credential, or one that is unknown or over.",
         403 => {
-            "The request may not come in: its Host is not this gateway's, or another site sent it."
+            "Not allowed: the role is too small, the request's Host is not this gateway's, or another site sent it."
         }
         404 => "There is no such thing.",
+        405 => "It does not take this method for that; the header Allow lists what it takes.",
         408 => "The body came too slowly.",
         409 => "It contradicts what is there.",
         412 => "The resource has another version than If-Match or If-None-Match asks for.",
@@ -82,6 +148,7 @@ fn meaning(status: StatusCode) -> &'static str {
         415 => "The body's media type, charset or coding is none that is taken here.",
         406 => "None of the media types in Accept is offered.",
         422 => "It can be read, and it is wrong; every finding has its place.",
+        429 => "Too many failed attempts.",
         503 => "Not now: the store is being opened, takes no changes, or too much is in flight.",
         507 => "There is no room on the gateway's disk.",
         _ => "A fault of the gateway; its log has more.",
@@ -91,10 +158,12 @@ fn meaning(status: StatusCode) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Sources, load};
 
     #[test]
     fn every_route_of_the_table_is_described() {
-        let document = serde_json::to_value(document()).unwrap();
+        let settings = load(&Sources::default()).unwrap().settings;
+        let document = serde_json::to_value(document(&settings)).unwrap();
         for route in table() {
             let method = route.method.as_str().to_lowercase();
             let operation = &document["paths"][route.path][&method];
@@ -103,6 +172,14 @@ mod tests {
             assert!(answers.keys().any(|status| status.starts_with('2')), "{}", route.path);
             for status in route.problems {
                 assert!(answers.contains_key(&status.to_string()), "{status} {}", route.path);
+            }
+            let is_guarded = route.least != Least::Anyone;
+            assert_eq!(answers.contains_key("401"), is_guarded, "{method} {}", route.path);
+            assert_eq!(operation["security"].is_array(), is_guarded, "{method} {}", route.path);
+            for requirement in operation["security"].as_array().into_iter().flatten() {
+                for name in requirement.as_object().unwrap().keys() {
+                    assert!(document["components"]["securitySchemes"][name].is_object(), "{name}");
+                }
             }
         }
     }

@@ -15,6 +15,12 @@ pub(super) struct Origin {
     pub(super) host: Option<String>,
     /// The path before ours, without a slash at its end: the proxy's, or else that of `service.base-url`.
     pub(super) prefix: String,
+    /// The client's address: that of the connection, or the one that trusted proxies name.
+    pub(super) client: Option<IpAddr>,
+    /// Whether a program on this machine sent it: over loopback, and no proxy has a hand in it.
+    pub(super) is_local: bool,
+    /// Whether a trusted proxy told `host` and `scheme`.
+    is_believed: bool,
     /// Whether it came through the control socket.
     pub(super) control: bool,
 }
@@ -25,19 +31,32 @@ impl Origin {
         // HTTP/1.0 has no Host, and HTTP/2 has it in the URI.
         let host = req.headers().get(HOST).and_then(|host| host.to_str().ok());
         let host = host.or_else(|| req.uri().authority().map(Authority::as_str));
+        let peer = req.remote_addr().ip().map(|address| address.to_canonical());
         let mut origin = Self {
             scheme: req.scheme().to_string(),
             host: host.map(str::to_owned),
             prefix: base_path(settings.base_url.as_deref()).to_owned(),
+            client: peer,
+            is_local: peer.is_some_and(|peer| peer.is_loopback()) && !is_forwarded(req),
+            is_believed: false,
             control: req.remote_addr().is_unix(),
         };
-        if is_trusted(req.remote_addr().ip(), settings) {
-            origin.believe(req);
+        if peer.is_some_and(|peer| is_trusted(peer, settings)) {
+            origin.believe(req, settings);
         }
         origin
     }
 
-    fn believe(&mut self, req: &Request) {
+    fn believe(&mut self, req: &Request, settings: &Settings) {
+        self.is_believed = true;
+        // Each proxy adds whom it was asked by: the last one that is no proxy of ours is the client.
+        for address in forwarded_for(req).into_iter().rev() {
+            let Some(address) = address else { break };
+            self.client = Some(address);
+            if !is_trusted(address, settings) {
+                break;
+            }
+        }
         // The standard header wins (RFC 7239); the nearest proxy's word is the last one.
         if let Some(element) = last(req, FORWARDED.as_str()) {
             for pair in element.split(';') {
@@ -65,6 +84,20 @@ impl Origin {
         self.scheme.make_ascii_lowercase();
     }
 
+    /// The origin as browsers write it (RFC 6454, 6.1).
+    pub(super) fn url(&self) -> Option<String> {
+        Some(format!("{}://{}", self.scheme, self.host.as_deref()?))
+    }
+
+    /// The address that the outside knows the service by: by the word of a trusted proxy, or else
+    /// `service.base-url`, or else as the request was sent.
+    pub(super) fn base_url(&self, settings: &Settings) -> Option<String> {
+        match &settings.base_url {
+            Some(url) if !self.is_believed => Some(url.clone()),
+            _ => Some(format!("{}{}", self.url()?, self.prefix)),
+        }
+    }
+
     /// The host without its port.
     pub(super) fn host_name(&self) -> Option<&str> {
         let host = self.host.as_deref()?;
@@ -75,11 +108,11 @@ impl Origin {
     }
 }
 
-/// Until there is sign-in, whoever reaches the gateway may use it. A page in a browser beside it can
-/// reach it under a name that it makes resolve to the loopback address, so the name must be one of
-/// ours: a loopback one, or the host of `service.base-url`.
+/// Whether the request was sent to this gateway under a name of its own. A page of another site can
+/// make its name lead here (DNS rebinding), never an address or a loopback name. What the names are,
+/// `service.base-url` says or a trusted proxy; a gateway beyond loopback that was told none takes any.
 pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
-    if origin.control || settings.insecure {
+    if origin.control || origin.is_believed {
         return true;
     }
     let Some(name) = origin.host_name() else { return false };
@@ -87,11 +120,11 @@ pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
         settings.base_url.as_deref().and_then(|url| url.parse::<salvo::http::uri::Uri>().ok());
     name.eq_ignore_ascii_case("localhost")
         || name.to_ascii_lowercase().ends_with(".localhost")
-        || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
-        || base
-            .as_ref()
-            .and_then(|url| url.host())
-            .is_some_and(|host| host.trim_matches(['[', ']']).eq_ignore_ascii_case(name))
+        || name.parse::<IpAddr>().is_ok()
+        || match base.as_ref().and_then(|url| url.host()) {
+            Some(host) => host.trim_matches(['[', ']']).eq_ignore_ascii_case(name),
+            None => !settings.server.address.is_loopback(),
+        }
 }
 
 /// The path of `service.base-url`, without a slash at its end.
@@ -100,25 +133,49 @@ pub(super) fn base_path(base_url: Option<&str>) -> &str {
     after_scheme.find('/').map_or("", |at| &after_scheme[at..]).trim_end_matches('/')
 }
 
-fn is_trusted(address: Option<IpAddr>, settings: &Settings) -> bool {
+fn is_trusted(address: IpAddr, settings: &Settings) -> bool {
     settings.server.forward_headers == ForwardHeaders::Trusted
-        && address.is_some_and(|address| {
-            settings
-                .server
-                .trusted_proxies
-                .iter()
-                .any(|net| is_within(address.to_canonical(), *net))
-        })
+        && settings.server.is_trusted_proxy(address)
 }
 
-fn is_within(address: IpAddr, (network, bits): (IpAddr, u8)) -> bool {
-    let (address, network, width) = match (address, network) {
-        (IpAddr::V4(a), IpAddr::V4(n)) => (u128::from(a.to_bits()), u128::from(n.to_bits()), 32),
-        (IpAddr::V6(a), IpAddr::V6(n)) => (a.to_bits(), n.to_bits(), 128),
-        _ => return false,
+/// Whether some proxy has had the request in its hands.
+fn is_forwarded(req: &Request) -> bool {
+    req.headers().keys().any(|name| {
+        let name = name.as_str();
+        name.starts_with("x-forwarded-") || matches!(name, "forwarded" | "x-real-ip" | "via")
+    })
+}
+
+/// Whom the proxies were asked by, the first proxy's word first; `None` for what is no address.
+fn forwarded_for(req: &Request) -> Vec<Option<IpAddr>> {
+    let lines = |name: &str| {
+        let lines = req.headers().get_all(name).iter();
+        lines.map(|line| line.to_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
     };
-    let host_bits = width - u32::from(bits).min(width);
-    address.checked_shr(host_bits).unwrap_or(0) == network.checked_shr(host_bits).unwrap_or(0)
+    let standard = lines(FORWARDED.as_str());
+    if !standard.is_empty() {
+        return standard
+            .iter()
+            .flat_map(|line| line.split(','))
+            .map(|element| {
+                let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
+                let mut named = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("for"));
+                address(named.next()?.1.trim().trim_matches('"'))
+            })
+            .collect();
+    }
+    lines("x-forwarded-for").iter().flat_map(|line| line.split(',')).map(address).collect()
+}
+
+/// An address, with or without a port.
+fn address(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let address = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?.0,
+        None if text.matches(':').count() == 1 => text.split_once(':')?.0,
+        None => text,
+    };
+    Some(address.parse::<IpAddr>().ok()?.to_canonical())
 }
 
 /// The last element of a list header, which the proxy that is connected to us wrote.
@@ -146,6 +203,9 @@ mod tests {
             scheme: "http".into(),
             host: Some(host.into()),
             prefix: String::new(),
+            client: None,
+            is_local: false,
+            is_believed: false,
             control: false,
         }
     }
@@ -163,17 +223,18 @@ mod tests {
     }
 
     #[test]
-    fn networks_hold_their_addresses() {
-        let net = |text: &str, bits| (text.parse().unwrap(), bits);
-        let within = |address: &str, net| is_within(address.parse().unwrap(), net);
-        assert!(within("10.1.2.3", net("10.0.0.0", 8)));
-        assert!(!within("11.1.2.3", net("10.0.0.0", 8)));
-        assert!(within("1.2.3.4", net("0.0.0.0", 0)));
-        assert!(within("10.0.0.1", net("10.0.0.1", 32)));
-        assert!(!within("10.0.0.2", net("10.0.0.1", 32)));
-        assert!(within("fd00::1", net("fd00::", 8)));
-        assert!(within("fd00::1", net("::", 0)));
-        assert!(!within("10.0.0.1", net("::", 0)));
+    fn addresses_are_read_with_and_without_a_port() {
+        for (text, read) in [
+            ("10.0.0.1", Some("10.0.0.1")),
+            (" 10.0.0.1:80", Some("10.0.0.1")),
+            ("[fd00::1]:80", Some("fd00::1")),
+            ("fd00::1", Some("fd00::1")),
+            ("::ffff:10.0.0.1", Some("10.0.0.1")),
+            ("unknown", None),
+            ("_hidden", None),
+        ] {
+            assert_eq!(address(text), read.map(|text| text.parse().unwrap()), "{text}");
+        }
     }
 
     #[test]

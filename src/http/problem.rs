@@ -1,6 +1,7 @@
 //! Faults on the wire: `application/problem+json` (RFC 9457).
+use crate::auth::Refusal;
 use crate::fault::{Fault, Finding, Kind, Place};
-use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use salvo::http::{ResBody, StatusCode, StatusError};
 use salvo::oapi::{Components, EndpointOutRegister, Operation};
 use salvo::{Depot, FlowCtrl, Request, Response, Writer, async_trait, handler};
@@ -41,6 +42,34 @@ impl Problem {
     pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
+    }
+
+    /// The same with the challenge that tells which credentials are taken, and what was wrong with the
+    /// one that came (RFC 6750, 3); without one there is no error.
+    pub(super) fn challenged(self, error: Option<BearerError>) -> Self {
+        let mut challenge = r#"Bearer realm="penstock""#.to_owned();
+        if let Some(error) = error {
+            let code = match error {
+                BearerError::InvalidRequest => "invalid_request",
+                BearerError::InvalidToken => "invalid_token",
+                BearerError::InsufficientScope => "insufficient_scope",
+            };
+            // The characters that a description may have; quotes and backslashes are not among them.
+            let description: String = self
+                .detail
+                .chars()
+                .map(|c| match c {
+                    '"' => '\'',
+                    ' '..='[' | ']'..='~' => c,
+                    _ => '?',
+                })
+                .collect();
+            challenge += &format!(r#", error="{code}", error_description="{description}""#);
+        }
+        match HeaderValue::try_from(challenge) {
+            Ok(challenge) => self.header(WWW_AUTHENTICATE, challenge),
+            Err(_) => self,
+        }
     }
 
     /// The same with these words before its detail, unless they are there.
@@ -97,6 +126,7 @@ impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         let status = match fault.kind {
             Kind::Malformed => StatusCode::BAD_REQUEST,
+            Kind::Unauthorized => StatusCode::UNAUTHORIZED,
             Kind::Forbidden => StatusCode::FORBIDDEN,
             Kind::NotFound => StatusCode::NOT_FOUND,
             Kind::Conflict => StatusCode::CONFLICT,
@@ -104,6 +134,7 @@ impl From<Fault> for Problem {
             Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Kind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Kind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            Kind::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Kind::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Kind::NoRoom => StatusCode::INSUFFICIENT_STORAGE,
             Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -111,12 +142,30 @@ impl From<Fault> for Problem {
         let mut problem = Self::new(status, fault.detail);
         problem.errors = fault.errors;
         match fault.kind {
-            Kind::Unavailable(after) => {
+            Kind::Unavailable(after) | Kind::TooMany(after) => {
                 problem.header(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)))
             }
+            Kind::Unauthorized => problem.challenged(None),
             _ => problem,
         }
     }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Fault::from(refusal).into()
+    }
+}
+
+/// The code of what is wrong with a credential in a header (RFC 6750, 3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BearerError {
+    /// The request is malformed: 400.
+    InvalidRequest,
+    /// The credential is malformed, unknown, expired or revoked: 401.
+    InvalidToken,
+    /// The credential is good and may do less than this: 403.
+    InsufficientScope,
 }
 
 impl From<penstock_store::Error> for Problem {
@@ -182,6 +231,24 @@ mod tests {
                     {"line": 2, "column": 3, "message": "no such type"},
                 ],
             })
+        );
+    }
+
+    #[test]
+    fn a_challenge_holds_the_cause_and_no_character_that_it_may_not() {
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, "the key \"a\\b\" isn't ours: é\n");
+        let problem = problem.challenged(Some(BearerError::InvalidToken));
+        let (name, value) = problem.headers.first().unwrap();
+        assert_eq!(*name, WWW_AUTHENTICATE);
+        assert_eq!(
+            value.to_str().unwrap(),
+            "Bearer realm=\"penstock\", error=\"invalid_token\", \
+             error_description=\"the key 'a?b' isn't ours: ??\""
+        );
+        let problem = Problem::from(Fault::new(Kind::Unauthorized, "sign in"));
+        assert_eq!(
+            problem.headers,
+            [(WWW_AUTHENTICATE, "Bearer realm=\"penstock\"".parse().unwrap())]
         );
     }
 

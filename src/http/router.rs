@@ -1,9 +1,10 @@
 //! The table of contents: every route, its least role, its handler, and the problems it can answer
-//! beside those of every route (see `openapi`).
-use super::shapes::Role;
+//! beside those of every route (see `openapi`). `access` keeps to the roles.
+use super::access::{Allow, Least, acts};
 use super::{
-    backup, business_objects, docs, events, exports, health, identifiers, ingest, ingestions,
-    limits, metrics, namespaces, objects, push, schema, status, targets,
+    api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
+    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, schema,
+    sign_in, status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -15,8 +16,8 @@ use std::sync::Arc;
 pub(super) struct Route {
     pub(super) method: Method,
     pub(super) path: &'static str,
-    /// The least role that may use it; not asked for until sign-in exists.
-    pub(super) role: Role,
+    /// The least that a request must show to use it.
+    pub(super) least: Least,
     pub(super) handler: Arc<dyn Handler>,
     /// Statuses of the problems that it can answer.
     pub(super) problems: &'static [u16],
@@ -25,7 +26,7 @@ pub(super) struct Route {
 /// Every route of the API.
 #[rustfmt::skip]
 pub(super) fn table() -> Vec<Route> {
-    use Role::{Admin, Anyone, Contributor, User};
+    use Least::{Admin, Anyone, Contributor, Metrics, User};
     let (get, put, post, delete) = (Method::GET, Method::PUT, Method::POST, Method::DELETE);
     vec![
         route(&get,    "/api/v1/business-objects",                    User,        business_objects::list,    &[400]),
@@ -54,28 +55,78 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
+        route(&get,    "/api/v1/users",                               Admin,       users::list,               &[400]),
+        route(&post,   "/api/v1/users",                               Admin,       users::create,             &[400, 408, 409, 413, 415, 422, 507]),
+        // Before those with an id, since the first that fits is taken.
+        route(&get,    "/api/v1/users/me",                            User,        users::me,                 &[400, 404]),
+        route(&put,    "/api/v1/users/me",                            User,        users::replace_me,         &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
+        route(&post,   "/api/v1/users/me/password",                   User,        users::own_password,       &[400, 404, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/users/{id}",                          Admin,       users::get,                &[400, 404]),
+        route(&put,    "/api/v1/users/{id}",                          Admin,       users::replace,            &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
+        route(&delete, "/api/v1/users/{id}",                          Admin,       users::delete,             &[400, 404, 409, 412, 507]),
+        route(&post,   "/api/v1/users/{id}/password",                 Admin,       users::others_password,    &[400, 404, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/api-keys",                            User,        api_keys::list,            &[400]),
+        route(&post,   "/api/v1/api-keys",                            User,        api_keys::create,          &[400, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/api-keys/{id}",                       User,        api_keys::get,             &[400, 404]),
+        route(&delete, "/api/v1/api-keys/{id}",                       User,        api_keys::delete,          &[400, 404, 507]),
+        route(&get,    "/api/v1/audit",                               Admin,       audit::list,               &[400]),
+        route(&post,   "/graphql",                                    User,        graphql::post,             &[400, 406, 408, 413, 415]),
+        route(&get,    "/graphql",                                    User,        graphql::get,              &[400, 405, 406, 413]),
+        route(&get,    "/graphql/schema.graphql",                     User,        graphql::schema,           &[400]),
         route(&get,    "/api/v1/events",                              User,        events::get,               &[400]),
         // And every other address that is a minted URI: see `fallback`.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406]),
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
         route(&get,    "/health/ready",                               Anyone,      health::ready,             &[]),
-        route(&get,    "/metrics",                                    Admin,       metrics::get,              &[]),
+        route(&get,    "/metrics",                                    Metrics,     metrics::get,              &[]),
+    ]
+}
+
+/// The routes beside the API, which the OpenAPI document does not hold.
+#[rustfmt::skip]
+fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
+    use Least::{Anyone, Local};
+    let (get, post) = (Method::GET, Method::POST);
+    vec![
+        route(&get,  "/",                                       Anyone, sign_in::front,      &[]),
+        route(&get,  "/login",                                  Anyone, sign_in::show,       &[]),
+        route(&post, "/login",                                  Anyone, sign_in::sign_in,    &[]),
+        route(&post, "/logout",                                 Anyone, sign_in::sign_out,   &[]),
+        route(&get,  "/signed-out",                             Anyone, sign_in::signed_out, &[]),
+        route(&get,  "/oauth2/authorization/{registrationId}",  Anyone, sign_in::authorize,  &[]),
+        route(&get,  "/login/oauth2/code/{registrationId}",     Anyone, sign_in::complete,   &[]),
+        route(&get,  "/control/clock",                          Local,  clock::get,          &[]),
+        route(&post, "/control/clock/reset",                    Local,  clock::reset,        &[]),
+        route(&get, "/control/backup",         Local,  backup::get,                    &[]),
+        route(&get, "/control/dump",           Local,  rdf::dump,                      &[]),
+        route(&post, "/control/load",          Local,  rdf::load,                      &[]),
+        route(&get, "/api-doc/openapi.json",   Anyone, docs::Document(document.clone()), &[]),
+        route(&get, "/swagger-ui/{**rest}",    Anyone, docs::swagger,                  &[]),
     ]
 }
 
 fn route(
     method: &Method,
     path: &'static str,
-    role: Role,
+    least: Least,
     handler: impl Handler,
     problems: &'static [u16],
 ) -> Route {
-    Route { method: method.clone(), path, role, handler: Arc::new(handler), problems }
+    Route { method: method.clone(), path, least, handler: Arc::new(handler), problems }
 }
 
 impl Route {
     fn answers(&self, method: Method) -> Router {
-        let mut router = Router::with_path(self.path).filter(MethodFilter::new(method));
+        // A router without a path ends where its parent does: at the first page.
+        let router = match self.path {
+            "/" => Router::new(),
+            path => Router::with_path(path),
+        };
+        let mut router = router.filter(MethodFilter::new(method)).hoop(Allow::new(
+            self.least,
+            &self.method,
+            self.path,
+        ));
         router.goal = Some(self.handler.clone());
         router
     }
@@ -86,17 +137,23 @@ impl Route {
     }
 }
 
-/// The routes of the table, `HEAD` wherever a `GET` only reads, the documentation, and what the
-/// control socket has beside them.
+/// Every route: its method, its path, and the least role that it asks for, `Anyone`, `Local` (the control
+/// socket alone) or `Metrics`.
+pub fn routes() -> Vec<(String, &'static str, String)> {
+    let all = table().into_iter().chain(beside(&Arc::default()));
+    all.map(|route| (route.method.to_string(), route.path, format!("{:?}", route.least))).collect()
+}
+
+/// All routes, and `HEAD` wherever a `GET` only reads.
 pub(super) fn router(document: &Arc<OpenApi>) -> Router {
     let mut router = Router::new();
-    for route in table() {
+    for route in table().into_iter().chain(beside(document)) {
         router = router.push(route.router());
-        if route.method == Method::GET && !route.path.ends_with("/push") {
+        if route.method == Method::GET && !acts(&route.method, route.path) {
             router = router.push(route.answers(Method::HEAD));
         }
     }
-    router.push(Router::with_path("/control/backup").get(backup::get)).push(docs::router(document))
+    router
 }
 
 /// Every other address may be that of an object: a minted URI that leads here.
@@ -106,5 +163,26 @@ pub(super) fn fallback() -> Router {
             matches!(*req.method(), Method::GET | Method::HEAD)
                 && !req.uri().path().starts_with("/api/")
         })
+        .hoop(Allow::new(Least::User, &Method::GET, "/{**rest}"))
         .goal(identifiers::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asserts that whoever reaches a goal has passed an `Allow`; gives how many goals there are.
+    fn guarded(router: &Router, above: bool) -> usize {
+        let allow = std::any::type_name::<Allow>();
+        let here = above || router.hoops().iter().any(|hoop| hoop.type_name() == allow);
+        assert!(router.goal.is_none() || here, "nothing stands before {router:?}");
+        let below = router.routers().iter().map(|router| guarded(router, here)).sum::<usize>();
+        below + usize::from(router.goal.is_some())
+    }
+
+    #[test]
+    fn access_stands_before_every_handler() {
+        let all = Router::new().push(router(&Arc::default())).push(fallback());
+        assert!(guarded(&all, false) > table().len());
+    }
 }

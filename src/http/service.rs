@@ -1,17 +1,17 @@
 //! What every request passes, whatever its route.
+use super::access::Allow;
 use super::body;
 use super::openapi;
 use super::origin::{self, Origin};
-use super::problem::{self, Problem};
+use super::problem;
 use super::router;
-use super::state::{State, state};
+use super::state::State;
 use crate::telemetry::metrics;
-use percent_encoding::percent_decode_str;
 use salvo::catcher::Catcher;
 use salvo::cors::Cors;
 use salvo::http::header::{
-    CACHE_CONTROL, ETAG, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, LOCATION, RETRY_AFTER,
-    X_CONTENT_TYPE_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH,
+    IF_NONE_MATCH, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, Router, Service, handler};
@@ -21,7 +21,7 @@ use std::time::Instant;
 /// The whole service over this state.
 pub fn service(state: Arc<State>) -> Service {
     let settings = state.settings.clone();
-    let document = Arc::new(openapi::document());
+    let document = Arc::new(openapi::document(&settings));
     let mut root = Router::new();
     // Proxies may pass the prefix on or strip it: both arrive.
     let prefix = origin::base_path(settings.base_url.as_deref()).trim_matches('/').to_owned();
@@ -37,7 +37,7 @@ pub fn service(state: Arc<State>) -> Service {
     if !origins.is_empty() {
         service = service.hoop(cors(origins));
     }
-    service.hoop(guard)
+    service.hoop(elsewhere)
 }
 
 /// Puts what the handlers need into the depot.
@@ -85,95 +85,26 @@ fn cors(origins: &Vec<String>) -> impl salvo::Handler {
     Cors::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE])
+        // A page of another site brings a token or key; cookies are not for it.
         .allow_headers([
-            salvo::http::header::CONTENT_TYPE,
+            AUTHORIZATION,
+            CONTENT_TYPE,
             IF_MATCH,
             IF_NONE_MATCH,
+            HeaderName::from_static("apikey"),
             HeaderName::from_static("idempotency-key"),
         ])
-        .expose_headers([ETAG, LOCATION, RETRY_AFTER])
+        .expose_headers([ETAG, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE])
         .into_handler()
 }
 
-/// Refuses what may not come in: a foreign `Host`, and an address that is no UTF-8.
+/// Refuses strangers where there is no route; `access` stands before those that there are.
 #[handler]
-async fn guard(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
-    let path = req.uri().path();
-    let admitted = admissible(depot)
-        .and_then(|()| own_page(req, depot))
-        .and_then(|()| readable(path))
-        .and_then(|()| readable(req.uri().query().unwrap_or_default()));
-    if let Err(problem) = admitted {
-        problem.answer(path, res);
+async fn elsewhere(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
+    let has_no_route =
+        matches!(res.status_code, Some(StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED));
+    if has_no_route && let Err(refused) = Allow::elsewhere().admit(req, depot).await {
+        refused.answer(req, depot, res);
         ctrl.skip_rest();
-    }
-}
-
-fn admissible(depot: &Depot) -> Result<(), Problem> {
-    let origin = origin(depot);
-    if origin::is_ours(origin, &state(depot).settings) {
-        return Ok(());
-    }
-    Err(Problem::new(
-        StatusCode::FORBIDDEN,
-        format!(
-            "the request names the host {:?}, which is not this gateway's; use a loopback name or \
-             address, or set service.base-url",
-            origin.host.as_deref().unwrap_or_default()
-        ),
-    ))
-}
-
-/// A page of another site can send requests that act (a form, a picture's address) without asking
-/// first; browsers say where they come from. The pages that `server.cors.allowed-origins` names may.
-fn own_page(req: &Request, depot: &Depot) -> Result<(), Problem> {
-    let acts = !matches!(*req.method(), Method::GET | Method::HEAD | Method::OPTIONS)
-        || req.uri().path().ends_with("/push");
-    let text = |name: &str| req.headers().get(name).map(|value| value.to_str().unwrap_or_default());
-    let page = text("origin");
-    let is_foreign = match (text("sec-fetch-site"), page) {
-        (Some(site), _) => !matches!(site, "same-origin" | "none"),
-        (None, Some(page)) => {
-            page.split_once("://").map(|(_, host)| host) != origin(depot).host.as_deref()
-        }
-        (None, None) => false,
-    };
-    let allowed = &state(depot).settings.server.cors_allowed_origins;
-    if !acts || !is_foreign || page.is_some_and(|page| allowed.iter().any(|origin| origin == page))
-    {
-        return Ok(());
-    }
-    Err(Problem::new(
-        StatusCode::FORBIDDEN,
-        "a page of another site sent this request, which would change something; \
-         server.cors.allowed-origins names the sites that may",
-    ))
-}
-
-/// A percent sign must begin an escape, and the escapes must be UTF-8: else two clients could mean
-/// different things with one address.
-fn readable(part: &str) -> Result<(), Problem> {
-    let escapes_are_whole = part.split('%').skip(1).all(|escape| {
-        let mut digits = escape.bytes();
-        (0..2).all(|_| digits.next().is_some_and(|digit| digit.is_ascii_hexdigit()))
-    });
-    if escapes_are_whole && percent_decode_str(part).decode_utf8().is_ok() {
-        return Ok(());
-    }
-    Err(Problem::malformed(format!("{part:?} is not percent-encoded UTF-8 (RFC 3986, 2.1)")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escapes_are_whole_and_utf8() {
-        for good in ["/a%2Fb", "/%C3%BC", "", "/a=1&b=%20"] {
-            assert!(readable(good).is_ok(), "{good}");
-        }
-        for bad in ["/%", "/%2", "/%zz", "/%FF"] {
-            assert!(readable(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! What all requests share.
 use super::body::Admission;
+use super::failures::Failures;
 use super::problem::Problem;
 use crate::config::Settings;
 use crate::gateway::Gateway;
@@ -12,14 +13,12 @@ use std::time::Instant;
 use tokio::sync::watch;
 use tokio::task::JoinError;
 
-/// The account that asks, until sign-in exists.
-pub(super) const CALLER: &str = "local";
-
 /// What all requests share: the gateway once it is open, and until then how far it has come.
 #[derive(Debug)]
 pub struct State {
     pub(super) settings: Arc<Settings>,
     pub(super) admission: Admission,
+    pub(super) failures: Failures,
     pub(super) started: Instant,
     /// Creating only what is not there (`If-None-Match: *`) looks first and then puts: one at a time.
     pub(super) defining: tokio::sync::Mutex<()>,
@@ -34,6 +33,7 @@ impl State {
     pub fn new(settings: Arc<Settings>) -> Arc<Self> {
         Arc::new(Self {
             admission: Admission::new(settings.limits.in_flight),
+            failures: Failures::default(),
             settings,
             started: Instant::now(),
             defining: tokio::sync::Mutex::default(),
@@ -42,6 +42,11 @@ impl State {
             total: AtomicU64::new(0),
             stopping: watch::Sender::new(false),
         })
+    }
+
+    /// The configuration.
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
     }
 
     /// Notes how far opening the store has come.
@@ -75,8 +80,13 @@ impl State {
         }
     }
 
+    /// The gateway, once it is open.
+    pub fn gateway_if_open(&self) -> Option<&Gateway> {
+        self.gateway.get()
+    }
+
     /// Frames replayed so far, and frames to replay in all.
-    pub(super) fn replayed(&self) -> (u64, u64) {
+    pub fn replayed(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
 
@@ -106,7 +116,10 @@ pub(super) fn gateway(depot: &Depot) -> Result<Gateway, Problem> {
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ended(&error)))
+    let span = tracing::Span::current();
+    tokio::task::spawn_blocking(move || span.in_scope(work))
+        .await
+        .unwrap_or_else(|error| Err(ended(&error)))
 }
 
 /// 500: the task that a request waited for has ended otherwise than with its answer.

@@ -3,13 +3,13 @@ use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::shapes::{QueueStatus, Status, StoreStatus};
 use super::state::{blocking, gateway, state};
+use crate::clock::is_synchronised;
 use crate::disk;
 use crate::export::TargetState;
 use crate::telemetry::metrics;
 use penstock_store::Stats;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
-use std::path::Path;
 
 /// How the gateway is: what it holds, what waits, and what room is left.
 #[endpoint(
@@ -30,7 +30,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
             disk_free_bytes: disk::free(&state.settings.data_dir),
             disk_in_reserve: gateway.disk.is_in_reserve(),
             memory_bytes: metrics::resident_bytes(),
-            clock_synchronised: clock_synchronised(),
+            clock_synchronised: is_synchronised(),
         })
     })
     .await?;
@@ -59,10 +59,4 @@ fn queue(targets: Vec<TargetState>) -> QueueStatus {
             .map(|target| target.name)
             .collect(),
     }
-}
-
-/// systemd-timesyncd leaves this mark; with another time service nothing is known.
-fn clock_synchronised() -> Option<bool> {
-    let folder = Path::new("/run/systemd/timesync");
-    folder.exists().then(|| folder.join("synchronized").exists())
 }

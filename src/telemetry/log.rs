@@ -1,49 +1,76 @@
-//! The log: to standard error, which systemd hands to the journal.
+//! The log: to the journal of systemd where there is one, else to standard error.
 //!
 //! A line of text is one event: line ends in a message are written as `\n`, so that nothing that came
 //! from outside can pass for an event of its own.
+use super::journal::Journal;
 use crate::config::LogFormat;
-use std::fmt;
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::{Format, Full, Writer};
 use tracing_subscriber::fmt::time::FormatTime;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::{self, FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::reload::{self, Handle};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry};
+
+/// The filter that is in force; it can be changed while the service runs.
+static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// Starts logging; `filter` as tracing's `EnvFilter` reads it. A second call changes nothing.
-pub fn start(filter: &str, format: LogFormat) {
-    // At this level the server and the scheduler beneath say again what the gateway says itself.
-    let filter = if filter.eq_ignore_ascii_case("info") {
-        "info,salvo_core=warn,tokio_cron_scheduler=warn"
-    } else {
-        filter
-    };
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+///
+/// Under systemd events go to the journal with their fields; as JSON, where that is asked for, they go
+/// to standard error everywhere.
+pub fn start(level: &str, format: LogFormat) {
+    let (filter, handle) = reload::Layer::new(filter(level));
+    let subscriber = tracing_subscriber::registry().with(filter);
+    let layer = fmt::layer()
         .with_writer(std::io::stderr)
         // It would report a failed write to standard error by `eprintln!`, which panics there.
         .log_internal_errors(false);
-    let started = match format {
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-        LogFormat::Text if is_journal() => builder
-            .event_format(Lines {
+    let journal = if is_journal() { Journal::open() } else { None };
+    let started = match (format, journal) {
+        (LogFormat::Json, _) => subscriber.with(layer.json().flatten_event(true)).try_init(),
+        (LogFormat::Text, Some(journal)) => subscriber.with(journal).try_init(),
+        (LogFormat::Text, None) if is_journal() => subscriber
+            .with(layer.event_format(Lines {
                 priority: true,
                 format: Format::default().with_ansi(false).without_time().with_level(false),
-            })
+            }))
             .try_init(),
-        LogFormat::Text => builder
-            .event_format(Lines {
+        (LogFormat::Text, None) => subscriber
+            .with(layer.event_format(Lines {
                 priority: false,
                 format: Format::default().with_ansi(std::io::stderr().is_terminal()),
-            })
+            }))
             .try_init(),
     };
-    if let Err(error) = started {
-        tracing::debug!(%error, "The log was already started.");
+    match started {
+        // It is set once, with the log itself.
+        Ok(()) => drop(FILTER.set(handle)),
+        Err(error) => tracing::debug!(%error, "The log was already started."),
     }
+}
+
+/// Changes what is logged from now on.
+pub fn set_level(level: &str) {
+    if let Some(handle) = FILTER.get()
+        && let Err(error) = handle.reload(filter(level))
+    {
+        tracing::error!(%error, "The log level could not be changed.");
+    }
+}
+
+fn filter(level: &str) -> EnvFilter {
+    // At this level the server and the scheduler beneath say again what the gateway says itself.
+    let level = if level.eq_ignore_ascii_case("info") {
+        "info,salvo_core=warn,tokio_cron_scheduler=warn"
+    } else {
+        level
+    };
+    EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"))
 }
 
 /// Whether standard error leads to systemd's journal: `$JOURNAL_STREAM` names the device and inode of
@@ -83,7 +110,7 @@ where
         context: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
-    ) -> fmt::Result {
+    ) -> std::fmt::Result {
         let mut line = String::new();
         self.format.format_event(context, Writer::new(&mut line), event)?;
         if self.priority {

@@ -1,5 +1,6 @@
 //! What the operator sees: the log and the metrics.
 
 mod gauges;
+mod journal;
 pub mod log;
 pub mod metrics;

@@ -13,7 +13,9 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn help_goes_to_standard_output_with_examples() {
-    for command in ["serve", "demo", "check", "verify-export", "export", "version"] {
+    for command in
+        ["serve", "demo", "check", "verify-export", "user", "api-key", "export", "version"]
+    {
         let output = run(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0), "{command}");
         let help = text(&output.stdout);
@@ -82,8 +84,8 @@ fn serve_reports_every_fault_of_the_configuration_with_status_78() {
         "the configuration has 4 faults",
         "server.port = \"none\" (from application.yaml): expected a whole number",
         "service.limits.nesting = \"5000\" (from environment variable SERVICE_LIMITS_NESTING)",
-        "sign-in by OpenID Connect is not in this version",
-        "service.security.insecure=true",
+        "security = \"oauth2\" (from --security): it needs the profile oauth2",
+        "server.insecure-http=true",
     ] {
         assert!(errors.contains(expected), "{expected}\nis not in\n{errors}");
     }

@@ -1,3 +1,5 @@
 //! The configuration, from its sources to what the program sees.
 mod faults;
+mod security;
 mod sources;
+mod tls;

@@ -75,7 +75,7 @@ fn defaults_hold_when_nothing_is_given() {
     assert_eq!(settings.limits.history, 10_000);
     assert_eq!(settings.targets.history_bytes, 64 << 20);
     assert!(settings.targets.named.is_empty() && settings.targets.default.is_none());
-    assert!(settings.auto_create_namespaces && !settings.insecure);
+    assert!(settings.auto_create_namespaces && !settings.server.insecure_http);
     assert_eq!(settings.log_level, "info");
 }
 

@@ -9,15 +9,20 @@
     reason = "a panic or a line says what a test found"
 )]
 
+mod automatic;
 mod bad_input;
 mod client;
 mod countries;
 mod demo;
 mod events;
 mod full_disk;
+mod hostile;
+mod https;
 mod memory;
 mod process;
 mod readme;
 mod rebuild;
+mod restored;
 mod s3;
+mod secrets;
 mod server;

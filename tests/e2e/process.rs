@@ -82,7 +82,7 @@ fn sigkill_at_any_moment_loses_nothing_acknowledged() {
 }
 
 #[test]
-fn no_address_but_loopback_without_the_word_insecure() {
+fn no_plain_http_beyond_loopback_without_the_word_insecure() {
     let dir = tempfile::tempdir().unwrap();
     let refused = penstock(dir.path())
         .args(["serve", "--server.port=0", "--server.address=0.0.0.0", DATA])
@@ -91,7 +91,7 @@ fn no_address_but_loopback_without_the_word_insecure() {
     assert_eq!(refused.status.code(), Some(78));
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(said.contains("server.address"), "{said}");
-    assert!(said.contains("service.security.insecure"), "{said}");
+    assert!(said.contains("server.insecure-http"), "{said}");
 }
 
 #[test]

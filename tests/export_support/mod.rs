@@ -227,6 +227,7 @@ pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
             version: 1,
             created_at: String::new(),
             updated_at: String::new(),
+            updated_by: None,
             created_namespaces: Vec::new(),
         },
         mapping: Mapping {

@@ -41,6 +41,9 @@ pub(in crate::http) struct Export {
     /// Why the last attempt failed, in words.
     #[salvo(schema(required = false))]
     pub(in crate::http) last_error: Option<String>,
+    /// The account that pushed it; absent for one that was made by itself.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(in crate::http) pushed_by: Option<String>,
     /// What the view warned of while rendering.
     #[salvo(schema(required = false))]
     pub(in crate::http) warnings: Vec<String>,

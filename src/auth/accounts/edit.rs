@@ -1,0 +1,471 @@
+//! Accounts made, changed and deleted by an Admin, or by whom they belong to.
+use super::super::audit::{self, Event};
+use super::super::password::{self, Hash};
+use super::super::{Account, Caller, Credential, Role, Source};
+use super::{Accounts, COLLECTION, blank};
+use crate::business_object::catalogue::IfMatch;
+use crate::business_object::json::{self, Json, Members};
+use crate::fault::{Fault, Finding, Kind};
+use std::fmt;
+use std::sync::Arc;
+
+/// Characters of a name, an email or an organization.
+const LONGEST: usize = 254;
+
+/// What an answer holds and nobody sets: taken and not looked at, so that an answer can be put back.
+const READ_ONLY: [&str; 9] = [
+    "id",
+    "serviceAccount",
+    "source",
+    "firstLogin",
+    "lastLogin",
+    "createdAt",
+    "issuer",
+    "subject",
+    "clientId",
+];
+
+/// A built-in account in the making.
+#[derive(Clone, PartialEq, Eq)]
+pub struct New {
+    /// The given name.
+    pub given_name: Option<String>,
+    /// The family name.
+    pub family_name: Option<String>,
+    /// What it signs in with.
+    pub email: String,
+    /// The organization.
+    pub organization: Option<String>,
+    /// The role.
+    pub role: Role,
+    /// Whether it may come in.
+    pub enabled: bool,
+    /// The password.
+    pub password: String,
+}
+
+/// What an account is to be. Names and organization that are not given are taken away; what else is not
+/// given stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// The given name.
+    pub given_name: Option<String>,
+    /// The family name.
+    pub family_name: Option<String>,
+    /// The email.
+    pub email: Option<String>,
+    /// The organization.
+    pub organization: Option<String>,
+    /// The role.
+    pub role: Option<Role>,
+    /// Whether it may come in.
+    pub enabled: Option<bool>,
+}
+
+/// Another password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NewPassword {
+    /// The one so far, which an account must know to change its own.
+    pub current: Option<String>,
+    /// The one to be.
+    pub password: String,
+}
+
+// Neither shows the password to a log.
+impl fmt::Debug for New {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "New({:?}, {})", self.email, self.role)
+    }
+}
+
+impl fmt::Debug for NewPassword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NewPassword(..)")
+    }
+}
+
+impl New {
+    /// Reads the body of a creation.
+    ///
+    /// # Errors
+    /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
+    pub fn read(body: &[u8]) -> Result<Self, Fault> {
+        let mut password = None;
+        let Edit { given_name, family_name, email, organization, role, enabled } =
+            read(body, true, |members, edit| {
+                if edit.email.is_none() {
+                    members.require("email", "the account signs in with it");
+                }
+                password = new_password(members, edit.email.as_deref().unwrap_or_default());
+            })?;
+        let (Some(email), Some(role), Some(password)) = (email, role, password) else {
+            return Err(invalid(Vec::new()));
+        };
+        let enabled = enabled.unwrap_or(true);
+        Ok(Self { given_name, family_name, email, organization, role, enabled, password })
+    }
+}
+
+impl Edit {
+    /// Reads the body of a change.
+    ///
+    /// # Errors
+    /// As [`New::read`].
+    pub fn read(body: &[u8]) -> Result<Self, Fault> {
+        read(body, false, |members, _| {
+            if members.take("password").is_some() {
+                members.find("password", "it is set with POST at this address and /password");
+            }
+        })
+    }
+
+    /// What leaves the account as it is.
+    pub fn of(account: &Account) -> Self {
+        Self {
+            given_name: account.given_name.clone(),
+            family_name: account.family_name.clone(),
+            organization: account.organization.clone(),
+            ..Self::default()
+        }
+    }
+}
+
+impl NewPassword {
+    /// Reads the body of a change of the password of the account that has this email.
+    ///
+    /// # Errors
+    /// As [`New::read`].
+    pub fn read(body: &[u8], email: &str) -> Result<Self, Fault> {
+        let mut findings = Vec::new();
+        let mut read = Self { current: None, password: String::new() };
+        if let Some(mut members) = Members::of(json::parse(body, 8)?, "", &mut findings) {
+            read.current = members.string("currentPassword");
+            read.password = new_password(&mut members, email).unwrap_or_default();
+            members.end();
+        }
+        if findings.is_empty() {
+            return Ok(read);
+        }
+        Err(Fault::with(Kind::Invalid, "the password cannot be changed so", findings))
+    }
+}
+
+/// Reads the members, and with `more` those that are not common to all.
+fn read(
+    body: &[u8],
+    is_new: bool,
+    more: impl FnOnce(&mut Members<'_>, &Edit),
+) -> Result<Edit, Fault> {
+    let mut findings = Vec::new();
+    let mut edit = Edit::default();
+    let body = json::parse(body, 8)?;
+    if let Some(mut members) = Members::of(body, "", &mut findings) {
+        edit.given_name = name(&mut members, "givenName");
+        edit.family_name = name(&mut members, "familyName");
+        edit.organization = name(&mut members, "organization");
+        edit.email = name(&mut members, "email");
+        if let Some(Err(why)) = edit.email.as_deref().map(check_email) {
+            members.find("email", why);
+        }
+        match members.array("roles") {
+            Some(roles) => match role(&roles) {
+                Ok(role) => edit.role = Some(role),
+                Err(why) => members.find("roles", why),
+            },
+            None if is_new => members.require("roles", "one of User, Contributor, Admin in a list"),
+            None => {}
+        }
+        edit.enabled = members.boolean("enabled");
+        more(&mut members, &edit);
+        for member in READ_ONLY {
+            members.take(member);
+        }
+        members.end();
+    }
+    if findings.is_empty() { Ok(edit) } else { Err(invalid(findings)) }
+}
+
+/// The member `password`, which must be one that may be set.
+fn new_password(members: &mut Members<'_>, email: &str) -> Option<String> {
+    let Some(password) = members.string("password") else {
+        members.require("password", "the account signs in with it");
+        return None;
+    };
+    if let Err(why) = password::check(&password, email) {
+        members.find("password", format!("this password cannot be set: {why}"));
+    }
+    Some(password)
+}
+
+fn invalid(findings: Vec<Finding>) -> Fault {
+    Fault::with(Kind::Invalid, "the account is not valid", findings)
+}
+
+/// A short text; an empty one is none.
+fn name(members: &mut Members<'_>, member: &'static str) -> Option<String> {
+    let text = members.string(member)?.trim().to_owned();
+    if text.chars().count() > LONGEST {
+        members.find(member, format!("it is longer than {LONGEST} characters"));
+    }
+    if text.contains(char::is_control) {
+        members.find(member, "a control character stands in it");
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+fn role(roles: &[Json]) -> Result<Role, String> {
+    let [Json::String(name)] = roles else {
+        return Err("an account has one role, which may do what lesser ones may: \
+                    give one of User, Contributor, Admin in a list"
+            .to_owned());
+    };
+    match Role::named(name) {
+        Some(Role::Metrics) => {
+            Err("the role Metrics is for API keys alone; it is one of User, Contributor, Admin"
+                .into())
+        }
+        Some(role) => Ok(role),
+        None => Err(format!("there is no role {name:?}; it is one of User, Contributor, Admin")),
+    }
+}
+
+/// Why a text is nothing to sign in with. It need not have an `@`: plants have names without mail.
+fn check_email(email: &str) -> Result<(), String> {
+    if email.contains(char::is_whitespace) {
+        Err("white space stands in it".to_owned())
+    } else if email == "me" {
+        Err("`me` stands for the account that asks".to_owned())
+    } else {
+        Ok(())
+    }
+}
+
+impl Accounts {
+    /// Makes a built-in account.
+    ///
+    /// # Errors
+    /// `Kind::Conflict` when the email is taken, people sign in elsewhere, or there are too many.
+    pub fn create(&self, by: &Caller, new: New, hash: Hash) -> Result<Arc<Account>, Fault> {
+        if !self.has_passwords() {
+            return Err(Fault::new(
+                Kind::Conflict,
+                "people sign in at the identity provider (security=oauth2), which makes their accounts",
+            ));
+        }
+        let writer = self.write();
+        self.check_free(&new.email, None)?;
+        self.room()?;
+        let New { given_name, family_name, email, organization, role, enabled, password: _ } = new;
+        let account = Account {
+            given_name,
+            family_name,
+            organization,
+            enabled,
+            password: Some(hash),
+            ..blank(email, role)
+        };
+        let detail = format!("{} with the role {role}", account.email);
+        let created = event(by, "account.created", &account, detail);
+        self.save(&writer, account, &[created])
+    }
+
+    /// Changes an account.
+    ///
+    /// # Errors
+    /// `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` when the email is taken, what is to
+    /// change is its provider's, or it is the last Admin.
+    pub fn change(
+        &self,
+        by: &Caller,
+        id: &str,
+        asked: IfMatch,
+        edit: Edit,
+    ) -> Result<Arc<Account>, Fault> {
+        let writer = self.write();
+        let before = self.must_find(id)?;
+        check_version(&before, asked)?;
+        let mut account = (*before).clone();
+        account.given_name = edit.given_name;
+        account.family_name = edit.family_name;
+        account.organization = edit.organization;
+        account.email = edit.email.unwrap_or(account.email);
+        account.role = edit.role.unwrap_or(account.role);
+        account.enabled = edit.enabled.unwrap_or(account.enabled);
+        if account.source() == Source::BuiltIn {
+            self.check_free(&account.email, Some(&account.id))?;
+        } else {
+            check_provided(&before, &account)?;
+        }
+        if account == *before {
+            return Ok(before);
+        }
+        if account.role < Role::Admin || !account.enabled {
+            self.check_last(&before)?;
+        }
+        let events = differences(by, &before, &account);
+        account.version += 1;
+        if before.enabled && !account.enabled {
+            account.generation += 1;
+        }
+        self.save(&writer, account, &events)
+    }
+
+    /// Sets the password of a built-in account, which ends its sessions.
+    ///
+    /// # Errors
+    /// `Kind::NotFound`; `Kind::Conflict` for an account of another source.
+    pub fn set_password(&self, by: &Caller, id: &str, hash: Hash) -> Result<Arc<Account>, Fault> {
+        let writer = self.write();
+        let before = self.must_find(id)?;
+        if before.source() != Source::BuiltIn {
+            return Err(Fault::new(
+                Kind::Conflict,
+                "this account is an identity provider's, which keeps its password, if it has one",
+            ));
+        }
+        let account = Account {
+            password: Some(hash),
+            initial_password: false,
+            version: before.version + 1,
+            generation: before.generation + 1,
+            ..(*before).clone()
+        };
+        let changed = event(by, "password.changed", &account, "its other sessions have ended");
+        let account = self.save(&writer, account, &[changed])?;
+        self.password_changed(&before);
+        Ok(account)
+    }
+
+    /// Deletes an account. What else belongs to it is the caller's to end.
+    ///
+    /// # Errors
+    /// `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` for the last Admin.
+    pub(in crate::auth) fn delete(
+        &self,
+        by: &Caller,
+        id: &str,
+        asked: IfMatch,
+    ) -> Result<Arc<Account>, Fault> {
+        let _writer = self.write();
+        let account = self.must_find(id)?;
+        check_version(&account, asked)?;
+        self.check_last(&account)?;
+        let deleted = event(by, "account.deleted", &account, account.email.clone());
+        self.inner.store.transact::<_, Fault>(|transaction| {
+            transaction.delete(COLLECTION, account.id.as_bytes())?;
+            self.inner.audit.note(transaction, &deleted)
+        })?;
+        audit::log(&deleted);
+        self.entries_mut().delete(&account.id);
+        self.password_changed(&account);
+        Ok(account)
+    }
+
+    fn must_find(&self, id: &str) -> Result<Arc<Account>, Fault> {
+        self.named(id).ok_or_else(|| {
+            Fault::new(Kind::NotFound, format!("there is no account with the id or email {id:?}"))
+        })
+    }
+
+    fn check_free(&self, email: &str, of: Option<&str>) -> Result<(), Fault> {
+        match self.entries().by_email(email) {
+            Some(other) if Some(other.id.as_str()) != of => Err(Fault::with(
+                Kind::Conflict,
+                format!("another account has the email {:?} already", other.email),
+                vec![Finding::at("/email", "this email is taken; choose another one")],
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what would leave nobody who may administer: no Admin among those who can sign in.
+    fn check_last(&self, account: &Account) -> Result<(), Fault> {
+        let people = self.inner.people;
+        let counts = |account: &Account| {
+            account.enabled && account.role == Role::Admin && account.source() == people
+        };
+        let others = |other: &Arc<Account>| other.id != account.id && counts(other);
+        if !counts(account) || self.entries().all().any(others) {
+            return Ok(());
+        }
+        Err(Fault::new(
+            Kind::Conflict,
+            format!(
+                "{:?} is the last enabled Admin, without whom nobody could administer the gateway; \
+                 make another one first",
+                account.email
+            ),
+        ))
+    }
+}
+
+/// What of an account is its provider's to say.
+fn check_provided(before: &Account, after: &Account) -> Result<(), Fault> {
+    let changes = [
+        ("/givenName", before.given_name != after.given_name),
+        ("/familyName", before.family_name != after.family_name),
+        ("/email", before.email != after.email),
+        ("/organization", before.organization != after.organization),
+        ("/roles", before.role != after.role),
+    ];
+    let findings: Vec<_> = changes
+        .into_iter()
+        .filter(|(_, changes)| *changes)
+        .map(|(pointer, _)| Finding::at(pointer, "it is what the identity provider says"))
+        .collect();
+    if findings.is_empty() {
+        return Ok(());
+    }
+    Err(Fault::with(
+        Kind::Conflict,
+        "this account is an identity provider's, which says its names and its role at each sign-in; \
+         change it there (here it can be disabled, enabled and deleted)",
+        findings,
+    ))
+}
+
+fn check_version(account: &Account, asked: IfMatch) -> Result<(), Fault> {
+    match asked {
+        IfMatch::Any | IfMatch::Exists => Ok(()),
+        IfMatch::Version(version) if version == account.version => Ok(()),
+        IfMatch::Version(version) => Err(Fault::new(
+            Kind::PreconditionFailed,
+            format!(
+                "the account {:?} has version {} by now, not {version}; read it again",
+                account.email, account.version
+            ),
+        )),
+    }
+}
+
+fn event(by: &Caller, what: &'static str, account: &Account, detail: impl Into<String>) -> Event {
+    let is_own = by.account.as_ref().is_some_and(|own| own.id == account.id);
+    let by = match by.credential {
+        Credential::Session(_) | Credential::Bearer if is_own => None,
+        _ => Some(by.id().to_owned()),
+    };
+    Event { what, account: Some(account.id.clone()), by, from: None, detail: detail.into() }
+}
+
+/// What is told of a change.
+fn differences(by: &Caller, before: &Account, after: &Account) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut tell = |what, detail: String| events.push(event(by, what, after, detail));
+    if before.role != after.role {
+        tell("role.changed", format!("from {} to {}", before.role, after.role));
+    }
+    if before.enabled != after.enabled {
+        let what = if after.enabled { "account.enabled" } else { "account.disabled" };
+        tell(what, after.email.clone());
+    }
+    let names = |account: &Account| {
+        let Account { given_name, family_name, organization, .. } = account.clone();
+        (given_name, family_name, organization)
+    };
+    if before.email != after.email {
+        tell("account.changed", format!("the email from {} to {}", before.email, after.email));
+    } else if names(before) != names(after) {
+        tell("account.changed", "its names or its organization".to_owned());
+    }
+    events
+}

@@ -1,0 +1,141 @@
+//! The accounts in memory.
+use super::super::{Account, Identity};
+use super::SEEN_WRITTEN;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The accounts by id, with what finds them.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    accounts: BTreeMap<String, Entry>,
+    /// Of the built-in ones, in lower case.
+    emails: HashMap<String, String>,
+    identities: HashMap<Identity, String>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    account: Arc<Account>,
+    seen: Option<Instant>,
+    last: Arc<LastLogin>,
+}
+
+/// The last login on its way to the store.
+#[derive(Debug, Default)]
+pub(super) struct LastLogin(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    at: String,
+    /// Whether a change that writes it waits.
+    queued: bool,
+    written: Option<Instant>,
+}
+
+impl LastLogin {
+    /// Notes it; gives after which time it is to be written, unless that is on its way.
+    fn set(&self, at: &str, now: Instant) -> Option<Duration> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        at.clone_into(&mut waiting.at);
+        if std::mem::replace(&mut waiting.queued, true) {
+            return None;
+        }
+        let next = waiting.written.map_or(now, |written| written + SEEN_WRITTEN);
+        Some(next.saturating_duration_since(now).max(Duration::from_secs(1)))
+    }
+
+    /// What is written now.
+    pub(super) fn take_up(&self, now: Instant) -> String {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.queued = false;
+        waiting.written = Some(now);
+        waiting.at.clone()
+    }
+}
+
+impl Entries {
+    pub(super) fn len(&self) -> usize {
+        self.accounts.len()
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&Arc<Account>> {
+        self.accounts.get(id).map(|entry| &entry.account)
+    }
+
+    /// The built-in account with this email, in whatever case.
+    pub(super) fn by_email(&self, email: &str) -> Option<&Arc<Account>> {
+        self.get(self.emails.get(&email.to_lowercase())?)
+    }
+
+    pub(super) fn by_identity(&self, identity: &Identity) -> Option<&Arc<Account>> {
+        self.get(self.identities.get(identity)?)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Account>> {
+        self.accounts.values().map(|entry| &entry.account)
+    }
+
+    pub(super) fn after(&self, id: Option<&str>) -> impl Iterator<Item = &Arc<Account>> {
+        let from = id.map_or(Bound::Unbounded, Bound::Excluded);
+        self.accounts.range::<str, _>((from, Bound::Unbounded)).map(|(_, entry)| &entry.account)
+    }
+
+    /// When it was seen last, as the last login tells it.
+    pub(super) fn seen(&self, id: &str) -> Option<Instant> {
+        self.accounts.get(id)?.seen
+    }
+
+    /// Puts it in place of the one with its id, whose logins stay: they change by [`Self::see`] alone.
+    pub(super) fn insert(&mut self, mut account: Arc<Account>) {
+        let before = self.remove(&account.id);
+        if let Some(Entry { account: before, .. }) = &before
+            && before.last_login != account.last_login
+        {
+            let account = Arc::make_mut(&mut account);
+            account.first_login.clone_from(&before.first_login);
+            account.last_login.clone_from(&before.last_login);
+        }
+        match &account.identity {
+            None => {
+                self.emails.insert(account.email.to_lowercase(), account.id.clone());
+            }
+            Some(identity) => {
+                self.identities.insert(identity.clone(), account.id.clone());
+            }
+        }
+        let (seen, last) = before.map_or_else(Default::default, |entry| (entry.seen, entry.last));
+        self.accounts.insert(account.id.clone(), Entry { account, seen, last });
+    }
+
+    pub(super) fn delete(&mut self, id: &str) {
+        self.remove(id);
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Entry> {
+        let entry = self.accounts.remove(id)?;
+        match &entry.account.identity {
+            None => self.emails.remove(&entry.account.email.to_lowercase()),
+            Some(identity) => self.identities.remove(identity),
+        };
+        Some(entry)
+    }
+
+    /// Notes a login. Gives the account as it is then, and what is to be written after which time.
+    #[expect(clippy::type_complexity, reason = "two results, one of them optional")]
+    pub(super) fn see(
+        &mut self,
+        id: &str,
+        now: Instant,
+        at: &str,
+    ) -> Option<(Arc<Account>, Option<(Arc<LastLogin>, Duration)>)> {
+        let entry = self.accounts.get_mut(id)?;
+        let account = Arc::make_mut(&mut entry.account);
+        account.first_login.get_or_insert_with(|| at.to_owned());
+        account.last_login = Some(at.to_owned());
+        entry.seen = Some(now);
+        let delay = entry.last.set(at, now);
+        Some((entry.account.clone(), delay.map(|delay| (entry.last.clone(), delay))))
+    }
+}

@@ -1,0 +1,71 @@
+//! The first account: `admin`, whose random password stands in a file that only the service reads.
+use super::super::password::{self, Hash};
+use super::super::{Account, Role, Source};
+use super::{Accounts, blank, event};
+use crate::fault::{Fault, Kind};
+use crate::files::{sync_folder, write_atomically};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+/// The file in the data directory.
+const FILE: &str = "initial-admin-password";
+/// What the first account signs in with.
+const EMAIL: &str = "admin";
+
+impl Accounts {
+    /// Makes the first account where there is none.
+    pub(super) fn initial(&self) -> Result<(), Fault> {
+        let writer = self.write();
+        let entries = self.entries();
+        let is_new = entries.all().all(|account| account.source() != Source::BuiltIn);
+        let is_initial = entries.all().any(|account| account.initial_password);
+        drop(entries);
+        if self.inner.people != Source::BuiltIn || !is_new {
+            if !is_initial {
+                self.remove_file();
+            }
+            return Ok(());
+        }
+        let path = self.path();
+        let password = password::random();
+        let mut account = blank(EMAIL.to_owned(), Role::Admin);
+        account.password = Some(Hash::of(&password)?);
+        account.initial_password = true;
+        // Before the account: a power cut in between leaves a password without an account, for which the
+        // next start makes another one; never an account whose password nobody knows.
+        write_atomically(&path, format!("{password}\n").as_bytes()).map_err(|error| {
+            Fault::new(Kind::Internal, format!("writing {}: {error}", path.display()))
+        })?;
+        let detail = "the first account, with the role Admin and a random password";
+        let created = event("account.created", &account, detail);
+        self.save(&writer, account, std::slice::from_ref(&created))?;
+        tracing::warn!(
+            file = %path.display(),
+            "The account admin was made; the file has its password, and goes when it is changed."
+        );
+        Ok(())
+    }
+
+    /// Removes the file when the password in it is no longer one.
+    pub(super) fn password_changed(&self, before: &Account) {
+        if before.initial_password {
+            self.remove_file();
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.inner.data_dir.join(FILE)
+    }
+
+    fn remove_file(&self) {
+        let removed = std::fs::remove_file(self.path());
+        match removed.and_then(|()| sync_folder(&self.inner.data_dir)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => tracing::warn!(
+                %error,
+                file = %self.path().display(),
+                "The file of the first password, which is none any more, could not be removed."
+            ),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Signing in with a password.
+use super::super::audit::Event;
+use super::super::password::Hash;
+use super::super::{Account, Refusal, Source};
+use super::{Accounts, disabled};
+use crate::fault::{Fault, Kind};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// When to come again where too many hash.
+const BUSY: Duration = Duration::from_secs(5);
+/// Bytes of a password that are looked at: no longer one can be set.
+const LONGEST: usize = 1024;
+
+impl Accounts {
+    /// Whether built-in accounts may sign in.
+    pub fn has_passwords(&self) -> bool {
+        self.inner.people == Source::BuiltIn
+    }
+
+    /// The built-in account that has this email and password. It takes as long for an email that is
+    /// nobody's. Failures are counted, told to the audit trail, and make the next attempt wait.
+    ///
+    /// # Errors
+    /// `Refusal::Invalid` for an email or password that is wrong, never saying which;
+    /// `Refusal::Forbidden` when the account is disabled and the password right; `Refusal::TooMany`;
+    /// `Refusal::Unavailable` when too many sign in at once.
+    pub async fn verify_password(
+        &self,
+        email: &str,
+        password: &str,
+        from: Option<IpAddr>,
+    ) -> Result<Arc<Account>, Refusal> {
+        let this = self.clone();
+        let (given, password) = (email.trim().to_lowercase(), password.to_owned());
+        let email = given.clone();
+        // Looked at when the turn comes: who sends a hundred at once waits for each of them.
+        let verified =
+            self.inner.turns.take(move || this.verify(&email, &password, from, Instant::now()));
+        let refusal = match verified.await {
+            Some(Ok(account)) => return Ok(self.seen(&account.id).unwrap_or(account)),
+            Some(Err(refusal)) => refusal,
+            None => busy(),
+        };
+        let account = self.entries().by_email(&given).map(|account| account.id.clone());
+        // A password typed into the wrong field must not get into the trail: no unknown name does.
+        let detail = if account.is_some() { refusal.to_string() } else { "no such account".into() };
+        let what = "sign-in.refused";
+        self.inner.audit.record(Event { what, account, by: None, from, detail });
+        Err(refusal)
+    }
+
+    fn verify(
+        &self,
+        email: &str,
+        password: &str,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Result<Arc<Account>, Refusal> {
+        if let Some(wait) = self.inner.attempts.wait(email, from, now) {
+            return Err(Refusal::TooMany(wait));
+        }
+        let account = self.entries().by_email(email).cloned();
+        let account = account.filter(|_| self.has_passwords());
+        let hash = account.as_ref().and_then(|account| account.password.clone());
+        let is_right = password.len() <= LONGEST
+            && hash.clone().unwrap_or_else(Hash::of_nobody).is_of(password);
+        let (Some(account), Some(hash), true) = (account, hash, is_right) else {
+            self.inner.attempts.failed(email, from, now);
+            return Err(Refusal::Invalid("the email or the password is wrong".to_owned()));
+        };
+        self.inner.attempts.succeeded(email, from);
+        if !account.enabled {
+            return Err(disabled());
+        }
+        if !hash.is_current() {
+            self.rehash(&account.id, &hash, password);
+        }
+        Ok(account)
+    }
+
+    /// Puts a hash of today in place of one made with other parameters.
+    fn rehash(&self, id: &str, old: &Hash, password: &str) {
+        let Ok(new) = Hash::of(password) else { return };
+        let writer = self.write();
+        let Some(now) = self.get(id).filter(|now| now.password.as_ref() == Some(old)) else {
+            return;
+        };
+        let account = Account { password: Some(new), ..(*now).clone() };
+        if let Err(fault) = self.save(&writer, account, &[]) {
+            // The old one is as right as before.
+            tracing::warn!(%fault, "A password's hash could not be renewed.");
+        }
+    }
+
+    /// Hashes a password that is to be set, when its turn comes.
+    ///
+    /// # Errors
+    /// `Kind::Unavailable` when too many hash.
+    pub async fn hash(&self, password: &str) -> Result<Hash, Fault> {
+        let password = password.to_owned();
+        self.inner.turns.take(move || Hash::of(&password)).await.unwrap_or_else(|| {
+            Err(Fault::new(
+                Kind::Unavailable(BUSY),
+                "too many passwords are being checked; try again",
+            ))
+        })
+    }
+
+    /// Whether this is the account's password now, at the price of an attempt to sign in.
+    ///
+    /// # Errors
+    /// As [`Self::verify_password`].
+    pub async fn confirm_password(
+        &self,
+        account: &Account,
+        password: &str,
+        from: Option<IpAddr>,
+    ) -> Result<(), Refusal> {
+        self.verify_password(&account.email, password, from).await.map(drop)
+    }
+}
+
+fn busy() -> Refusal {
+    Refusal::Unavailable(format!("too many sign in at once; try again in {} s", BUSY.as_secs()))
+}

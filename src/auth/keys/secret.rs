@@ -1,0 +1,98 @@
+//! What an API key looks like: `penstock_`, 43 random letters and digits (256 bits), and 6 of a checksum,
+//! by which a key that is mistyped or cut short is told without looking it up.
+use super::super::sessions::hex;
+use rand::distr::{Alphanumeric, SampleString};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+pub(super) const PREFIX: &str = "penstock_";
+/// 62^43 is a little more than 2^256.
+const RANDOM: usize = 43;
+const CHECKSUM: usize = 6;
+
+/// A key, once.
+pub(super) struct Secret(String);
+
+impl Secret {
+    /// A new key and its digest.
+    pub(super) fn new() -> (Self, String) {
+        let random = Alphanumeric.sample_string(&mut rand::rng(), RANDOM);
+        let key = format!("{PREFIX}{random}{}", checksum(&random));
+        let digest = digest(&key);
+        (Self(key), digest)
+    }
+
+    /// The digest of a key that has the form of one; `None` for what cannot be one.
+    pub(super) fn digest_of(key: &str) -> Option<String> {
+        let rest = key.strip_prefix(PREFIX)?;
+        let (random, given) = rest.split_at_checked(RANDOM)?;
+        (checksum(random) == given).then(|| digest(key))
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+}
+
+/// Whether two digests are the same, in a time that says nothing about where they differ.
+pub(super) fn is_same(a: &str, b: &str) -> bool {
+    a.as_bytes().ct_eq(b.as_bytes()).into()
+}
+
+fn digest(key: &str) -> String {
+    hex(&Sha256::digest(key))
+}
+
+/// 32 bits of the digest, in base 62.
+fn checksum(random: &str) -> String {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let digest: [u8; 32] = Sha256::digest(random).into();
+    let [a, b, c, d, ..] = digest;
+    let mut number = u32::from_be_bytes([a, b, c, d]);
+    let mut text = String::with_capacity(CHECKSUM);
+    for _ in 0..CHECKSUM {
+        let digit = DIGITS.get((number % 62) as usize).expect("a remainder of 62");
+        text.push(char::from(*digit));
+        number /= 62;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_told_from_what_is_none() {
+        let (secret, digest) = Secret::new();
+        let key = secret.into_text();
+        assert_eq!(key.len(), PREFIX.len() + RANDOM + CHECKSUM);
+        assert_eq!(Secret::digest_of(&key), Some(digest.clone()));
+        assert!(is_same(&digest, &digest));
+        assert!(!is_same(&digest, &Secret::new().1));
+        let without_the_last = &key[..key.len() - 1];
+        let swapped: String = {
+            let mut characters: Vec<char> = key.chars().collect();
+            let other = if characters[12] == 'x' { 'y' } else { 'x' };
+            characters[12] = other;
+            characters.into_iter().collect()
+        };
+        for bad in [
+            "",
+            PREFIX,
+            without_the_last,
+            &format!("{key}0"),
+            &swapped,
+            &key.to_uppercase(),
+            "penstock_üüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü",
+        ] {
+            assert_eq!(Secret::digest_of(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn checksums_stay_as_they_are() {
+        assert_eq!(checksum(&"0".repeat(RANDOM)), checksum(&"0".repeat(RANDOM)));
+        assert_eq!(checksum("penstock").len(), CHECKSUM);
+    }
+}

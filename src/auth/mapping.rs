@@ -1,0 +1,107 @@
+//! What claims say: the pieces of an account, and its role (specification, 5.4 and 5.5).
+//!
+//! A claim's name with dots in it can lead into an object (`realm_access.roles`), where no claim has the
+//! whole name.
+use super::Role;
+use crate::config::RoleValues;
+use serde_json::{Map, Value};
+
+/// The text of the first of these claims that is there and not empty.
+pub fn text(names: &[String], claims: &Map<String, Value>) -> Option<String> {
+    let present = names.iter().filter_map(|name| claim(name, claims)?.as_str());
+    present.map(str::trim).find(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// The highest role that the first of these claims that is there maps to: a list of values, or one value.
+pub fn role(values: &RoleValues, names: &[String], claims: &Map<String, Value>) -> Option<Role> {
+    let claim =
+        names.iter().find_map(|name| claim(name, claims).filter(|claim| !claim.is_null()))?;
+    match claim {
+        Value::Array(items) => {
+            items.iter().filter_map(|item| value_role(values, item.as_str()?)).max()
+        }
+        Value::String(text) => value_role(values, text),
+        _ => None,
+    }
+}
+
+/// Whether one of these claims is there, whatever it holds.
+pub fn is_there(names: &[String], claims: &Map<String, Value>) -> bool {
+    names.iter().any(|name| claim(name, claims).is_some_and(|claim| !claim.is_null()))
+}
+
+/// The claim of this name, or that inside the object that the part before one of its dots names.
+fn claim<'a>(name: &str, claims: &'a Map<String, Value>) -> Option<&'a Value> {
+    claims.get(name).or_else(|| {
+        name.match_indices('.').find_map(|(dot, _)| {
+            let (outer, inner) = name.split_at_checked(dot)?;
+            claim(inner.get(1..)?, claims.get(outer)?.as_object()?)
+        })
+    })
+}
+
+fn value_role(values: &RoleValues, value: &str) -> Option<Role> {
+    match value {
+        value if value == values.admin => Some(Role::Admin),
+        value if value == values.contributor => Some(Role::Contributor),
+        value if value == values.user => Some(Role::User),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn claims(value: Value) -> Map<String, Value> {
+        let Value::Object(claims) = value else { panic!("{value} is no object") };
+        claims
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_highest_role_counts() {
+        let values = RoleValues { admin: "A".into(), contributor: "C".into(), user: "U".into() };
+        let role = |value| role(&values, &names(&["roles", "groups"]), &claims(value));
+        assert_eq!(role(json!({"roles": ["U", "A", "other"]})), Some(Role::Admin));
+        assert_eq!(role(json!({"roles": "C"})), Some(Role::Contributor));
+        assert_eq!(role(json!({"groups": ["U"], "roles": null})), Some(Role::User));
+        for none in [
+            json!({}),
+            json!({"roles": ["a"]}),
+            json!({"roles": [["A"], 1]}),
+            json!({"roles": {"A": 1}}),
+        ] {
+            assert_eq!(role(none.clone()), None, "{none}");
+        }
+        // The first claim that is there, not the first that helps.
+        assert_eq!(role(json!({"roles": [], "groups": ["U"]})), None);
+    }
+
+    #[test]
+    fn a_dotted_name_leads_into_objects() {
+        let find = |name, value| claim(name, &claims(value)).cloned();
+        let nested = json!({"resource_access": {"my.app": {"roles": 1}}, "a": {"b": 2}, "a.b": 3});
+        assert_eq!(find("resource_access.my.app.roles", nested.clone()), Some(json!(1)));
+        assert_eq!(find("a.b", nested.clone()), Some(json!(3)));
+        for none in ["a.c", "a.b.c", ".", "a.", "resource_access.my", ""] {
+            assert_eq!(find(none, nested.clone()), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn the_first_claim_with_words_counts() {
+        let text = |value| text(&names(&["user_email", "preferred_username"]), &claims(value));
+        let both = json!({"preferred_username": "b", "user_email": "a"});
+        assert_eq!(text(both).as_deref(), Some("a"));
+        assert_eq!(
+            text(json!({"user_email": " ", "preferred_username": "b"})).as_deref(),
+            Some("b")
+        );
+        assert_eq!(text(json!({"user_email": 1})), None);
+    }
+}

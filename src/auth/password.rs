@@ -1,0 +1,265 @@
+//! Passwords: Argon2id (RFC 9106), one at a time, never on a thread that serves requests.
+use crate::fault::{Fault, Kind};
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use argon2::{Algorithm, Argon2, Params, Version};
+use rand::seq::IndexedRandom;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Memory of one hash, in KiB: what OWASP's cheat sheet names for two passes, and what a gateway can
+/// spare for the moment that it takes.
+const MEMORY: u32 = 19 * 1024;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+
+/// Bytes of a new password.
+const LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
+
+/// Hashes that may wait for their turn, and how long.
+const WAITING: usize = 16;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Long enough, and tried first all the same.
+const COMMON: [&str; 24] = [
+    "000000000000",
+    "111111111111",
+    "1234567890123",
+    "123123123123",
+    "123456123456",
+    "123456789012",
+    "1234567891011",
+    "123456789abc",
+    "1q2w3e4r5t6y",
+    "1qaz2wsx3edc",
+    "administrator",
+    "administrator1",
+    "adminadminadmin",
+    "adminpassword",
+    "changeme1234",
+    "changemechangeme",
+    "iloveyou1234",
+    "letmeinletmein",
+    "password1234",
+    "password12345",
+    "passwordpassword",
+    "penstockpenstock",
+    "qwerty123456",
+    "qwertyuiop123",
+];
+
+/// The hash of a password, as a PHC string. No log shows it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Hash(String);
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hash(..)")
+    }
+}
+
+fn argon2() -> Argon2<'static> {
+    let params = Params::new(MEMORY, PASSES, LANES, None).expect("the parameters are within range");
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+}
+
+impl Hash {
+    /// Hashes a password with a salt of its own. Blocks for as long as it takes, with 19 MiB.
+    ///
+    /// # Errors
+    /// `Kind::Internal` when the system gives no random bytes.
+    pub fn of(password: &str) -> Result<Self, Fault> {
+        argon2().hash_password(password.as_bytes()).map(|hash| Self(hash.to_string())).map_err(
+            |error| {
+                tracing::error!(%error, "A password could not be hashed.");
+                Fault::new(Kind::Internal, "the password could not be hashed; the log says why")
+            },
+        )
+    }
+
+    /// The hash of no password that anybody knows: checking against it takes as long as any other.
+    pub(super) fn of_nobody() -> Self {
+        Self(
+            "$argon2id$v=19$m=19456,t=2,p=1$cGVuc3RvY2stbm9ib2R5$\
+             0Q2p2YX7p1mJYy1bqk0wqQvR0mX5n8mM1wq3u1q1v5Y"
+                .to_owned(),
+        )
+    }
+
+    /// Whether it is this password's. Blocks as [`Self::of`].
+    pub(super) fn is_of(&self, password: &str) -> bool {
+        PasswordHash::new(&self.0)
+            .is_ok_and(|hash| argon2().verify_password(password.as_bytes(), &hash).is_ok())
+    }
+
+    /// Whether it was made as hashes are made now.
+    pub(super) fn is_current(&self) -> bool {
+        self.0.starts_with(&format!("$argon2id$v=19$m={MEMORY},t={PASSES},p={LANES}$"))
+    }
+}
+
+/// Why a password is none to be set.
+///
+/// # Errors
+/// The reason, in words.
+pub fn check(password: &str, email: &str) -> Result<(), String> {
+    let folded = password.to_lowercase();
+    let repeats = password.chars().next().is_some_and(|c| password.chars().all(|other| other == c));
+    if password.len() < *LENGTH.start() {
+        Err(format!("it is too short: a password has at least {} bytes", LENGTH.start()))
+    } else if password.len() > *LENGTH.end() {
+        Err(format!("it is too long: a password has at most {} bytes", LENGTH.end()))
+    } else if repeats || COMMON.contains(&folded.as_str()) {
+        Err("it is one of those that are tried first; choose another one".to_owned())
+    } else if folded == email.to_lowercase() {
+        Err("it is the account's email; choose another one".to_owned())
+    } else if password.contains(['\n', '\r', '\0']) {
+        Err("a line end or a zero byte stands in it, which no form can send".to_owned())
+    } else {
+        Ok(())
+    }
+}
+
+/// A random password of 120 bits, of characters that nobody takes for others.
+pub fn random() -> String {
+    const CHARACTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut rng = rand::rng();
+    let mut password = String::new();
+    for place in 0..24 {
+        if place > 0 && place % 6 == 0 {
+            password.push('-');
+        }
+        let character = CHARACTERS.choose(&mut rng).expect("there are 32");
+        password.push(char::from(*character));
+    }
+    password
+}
+
+/// The turns of hashing. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Turns {
+    one: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { one: Arc::new(Semaphore::new(1)), waiting: Arc::default() }
+    }
+}
+
+impl Turns {
+    /// Runs this work, alone among those that hash, on a thread that may block. `None` when too many
+    /// wait already, or the turn does not come in time.
+    pub(super) async fn take<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let place = Place::take(&self.waiting)?;
+        let turn = self.one.clone().acquire_owned();
+        let turn = tokio::time::timeout(PATIENCE, turn).await.ok()?.ok()?;
+        drop(place);
+        let work = tokio::task::spawn_blocking(move || {
+            let done = work();
+            // Also when whoever asked has gone away meanwhile.
+            drop(turn);
+            done
+        });
+        work.await.ok()
+    }
+}
+
+/// One who waits.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(waiting: &Arc<AtomicUsize>) -> Option<Self> {
+        let place = Self(waiting.clone());
+        (waiting.fetch_add(1, Ordering::Relaxed) < WAITING).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_of_its_password_alone_and_salted() {
+        let hash = Hash::of("correct horse battery").unwrap();
+        assert!(hash.is_of("correct horse battery"));
+        assert!(!hash.is_of("correct horse batterY"));
+        assert!(hash.is_current());
+        assert_ne!(hash, Hash::of("correct horse battery").unwrap());
+        assert!(!format!("{hash:?}").contains("argon2"));
+        assert!(!Hash("$argon2id$v=19$m=8,t=1,p=1$AAAAAAAAAAA$x".into()).is_current());
+    }
+
+    #[test]
+    fn checking_against_nobody_costs_the_same_and_never_matches() {
+        let nobody = Hash::of_nobody();
+        assert!(nobody.is_current());
+        // It must be read, or else no time would be spent on it.
+        let parsed = PasswordHash::new(&nobody.0).unwrap();
+        assert_eq!(parsed.hash.unwrap().as_bytes().len(), 32);
+        assert!(!nobody.is_of(""));
+    }
+
+    #[test]
+    fn new_passwords_are_checked() {
+        let long = "x1".repeat(513);
+        for (bad, why) in [
+            ("short", "too short"),
+            (long.as_str(), "too long"),
+            ("Password1234", "tried first"),
+            ("xxxxxxxxxxxxxx", "tried first"),
+            ("Someone@Plant.example", "email"),
+            ("with a\nline end in it", "line end"),
+        ] {
+            let refused = check(bad, "someone@plant.example").unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
+        for good in ["correct horse battery", "ümläüte sind güt", &random()] {
+            assert_eq!(check(good, "a"), Ok(()), "{good}");
+        }
+        assert_ne!(random(), random());
+    }
+
+    #[tokio::test]
+    async fn one_hashes_at_a_time_and_few_wait() {
+        let turns = Turns::default();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let first = tokio::spawn({
+            let turns = turns.clone();
+            async move { turns.take(move || wait.recv().is_err()).await }
+        });
+        while turns.one.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let others: Vec<_> = (0..WAITING)
+            .map(|n| {
+                let turns = turns.clone();
+                tokio::spawn(async move { turns.take(move || n).await })
+            })
+            .collect();
+        while turns.waiting.load(Ordering::Relaxed) < WAITING {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(turns.take(|| ()).await, None);
+        drop(go);
+        assert_eq!(first.await.unwrap(), Some(true));
+        for (n, other) in others.into_iter().enumerate() {
+            assert_eq!(other.await.unwrap(), Some(n));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! How long sessions can be told apart from those of another time: from one boot of the machine, in one
+//! data directory.
+use super::hex;
+use crate::files::write_atomically;
+use nix::time::{ClockId, clock_gettime};
+use rand::RngCore;
+use std::path::Path;
+use std::time::Duration;
+
+/// The file in the data directory. It is in no backup: a restored store ends the sessions it holds.
+const FILE: &str = "session-era";
+
+/// The era of now.
+#[derive(Debug)]
+pub(super) struct Era(String);
+
+impl Era {
+    /// That of this boot in this data directory; begun when there is none yet.
+    pub(super) fn of(data_dir: &Path) -> Self {
+        let path = data_dir.join(FILE);
+        let boot = crate::clock::boot();
+        if let Ok(kept) = std::fs::read_to_string(&path)
+            && let Some((of_boot, era)) = kept.trim().split_once(' ')
+            && !boot.is_empty()
+            && of_boot == boot
+        {
+            return Self(era.to_owned());
+        }
+        let mut bytes = [0; 16];
+        rand::rng().fill_bytes(&mut bytes);
+        let era = hex(&bytes);
+        if let Err(error) = write_atomically(&path, format!("{boot} {era}\n").as_bytes()) {
+            tracing::warn!(%error, "Sessions will end with this process, since the file that lets them last could not be written.");
+        }
+        Self(era)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The time since the machine was booted, that of its sleep included; zero where the system cannot say.
+pub(super) fn now() -> Duration {
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_era_lasts_as_long_as_its_boot_and_its_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = Era::of(folder.path());
+        assert_eq!(Era::of(folder.path()).name(), first.name());
+        std::fs::write(folder.path().join(FILE), format!("other-boot {}\n", first.name())).unwrap();
+        assert_ne!(Era::of(folder.path()).name(), first.name());
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(Era::of(other.path()).name(), first.name());
+    }
+
+    #[test]
+    fn time_passes() {
+        let before = now();
+        assert!(before > Duration::ZERO);
+        assert!(now() >= before);
+    }
+}

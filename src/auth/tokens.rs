@@ -1,0 +1,235 @@
+//! Bearer tokens: access tokens of an authorization server (specification, 5.7), and the service accounts
+//! that they make.
+//!
+//! | file | what |
+//! |---|---|
+//! | `token` | a token's form, and the claims that say whether it is for this gateway, now |
+//! | `bearer` | who it speaks for: a client application or a person |
+//! | `keys`, `provider`, `jwks` | the issuer's keys: read, fetched, kept |
+//! | `crypto` | the signatures, by ring |
+//!
+//! **Invariant:** nothing that a token says counts, and nothing is made for it, before its signature is
+//! checked; what costs the provider a request is done for none that is not for this gateway and this time.
+
+mod bearer;
+mod crypto;
+mod jwks;
+mod keys;
+mod provider;
+mod token;
+
+use super::accounts::Accounts;
+use super::{Account, Caller, Credential, Identity, Profile, Refusal, Role, Source, mapping};
+use crate::clock::Clock;
+use crate::config::{Claims, ResourceServer, RoleValues, Settings};
+use crate::fault::{Fault, Kind};
+use bearer::Bearer;
+use jsonwebtoken::Algorithm;
+use jwks::Jwks;
+use provider::Provider;
+use serde_json::{Map, Value};
+use std::net::IpAddr;
+use std::sync::Arc;
+use token::{Expected, Token, refuse};
+
+/// The access tokens of one issuer. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Tokens(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    expected: Expected,
+    resource_server: ResourceServer,
+    claims: Claims,
+    role_values: RoleValues,
+    /// The claim that names the person who signs in.
+    user_name_attribute: Option<String>,
+    jwks: Jwks,
+    accounts: Accounts,
+    clock: Clock,
+}
+
+impl Tokens {
+    /// Takes up the keys that are kept; `None` without `issuer-uri`, which the log then says once. Blocks.
+    pub fn open(
+        settings: &Settings,
+        accounts: &Accounts,
+        clock: &Clock,
+    ) -> Result<Option<Self>, Fault> {
+        let security = &settings.security;
+        let Some(resource_server) = &security.resource_server else {
+            tracing::info!(
+                "Access tokens of machines are refused, since \
+                 framework.security.oauth2.resourceserver.jwt.issuer-uri is not set; API keys are taken."
+            );
+            return Ok(None);
+        };
+        crypto::install();
+        let provider = Provider::new(resource_server, security.ca_file.as_deref())?;
+        let max_stale = resource_server.max_stale;
+        let jwks = Jwks::open(provider, settings.data_dir.clone(), clock.clone(), max_stale);
+        Ok(Some(Self(Arc::new(Shared {
+            expected: Expected {
+                issuer: resource_server.issuer_uri.clone(),
+                audiences: resource_server.audiences.clone(),
+                algorithms: algorithms(&security.algorithms)?,
+            },
+            resource_server: resource_server.clone(),
+            claims: security.claims.clone(),
+            role_values: security.role_values.clone(),
+            user_name_attribute: security
+                .oidc
+                .as_ref()
+                .map(|oidc| oidc.user_name_attribute.clone()),
+            jwks,
+            accounts: accounts.clone(),
+            clock: clock.clone(),
+        }))))
+    }
+
+    /// Keeps the issuer's keys fresh until this is dropped.
+    pub async fn run(self) {
+        self.0.jwks.clone().run().await;
+    }
+
+    /// Who has this token. The first token of a client application makes its service account; each one
+    /// brings its role up to date.
+    ///
+    /// # Errors
+    /// `Refusal::Invalid` for a token that is none, or not for this gateway and this time;
+    /// `Refusal::Forbidden` for a good one of a client without a role, of a disabled account, or of a person
+    /// who has no account here; `Refusal::Unavailable` when the issuer's keys are not to be had.
+    pub async fn caller(&self, token: &str, from: Option<IpAddr>) -> Result<Caller, Refusal> {
+        let checked = self.check(token).await;
+        if let Err(refusal) = &checked {
+            tracing::debug!(?from, %refusal, "An access token was refused.");
+        }
+        self.account(checked?).await
+    }
+
+    /// The claims of a good token.
+    async fn check(&self, text: &str) -> Result<Map<String, Value>, Refusal> {
+        let Shared { expected, jwks, clock, .. } = &*self.0;
+        let token = Token::read(text, expected)?;
+        token.check(expected, clock.now())?;
+        let current = jwks.current().await?;
+        if is_signed(&token, &current) {
+            return Ok(token.claims);
+        }
+        let (newer, was_asked) = jwks.newer(&current).await?;
+        if is_signed(&token, &newer) {
+            return Ok(token.claims);
+        }
+        if !was_asked && token.key_id.as_ref().is_some_and(|id| !newer.keys.has(id)) {
+            return Err(Refusal::Unavailable(
+                "the access token cannot be checked now: it is signed with a key that has not been fetched \
+                 yet, and its issuer is out of reach"
+                    .into(),
+            ));
+        }
+        refuse("its signature is by none of its issuer's keys")
+    }
+
+    async fn account(&self, claims: Map<String, Value>) -> Result<Caller, Refusal> {
+        let role = mapping::role(&self.0.role_values, &self.0.claims.roles, &claims);
+        match Bearer::of(&claims)? {
+            Bearer::Client { subject, client_id } => {
+                self.service_account(subject, client_id, role).await
+            }
+            Bearer::Person => self.person(&claims, role),
+        }
+    }
+
+    async fn service_account(
+        &self,
+        subject: String,
+        client_id: String,
+        role: Option<Role>,
+    ) -> Result<Caller, Refusal> {
+        let Some(role) = role.or(self.0.resource_server.default_role) else {
+            return Err(Refusal::Forbidden(
+                "the access token is good, but it gives its client application no role here; assign it one \
+                 at the identity provider, or set service.security.defaultServiceAccountRole"
+                    .into(),
+            ));
+        };
+        let domain = self.0.resource_server.email_domain.as_deref().unwrap_or_default();
+        let profile = Profile {
+            email: Some(format!("{subject}{domain}")),
+            client_id: Some(client_id),
+            ..Profile::default()
+        };
+        let identity = Identity {
+            source: Source::ServiceAccount,
+            issuer: self.0.expected.issuer.clone(),
+            name: subject,
+        };
+        let accounts = &self.0.accounts;
+        let account = match accounts.recognised(&identity, &profile, role) {
+            Some(recognised) => recognised?,
+            None => {
+                let accounts = accounts.clone();
+                let signing_in = tokio::task::spawn_blocking(move || {
+                    accounts.signed_in(&identity, &profile, role)
+                });
+                signing_in.await.unwrap_or_else(|error| {
+                    tracing::error!(%error, "Making a service account was cut off.");
+                    Err(Refusal::Unavailable("the service account could not be made now".into()))
+                })?
+            }
+        };
+        Ok(bearer(account, role))
+    }
+
+    /// A person's token acts as the account that the person's sign-in has made, and does at most what both
+    /// may.
+    fn person(&self, claims: &Map<String, Value>, role: Option<Role>) -> Result<Caller, Refusal> {
+        let forbidden = |why: &str| {
+            Err(Refusal::Forbidden(format!(
+                "the access token is one that a person delegated, not a client application's own: {why}"
+            )))
+        };
+        let (Some(issuer), Some(attribute)) =
+            (&self.0.resource_server.sign_in_issuer, &self.0.user_name_attribute)
+        else {
+            return forbidden("nobody signs in here through its issuer");
+        };
+        let Some(name) = mapping::text(std::slice::from_ref(attribute), claims) else {
+            return forbidden("it lacks the claim that provider.<id>.user-name-attribute names");
+        };
+        let identity = Identity { source: Source::OpenIdConnect, issuer: issuer.clone(), name };
+        match self.0.accounts.find(&identity) {
+            Some(account) if !account.enabled => forbidden("that person's account is disabled"),
+            Some(account) => {
+                let role = role.map_or(account.role, |role| role.min(account.role));
+                Ok(bearer(account, role))
+            }
+            None => forbidden("that person has no account here; sign in once in a browser first"),
+        }
+    }
+}
+
+fn bearer(account: Arc<Account>, role: Role) -> Caller {
+    Caller { account: Some(account), role, credential: Credential::Bearer }
+}
+
+fn is_signed(token: &Token<'_>, current: &jwks::Current) -> bool {
+    current
+        .keys
+        .fitting(token.key_id.as_deref(), token.algorithm)
+        .any(|key| token.is_signed_by(key))
+}
+
+fn algorithms(names: &[String]) -> Result<Vec<Algorithm>, Fault> {
+    let read = |name: &String| match name.parse() {
+        Ok(Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512) | Err(_) => Err(Fault::new(
+            Kind::Invalid,
+            format!(
+                "service.security.jwt.algorithms has {name:?}; it takes RS256, RS384, RS512, PS256, PS384, \
+                 PS512, ES256, ES384 and EdDSA"
+            ),
+        )),
+        Ok(algorithm) => Ok(algorithm),
+    };
+    names.iter().map(read).collect()
+}

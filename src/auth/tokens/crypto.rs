@@ -1,0 +1,102 @@
+//! The signatures that jsonwebtoken checks, by ring: it is the TLS of the program already, so that no
+//! second implementation of RSA and elliptic curves comes in.
+use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
+use jsonwebtoken::errors::{ErrorKind, Result};
+use jsonwebtoken::signature::{self, Verifier};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind};
+use ring::signature as checks;
+use ring::signature::VerificationAlgorithm;
+use ring::signature::{RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey};
+
+static PROVIDER: CryptoProvider = CryptoProvider {
+    // Penstock signs nothing.
+    signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
+    verifier_factory: verifier,
+    key_utils: KeyUtils::new_unimplemented(),
+};
+
+/// Makes jsonwebtoken use it; the first call counts.
+pub(super) fn install() {
+    // Only a second call fails, and it would install the same.
+    let _ = PROVIDER.install_default();
+}
+
+fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
+    let method = method(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
+    if method.family() != key.family() {
+        return Err(ErrorKind::InvalidKeyFormat.into());
+    }
+    Ok(Box::new(Check { algorithm: *algorithm, method, key: key.clone() }))
+}
+
+/// How an algorithm's signatures are checked.
+#[derive(Clone, Copy)]
+enum Method {
+    Rsa(&'static RsaParameters),
+    Ec(&'static dyn VerificationAlgorithm),
+    Ed(&'static dyn VerificationAlgorithm),
+}
+
+impl Method {
+    fn family(self) -> AlgorithmFamily {
+        match self {
+            Self::Rsa(_) => AlgorithmFamily::Rsa,
+            Self::Ec(_) => AlgorithmFamily::Ec,
+            Self::Ed(_) => AlgorithmFamily::Ed,
+        }
+    }
+}
+
+/// Nothing for HMAC: the keys of a provider are public, and none of them is a secret.
+fn method(algorithm: Algorithm) -> Option<Method> {
+    Some(match algorithm {
+        Algorithm::RS256 => Method::Rsa(&checks::RSA_PKCS1_2048_8192_SHA256),
+        Algorithm::RS384 => Method::Rsa(&checks::RSA_PKCS1_2048_8192_SHA384),
+        Algorithm::RS512 => Method::Rsa(&checks::RSA_PKCS1_2048_8192_SHA512),
+        Algorithm::PS256 => Method::Rsa(&checks::RSA_PSS_2048_8192_SHA256),
+        Algorithm::PS384 => Method::Rsa(&checks::RSA_PSS_2048_8192_SHA384),
+        Algorithm::PS512 => Method::Rsa(&checks::RSA_PSS_2048_8192_SHA512),
+        Algorithm::ES256 => Method::Ec(&checks::ECDSA_P256_SHA256_FIXED),
+        Algorithm::ES384 => Method::Ec(&checks::ECDSA_P384_SHA384_FIXED),
+        Algorithm::EdDSA => Method::Ed(&checks::ED25519),
+        _ => return None,
+    })
+}
+
+struct Check {
+    algorithm: Algorithm,
+    method: Method,
+    key: DecodingKey,
+}
+
+impl Verifier<Vec<u8>> for Check {
+    fn verify(
+        &self,
+        message: &[u8],
+        signature: &Vec<u8>,
+    ) -> std::result::Result<(), signature::Error> {
+        let checked = match (self.method, self.key.kind()) {
+            (Method::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+                // ring takes no zeroes before a number; some providers write them.
+                RsaPublicKeyComponents { n: number(n), e: number(e) }
+                    .verify(parameters, message, signature)
+            }
+            (Method::Ec(method) | Method::Ed(method), DecodingKeyKind::SecretOrDer(point)) => {
+                UnparsedPublicKey::new(method, point).verify(message, signature)
+            }
+            _ => return Err(signature::Error::new()),
+        };
+        checked.map_err(|_| signature::Error::new())
+    }
+}
+
+impl JwtVerifier for Check {
+    fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+}
+
+fn number(bytes: &[u8]) -> &[u8] {
+    let zeroes = bytes.iter().take_while(|byte| **byte == 0).count();
+    bytes.get(zeroes..).unwrap_or_default()
+}

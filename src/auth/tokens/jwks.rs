@@ -1,0 +1,273 @@
+//! The keys of the issuer, kept so that a gateway that is cut off goes on.
+//!
+//! They are fetched at the start and once an hour, and when a token is signed with none of them: then at
+//! most every 30 s, and however many requests wait for it, by one fetch. What was fetched last is kept in
+//! `<data-dir>/jwks.json` too. While the provider is out of reach it is used for
+//! `service.security.jwks.max-stale`, counted on elapsed time.
+use super::keys::Keys;
+use super::provider::Provider;
+use crate::auth::Refusal;
+use crate::clock::Clock;
+use crate::files::write_atomically;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex;
+
+/// The file in the data directory.
+const FILE: &str = "jwks.json";
+/// How often tokens can make the keys be fetched.
+const LEAST_INTERVAL: Duration = Duration::from_secs(30);
+/// How often they are fetched anyway.
+const INTERVAL: Duration = Duration::from_hours(1);
+/// How often that is tried while the provider is out of reach.
+const RETRY: Duration = Duration::from_mins(1);
+
+/// The keys of the issuer. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Jwks(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    provider: Provider,
+    clock: Clock,
+    file: PathBuf,
+    max_stale: Duration,
+    held: RwLock<Held>,
+    /// When a fetch for a token was begun last. Whoever fetches has it locked.
+    fetching: Mutex<Option<Instant>>,
+}
+
+/// What is known of the keys.
+#[derive(Debug, Clone, Default)]
+struct Held {
+    keys: Arc<Keys>,
+    /// The set as it came.
+    text: Vec<u8>,
+    /// The elapsed time at which it came.
+    fetched: u64,
+    /// The elapsed time at which the file was written.
+    written: Option<u64>,
+    /// Fetches that ended, well or not.
+    attempts: u64,
+    /// Whether the last one failed.
+    failed: bool,
+}
+
+/// The form of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    issuer: String,
+    jwk_set_uri: Option<String>,
+    fetched: u64,
+    jwks: Box<RawValue>,
+}
+
+/// The keys of one moment.
+#[derive(Debug)]
+pub(super) struct Current {
+    pub(super) keys: Arc<Keys>,
+    attempts: u64,
+}
+
+impl Jwks {
+    /// Takes up what the file has, if it is this issuer's. Blocks.
+    pub(super) fn open(
+        provider: Provider,
+        data_dir: PathBuf,
+        clock: Clock,
+        max_stale: Duration,
+    ) -> Self {
+        let file = data_dir.join(FILE);
+        let mut held = Held::default();
+        match std::fs::read(&file) {
+            Ok(bytes) => match read_file(&bytes, &provider) {
+                Ok((text, keys, fetched)) => {
+                    // A restored store may begin before the file was written.
+                    let fetched = fetched.min(clock.elapsed());
+                    tracing::info!(
+                        keys = keys.len(),
+                        "The keys of the token issuer were read from the data directory."
+                    );
+                    let keys = Arc::new(keys);
+                    held = Held { keys, text, fetched, written: Some(fetched), ..held };
+                }
+                Err(why) => tracing::warn!(why, "The kept keys of the token issuer are not used."),
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                tracing::warn!(%error, "The kept keys of the token issuer could not be read.")
+            }
+        }
+        let held = RwLock::new(held);
+        Self(Arc::new(Shared {
+            provider,
+            clock,
+            file,
+            max_stale,
+            held,
+            fetching: Mutex::default(),
+        }))
+    }
+
+    /// The keys that are held, fetched if there are none that may be used.
+    pub(super) async fn current(&self) -> Result<Current, Refusal> {
+        if let Ok(current) = self.usable() {
+            return Ok(current);
+        }
+        let attempts = self.held().attempts;
+        self.fetch_once(attempts).await;
+        self.usable()
+    }
+
+    /// The keys after those of `current` have fitted nothing; the same ones when it is too early to fetch
+    /// again. The flag says whether the provider could be asked.
+    pub(super) async fn newer(&self, current: &Current) -> Result<(Current, bool), Refusal> {
+        self.fetch_once(current.attempts).await;
+        Ok((self.usable()?, !self.held().failed))
+    }
+
+    /// Keeps the keys fresh until this is dropped.
+    pub(super) async fn run(self) {
+        loop {
+            let attempts = self.held().attempts;
+            self.fetch(attempts).await;
+            let (failed, fetched) = {
+                let held = self.held();
+                (held.failed, held.fetched)
+            };
+            let fresh = self.0.clock.since(fetched);
+            let wait = if failed { RETRY } else { INTERVAL.saturating_sub(fresh).max(RETRY) };
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    fn usable(&self) -> Result<Current, Refusal> {
+        let held = self.held();
+        if held.keys.is_empty() {
+            return Err(Refusal::Unavailable(
+                "access tokens cannot be checked now: the keys of their issuer have not been fetched yet; \
+                 the gateway's log says why"
+                    .into(),
+            ));
+        }
+        if self.0.clock.since(held.fetched) > self.0.max_stale {
+            return Err(Refusal::Unavailable(
+                "access tokens cannot be checked now: their issuer is out of reach, and its keys were \
+                 fetched longer ago than service.security.jwks.max-stale allows"
+                    .into(),
+            ));
+        }
+        Ok(Current { keys: held.keys.clone(), attempts: held.attempts })
+    }
+
+    /// Fetches, unless somebody has since `attempts`, or it is too early. What was begun is brought to its
+    /// end, whether or not the request that asked for it is still there.
+    async fn fetch_once(&self, attempts: u64) {
+        let jwks = self.clone();
+        let fetching = tokio::spawn(async move {
+            let mut begun = jwks.0.fetching.lock().await;
+            let is_early = begun.is_some_and(|begun| begun.elapsed() < LEAST_INTERVAL);
+            if jwks.held().attempts == attempts && !is_early {
+                *begun = Some(Instant::now());
+                jwks.fetch_now().await;
+            }
+        });
+        // It does not panic; were it cut off, the keys would be those from before.
+        let _ = fetching.await;
+    }
+
+    /// Fetches, unless somebody has since `attempts`.
+    async fn fetch(&self, attempts: u64) {
+        let _fetching = self.0.fetching.lock().await;
+        if self.held().attempts == attempts {
+            self.fetch_now().await;
+        }
+    }
+
+    async fn fetch_now(&self) {
+        let fetched = self.0.provider.fetch().await;
+        let now = self.0.clock.elapsed();
+        let to_write = {
+            let mut held = self.held_mut();
+            held.attempts += 1;
+            let had_failed = std::mem::replace(&mut held.failed, fetched.is_err());
+            match fetched {
+                Ok((text, keys)) => {
+                    let is_new = held.text != text;
+                    if is_new || had_failed {
+                        tracing::info!(
+                            keys = keys.len(),
+                            is_new,
+                            "The keys of the token issuer were fetched."
+                        );
+                    }
+                    let interval = u64::try_from(INTERVAL.as_millis()).unwrap_or(u64::MAX);
+                    let is_old = held.written.is_none_or(|at| now.saturating_sub(at) >= interval);
+                    held.keys = Arc::new(keys);
+                    held.text = text;
+                    held.fetched = now;
+                    (is_new || is_old).then(|| held.text.clone())
+                }
+                Err(why) => {
+                    if !had_failed {
+                        let issuer = self.0.provider.issuer.as_str();
+                        tracing::warn!(
+                            issuer,
+                            why,
+                            "The keys of the token issuer could not be fetched; those that are kept are used."
+                        );
+                    }
+                    None
+                }
+            }
+        };
+        if let Some(text) = to_write {
+            self.write(text, now).await;
+        }
+    }
+
+    async fn write(&self, text: Vec<u8>, fetched: u64) {
+        let jwks = self.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            let file = File {
+                issuer: jwks.0.provider.issuer.clone(),
+                jwk_set_uri: jwks.0.provider.jwk_set_uri.clone(),
+                fetched,
+                jwks: serde_json::from_slice(&text)?,
+            };
+            write_atomically(&jwks.0.file, &serde_json::to_vec(&file)?)
+        });
+        match written.await {
+            Ok(Ok(())) => self.held_mut().written = Some(fetched),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "The keys of the token issuer could not be kept in the data directory.");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "Keeping the keys of the token issuer was cut off.")
+            }
+        }
+    }
+
+    fn held(&self) -> RwLockReadGuard<'_, Held> {
+        // Whole after each statement.
+        self.0.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held_mut(&self) -> RwLockWriteGuard<'_, Held> {
+        self.0.held.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read_file(bytes: &[u8], provider: &Provider) -> Result<(Vec<u8>, Keys, u64), String> {
+    let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if file.issuer != provider.issuer || file.jwk_set_uri != provider.jwk_set_uri {
+        return Err("they are of another issuer".to_owned());
+    }
+    let text = file.jwks.get().as_bytes().to_vec();
+    let keys = Keys::read(&text)?;
+    Ok((text, keys, file.fetched))
+}

@@ -1,0 +1,158 @@
+//! The public keys of a provider: a JSON Web Key Set (RFC 7517), read once.
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde_json::Value;
+
+/// Keys of a set that are read; providers have some few.
+const MOST_KEYS: usize = 64;
+/// Keys that a token which names none is tried with.
+const MOST_TRIED: usize = 8;
+
+/// The keys of a provider that can be used.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Keys(Vec<Key>);
+
+#[derive(Debug, Clone)]
+struct Key {
+    id: Option<String>,
+    /// The algorithms that it may be used with.
+    algorithms: Vec<Algorithm>,
+    decoding: DecodingKey,
+}
+
+impl Keys {
+    /// Reads a set. Keys that are for something else, or of a kind that is not known here, are left out.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub(super) fn read(text: &[u8]) -> Result<Self, String> {
+        let set: Value =
+            serde_json::from_slice(text).map_err(|error| format!("it is not JSON: {error}"))?;
+        let keys = set.get("keys").and_then(Value::as_array).ok_or("it has no list \"keys\"")?;
+        let keys: Vec<_> = keys.iter().take(MOST_KEYS).filter_map(Key::read).collect();
+        if keys.is_empty() {
+            return Err("it holds no key that signatures can be checked with".to_owned());
+        }
+        Ok(Self(keys))
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The keys that a token with this `kid` and `alg` can have been signed with.
+    pub(super) fn fitting<'a>(
+        &'a self,
+        id: Option<&'a str>,
+        algorithm: Algorithm,
+    ) -> impl Iterator<Item = &'a DecodingKey> {
+        let named = move |key: &&Key| id.is_none() || key.id.as_deref() == id;
+        let fitting =
+            self.0.iter().filter(named).filter(move |key| key.algorithms.contains(&algorithm));
+        fitting.take(MOST_TRIED).map(|key| &key.decoding)
+    }
+
+    /// Whether the set has a key of this `kid`, for whatever algorithm.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.0.iter().any(|key| key.id.as_deref() == Some(id))
+    }
+}
+
+impl Key {
+    fn read(value: &Value) -> Option<Self> {
+        let key: Jwk = serde_json::from_value(value.clone()).ok()?;
+        let of_its_kind: &[Algorithm] = match &key.algorithm {
+            AlgorithmParameters::RSA(_) => &[
+                Algorithm::RS256,
+                Algorithm::RS384,
+                Algorithm::RS512,
+                Algorithm::PS256,
+                Algorithm::PS384,
+                Algorithm::PS512,
+            ],
+            AlgorithmParameters::EllipticCurve(key) => match key.curve {
+                EllipticCurve::P256 => &[Algorithm::ES256],
+                EllipticCurve::P384 => &[Algorithm::ES384],
+                _ => return None,
+            },
+            AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
+                &[Algorithm::EdDSA]
+            }
+            // A symmetric key in a public set is no secret.
+            _ => return None,
+        };
+        let common = &key.common;
+        let is_for_signatures = common
+            .public_key_use
+            .as_ref()
+            .is_none_or(|of| *of == PublicKeyUse::Signature)
+            && common.key_operations.as_ref().is_none_or(|of| of.contains(&KeyOperations::Verify));
+        if !is_for_signatures {
+            return None;
+        }
+        let algorithms = match value.get("alg").and_then(Value::as_str) {
+            Some(name) => {
+                let algorithm: Algorithm = name.parse().ok()?;
+                of_its_kind.contains(&algorithm).then(|| vec![algorithm])?
+            }
+            None => of_its_kind.to_vec(),
+        };
+        let decoding = DecodingKey::from_jwk(&key).ok()?;
+        Some(Self { id: common.key_id.clone(), algorithms, decoding })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rsa(more: &Value) -> Value {
+        let mut key =
+            json!({"kty": "RSA", "n": "u1W-pj_S_pQ", "e": "AQAB", "kid": "a", "n_extra": 12.5});
+        key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        key
+    }
+
+    fn read(keys: &[Value]) -> Result<Keys, String> {
+        Keys::read(json!({"keys": keys}).to_string().as_bytes())
+    }
+
+    #[test]
+    fn only_keys_for_signatures_are_kept() {
+        let keys = [
+            rsa(&json!({"kid": "plain"})),
+            rsa(&json!({"kid": "ps", "alg": "PS256", "use": "sig", "key_ops": ["verify"]})),
+            rsa(&json!({"kid": "enc", "use": "enc"})),
+            rsa(&json!({"kid": "oaep", "alg": "RSA-OAEP"})),
+            rsa(&json!({"kid": "hmac", "alg": "HS256"})),
+            json!({"kty": "oct", "k": "c2VjcmV0", "kid": "oct"}),
+            json!({"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA", "kid": "p521"}),
+            json!({"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA", "kid": "k1"}),
+            json!({"kty": "AKP", "kid": "new"}),
+            json!("no key"),
+        ];
+        let keys = read(&keys).unwrap();
+        assert_eq!(keys.len(), 2);
+        assert!(keys.has("plain") && keys.has("ps") && !keys.has("enc"));
+        let count = |id, algorithm| keys.fitting(id, algorithm).count();
+        assert_eq!(count(Some("plain"), Algorithm::RS256), 1);
+        assert_eq!(count(Some("ps"), Algorithm::RS256), 0);
+        assert_eq!(count(Some("plain"), Algorithm::HS256), 0);
+        assert_eq!(count(None, Algorithm::PS256), 2);
+        assert_eq!(count(Some("other"), Algorithm::RS256), 0);
+    }
+
+    #[test]
+    fn a_set_without_any_is_a_fault() {
+        for bad in ["", "[]", "{}", r#"{"keys": {}}"#, r#"{"keys": []}"#, "\u{feff}{}"] {
+            assert!(Keys::read(bad.as_bytes()).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Where the keys of an issuer are: discovered (OpenID Connect Discovery 1.0, RFC 8414), or configured.
+use super::keys::Keys;
+use crate::auth::fetch::{self, Missing};
+use crate::config::ResourceServer;
+use crate::fault::Fault;
+use reqwest::{Client, Url};
+use serde::Deserialize;
+use std::path::Path;
+
+/// The provider that issues the tokens.
+#[derive(Debug)]
+pub(super) struct Provider {
+    client: Client,
+    pub(super) issuer: String,
+    pub(super) jwk_set_uri: Option<String>,
+}
+
+/// What is read of an issuer's metadata.
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    issuer: String,
+    jwks_uri: String,
+}
+
+impl Provider {
+    pub(super) fn new(settings: &ResourceServer, ca_file: Option<&Path>) -> Result<Self, Fault> {
+        Ok(Self {
+            client: fetch::client(ca_file)?,
+            issuer: settings.issuer_uri.clone(),
+            jwk_set_uri: settings.jwk_set_uri.clone(),
+        })
+    }
+
+    /// Fetches the keys: the set as it came, and what can be used of it.
+    ///
+    /// # Errors
+    /// Why there are none, for the operator.
+    pub(super) async fn fetch(&self) -> Result<(Vec<u8>, Keys), String> {
+        let uri = match &self.jwk_set_uri {
+            Some(uri) => uri.clone(),
+            None => self.discover().await?,
+        };
+        let text = fetch::get(&self.client, &uri).await.map_err(|missing| missing.to_string())?;
+        let keys = Keys::read(&text).map_err(|why| format!("the keys at {uri}: {why}"))?;
+        Ok((text, keys))
+    }
+
+    async fn discover(&self) -> Result<String, String> {
+        let mut first = None;
+        for url in metadata_urls(&self.issuer)? {
+            match fetch::get(&self.client, &url).await {
+                Ok(text) => return self.read(&url, &text),
+                Err(missing @ Missing::NotThere { .. }) => {
+                    first.get_or_insert(missing);
+                }
+                Err(missing @ Missing::OutOfReach(_)) => return Err(missing.to_string()),
+            }
+        }
+        let first = first.map_or_else(String::new, |missing| missing.to_string());
+        Err(format!("{first}; check issuer-uri, or set jwk-set-uri"))
+    }
+
+    fn read(&self, url: &str, text: &[u8]) -> Result<String, String> {
+        let metadata: Metadata = serde_json::from_slice(text)
+            .map_err(|error| format!("what {url} answered cannot be read: {error}"))?;
+        if metadata.issuer != self.issuer {
+            return Err(format!(
+                "{url} is of the issuer {:?}, and issuer-uri is {:?}; they must be the same to the letter",
+                metadata.issuer, self.issuer
+            ));
+        }
+        if self.issuer.starts_with("https://") && !metadata.jwks_uri.starts_with("https://") {
+            return Err(format!("{url} names keys that are not at an https address"));
+        }
+        Ok(metadata.jwks_uri)
+    }
+}
+
+/// Where an issuer's metadata can be: OpenID Connect appends to the issuer, RFC 8414 puts its own name
+/// before the issuer's path, and some do so with OpenID Connect's (RFC 8414, 5).
+fn metadata_urls(issuer: &str) -> Result<Vec<String>, String> {
+    let url = Url::parse(issuer).map_err(|error| format!("issuer-uri {issuer:?}: {error}"))?;
+    let path = url.path().trim_end_matches('/');
+    let trimmed = issuer.trim_end_matches('/');
+    let origin = trimmed.strip_suffix(path).unwrap_or(trimmed);
+    let mut urls = vec![
+        format!("{trimmed}/.well-known/openid-configuration"),
+        format!("{origin}/.well-known/oauth-authorization-server{path}"),
+    ];
+    if !path.is_empty() {
+        urls.push(format!("{origin}/.well-known/openid-configuration{path}"));
+    }
+    Ok(urls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_looked_for_where_either_standard_puts_it() {
+        assert_eq!(
+            metadata_urls("https://idp.example/realms/plant").unwrap(),
+            [
+                "https://idp.example/realms/plant/.well-known/openid-configuration",
+                "https://idp.example/.well-known/oauth-authorization-server/realms/plant",
+                "https://idp.example/.well-known/openid-configuration/realms/plant",
+            ]
+        );
+        for issuer in ["http://127.0.0.1:5710", "http://127.0.0.1:5710/"] {
+            assert_eq!(
+                metadata_urls(issuer).unwrap(),
+                [
+                    "http://127.0.0.1:5710/.well-known/openid-configuration",
+                    "http://127.0.0.1:5710/.well-known/oauth-authorization-server",
+                ]
+            );
+        }
+        assert!(metadata_urls("plant").is_err());
+    }
+
+    #[test]
+    fn metadata_of_another_issuer_is_refused() {
+        let settings =
+            ResourceServer { issuer_uri: "https://a/".into(), ..ResourceServer::default() };
+        let provider = Provider::new(&settings, None).unwrap();
+        let read = |issuer, uri| {
+            let text = format!(r#"{{"issuer": "{issuer}", "jwks_uri": "{uri}", "x": 1}}"#);
+            provider.read("u", text.as_bytes())
+        };
+        assert_eq!(read("https://a/", "https://a/jwks").unwrap(), "https://a/jwks");
+        // The slash counts.
+        assert!(read("https://a", "https://a/jwks").is_err());
+        assert!(read("https://a/", "http://a/jwks").is_err());
+    }
+}

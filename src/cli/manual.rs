@@ -1,0 +1,114 @@
+//! The manual pages and the completion of the packages, from what the commands and settings say of
+//! themselves; `UPDATE=1 cargo test --lib cli::manual` makes them anew.
+use super::command;
+use crate::config::{Setting, TABLE};
+use std::fmt::Write as _;
+use std::path::Path;
+
+#[test]
+fn the_packages_manuals_and_completion_are_what_the_program_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging");
+    let mut made = vec![
+        ("man/penstock.yaml.5".to_owned(), settings().into_bytes()),
+        ("completion/penstock".to_owned(), completion()),
+    ];
+    made.extend(commands());
+    let update = std::env::var_os("UPDATE").is_some();
+    for (name, text) in &made {
+        let path = folder.join(name);
+        if update {
+            std::fs::write(&path, text).unwrap();
+        }
+        assert!(
+            std::fs::read(&path).unwrap_or_default() == *text,
+            "packaging/{name} is not what the program says; make it anew with:\n  UPDATE=1 cargo test --lib cli::manual"
+        );
+    }
+    let pages = std::fs::read_dir(folder.join("man")).unwrap().count();
+    assert_eq!(pages, made.len() - 1, "packaging/man has a page of a command that is gone");
+}
+
+/// A page for each command.
+fn commands() -> Vec<(String, Vec<u8>)> {
+    let mut whole = command().disable_help_subcommand(true);
+    whole.build();
+    let subcommands: Vec<_> = whole.get_subcommands().cloned().collect();
+    let main = whole.clone();
+    let pages = std::iter::once(("penstock".to_owned(), main)).chain(subcommands.into_iter().map(
+        |subcommand| {
+            let name = format!("penstock-{}", subcommand.get_name());
+            // A command keeps its name for as long as the program runs.
+            let kept: &'static str = Box::leak(name.clone().into_boxed_str());
+            (name, subcommand.name(kept).disable_help_subcommand(true))
+        },
+    ));
+    let page = |(name, command): (String, clap::Command)| {
+        let mut text = Vec::new();
+        clap_mangen::Man::new(command)
+            .date("")
+            .manual("Penstock")
+            .source(concat!("penstock ", env!("CARGO_PKG_VERSION")))
+            .render(&mut text)
+            .unwrap();
+        (format!("man/{name}.1"), text)
+    };
+    pages.map(page).collect()
+}
+
+fn completion() -> Vec<u8> {
+    let mut text = Vec::new();
+    clap_complete::generate(clap_complete::Shell::Bash, &mut command(), "penstock", &mut text);
+    text
+}
+
+/// The page of the settings.
+fn settings() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut page = format!(
+        ".TH penstock.yaml 5 \"\" \"penstock {version}\" \"Penstock\"\n\
+         .SH NAME\npenstock.yaml \\- the settings of penstock(1)\n\
+         .SH SYNOPSIS\n.I /etc/penstock/application.yaml\n.br\n.I /etc/penstock/application.properties\n\
+         .br\n.I /etc/penstock/credentials/\n\
+         .SH DESCRIPTION\nEvery setting has one dotted name. It is looked for in these places, and the \
+         later one wins: the default; the files above, in YAML or as properties; \
+         .I application\\-PROFILE.yaml\nfor each profile of\n.BR profiles.active ;\n\
+         environment variables, the name in capitals with _ for each dot; files in\n\
+         .IR /etc/penstock/credentials ,\nwhose name is the setting's and whose content is the value; \
+         and\n.BI \\-\\-name= value\non the command line.\n.PP\n\
+         A value that is not valid stops the start with status 78 and a line that names the setting, \
+         where it came from, and what is expected. A secret is never shown.\n.SH SETTINGS\n"
+    );
+    for setting in TABLE {
+        entry(&mut page, setting);
+    }
+    page.push_str(".SH SEE ALSO\n.BR penstock (1)\n");
+    page
+}
+
+fn entry(page: &mut String, setting: &Setting) {
+    let _ = writeln!(page, ".TP\n.B {}\n{}", roff(setting.name), roff(setting.meaning));
+    let _ = write!(page, "Value: {}.", roff(&setting.kind.to_string()));
+    if let Some(default) = setting.default {
+        let _ = write!(page, " Default: {}.", roff(default));
+    }
+    if setting.secret {
+        page.push_str(" Secret.");
+    }
+    page.push('\n');
+}
+
+/// Text as roff takes it; what stands in backticks is bold.
+fn roff(text: &str) -> String {
+    let escaped = text.replace('\\', "\\e").replace('-', "\\-");
+    let mut bold = false;
+    let mut out = String::new();
+    for part in escaped.split('`') {
+        if bold {
+            let _ = write!(out, "\\fB{part}\\fR");
+        } else {
+            out.push_str(part);
+        }
+        bold = !bold;
+    }
+    if out.starts_with(['.', '\'']) { format!("\\&{out}") } else { out }
+}

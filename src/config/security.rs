@@ -1,0 +1,332 @@
+//! Who may come in: the settings of sign-in and of machines, seen together (specification, 5).
+use super::build::{Values, absent};
+use super::fault::ConfigFault;
+use super::load::Typed;
+use super::settings::{Claims, Oidc, ResourceServer, RoleValues, Security, SessionLimits};
+use super::table::SIGN_IN_PROFILES;
+use crate::auth::Role;
+use std::path::PathBuf;
+
+/// The bundled profile of the cloud directory (specification, 5.6).
+pub(super) const AZUREAD: &str = "azuread";
+
+const MODE: &str = "security";
+const REGISTRATION: &str = "service.security.registration";
+const TENANT: &str = "service.security.tenant-id";
+const DEFAULT_ROLE: &str = "service.security.defaultServiceAccountRole";
+const CLIENT: &str = "framework.security.oauth2.client.";
+const JWT: &str = "framework.security.oauth2.resourceserver.jwt.";
+
+/// What the profile `azuread` presets, from the values given. What needs one that is not given is left
+/// out: that one is then reported as missing.
+pub(super) fn presets(given: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+    let id = given(REGISTRATION).unwrap_or_else(|| "azure".to_owned());
+    let provider = |property: &str| format!("{CLIENT}provider.{id}.{property}");
+    let mut presets = vec![
+        (MODE.to_owned(), "oauth2".to_owned()),
+        (REGISTRATION.to_owned(), id.clone()),
+        (provider("user-name-attribute"), "oid".to_owned()),
+        ("service.security.claims.email".to_owned(), "email,preferred_username".to_owned()),
+    ];
+    if let Some(tenant) = given(TENANT) {
+        let login = format!("https://login.microsoftonline.com/{tenant}");
+        presets.extend([
+            (provider("issuer-uri"), format!("{login}/v2.0")),
+            (provider("authorization-uri"), format!("{login}/oauth2/v2.0/authorize")),
+            (provider("token-uri"), format!("{login}/oauth2/v2.0/token")),
+            (provider("jwk-set-uri"), format!("{login}/discovery/v2.0/keys")),
+            (format!("{JWT}issuer-uri"), format!("https://sts.windows.net/{tenant}/")),
+            (format!("{JWT}jwk-set-uri"), format!("{login}/discovery/v2.0/keys")),
+        ]);
+    }
+    if let Some(client) = given(&format!("{CLIENT}registration.{id}.client-id")) {
+        presets.push((format!("{JWT}audiences"), format!("api://{client}")));
+    }
+    presets
+}
+
+/// The settings of who may come in.
+pub(super) fn security(
+    values: &Values<'_>,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Security {
+    let role_values = role_values(values, faults);
+    let session = SessionLimits {
+        idle: values.duration("service.security.session.idle"),
+        absolute: values.duration("service.security.session.absolute"),
+    };
+    if session.absolute < session.idle {
+        fault(
+            values,
+            faults,
+            "service.security.session.absolute",
+            "expected at least service.security.session.idle",
+        );
+    }
+    let oidc = sign_in(values, faults, warnings);
+    let mut resource_server = resource_server(values, &role_values, faults, warnings);
+    if let (Some(oidc), Some(server)) = (&oidc, &mut resource_server)
+        && is_one_provider(oidc, server, values.text(TENANT).as_deref())
+    {
+        server.sign_in_issuer = Some(oidc.identity_issuer().to_owned());
+    }
+    Security {
+        oidc,
+        resource_server,
+        algorithms: values.list("service.security.jwt.algorithms"),
+        claims: Claims {
+            first_name: values.list("service.security.claims.firstName"),
+            last_name: values.list("service.security.claims.lastName"),
+            email: values.list("service.security.claims.email"),
+            organization: values.list("service.security.claims.organization"),
+            roles: values.list("service.security.claims.roles"),
+        },
+        role_values,
+        ca_file: ca_file(values, faults),
+        session,
+    }
+}
+
+/// Whether people sign in at the provider that also issues the access tokens. The cloud directory's
+/// tenants have two forms of their issuer; without an issuer it is the same keys that tell.
+fn is_one_provider(oidc: &Oidc, server: &ResourceServer, tenant: Option<&str>) -> bool {
+    let Some(issuer) = &oidc.issuer_uri else {
+        return oidc.jwk_set_uri.is_some() && oidc.jwk_set_uri == server.jwk_set_uri;
+    };
+    let forms = tenant.map(|tenant| {
+        [
+            format!("https://login.microsoftonline.com/{tenant}/v2.0"),
+            format!("https://sts.windows.net/{tenant}/"),
+        ]
+    });
+    *issuer == server.issuer_uri
+        || forms.is_some_and(|forms| forms.contains(issuer) && forms.contains(&server.issuer_uri))
+}
+
+/// Whether sign-in is on: by `security=oauth2` together with one of its profiles.
+fn sign_in(
+    values: &Values<'_>,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Option<Oidc> {
+    let profiles = values.list("profiles.active");
+    let has_profile = profiles.iter().any(|name| SIGN_IN_PROFILES.contains(&name.as_str()));
+    let has_mode = values.text(MODE).is_some();
+    match (has_mode, has_profile) {
+        (true, true) => {
+            registration(values, profiles.iter().any(|p| p == AZUREAD), faults, warnings)
+        }
+        (false, false) => {
+            let unused = |name: &&String| {
+                name.starts_with(CLIENT) || [REGISTRATION, TENANT].contains(&name.as_str())
+            };
+            if let Some(name) = values.0.keys().find(unused) {
+                warnings.push(format!(
+                    "{name} does nothing: sign-in through a provider is off; security=oauth2 and profiles.active=oauth2 turn it on"
+                ));
+            }
+            None
+        }
+        (true, false) => {
+            let message =
+                "it needs the profile oauth2 (profiles.active=oauth2), or azuread in its place";
+            fault(values, faults, MODE, message);
+            None
+        }
+        (false, true) => {
+            // One that is there with another value has been reported.
+            let message = "the profile oauth2 is active, which needs security=oauth2";
+            absent(faults, MODE.to_owned(), message.to_owned());
+            None
+        }
+    }
+}
+
+fn registration(
+    values: &Values<'_>,
+    is_azuread: bool,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Option<Oidc> {
+    let mut require = |name: String, why: &str| {
+        let value = values.text(&name);
+        if value.is_none() {
+            absent(faults, name, format!("it is missing: {why}"));
+        }
+        value
+    };
+    let id = require(
+        REGISTRATION.to_owned(),
+        "sign-in needs a registration identifier, a few lowercase letters",
+    );
+    let tenant = is_azuread.then(|| require(TENANT.to_owned(), "the profile azuread needs it"));
+    let id = id?;
+    let registered = |property: &str| format!("{CLIENT}registration.{id}.{property}");
+    let provided = |property: &str| format!("{CLIENT}provider.{id}.{property}");
+    let client_id = require(registered("client-id"), "the provider gives it");
+    let client_secret = require(registered("client-secret"), "the provider gives it");
+    let issuer_uri = values.text(&provided("issuer-uri"));
+    // With `azuread` what is missing is the tenant.
+    if issuer_uri.is_none() && tenant != Some(None) {
+        for property in ["authorization-uri", "token-uri", "jwk-set-uri"] {
+            require(
+                provided(property),
+                &format!("give it, or {} to have it discovered", provided("issuer-uri")),
+            );
+        }
+    }
+    let of = |part: &str, property: &str| {
+        values
+            .text(&format!("{CLIENT}{part}.{id}.{property}"))
+            .or_else(|| values.text(&format!("{CLIENT}{part}.<id>.{property}")))
+    };
+    let mut scopes = values.list(&registered("scope"));
+    if scopes.is_empty() {
+        scopes = values.list(&format!("{CLIENT}registration.<id>.scope"));
+    }
+    if !scopes.iter().any(|scope| scope == "openid") {
+        let message = "openid is not among the scopes, and without it there is no sign-in";
+        fault(values, faults, &registered("scope"), message);
+    }
+    let redirect_uri = of("registration", "redirect-uri").unwrap_or_default();
+    let redirect_uri = redirect_uri.replace("{registrationId}", &id);
+    if !redirect_uri.ends_with(&format!("/{id}")) {
+        let message =
+            format!("expected /login/oauth2/code/{id} at its end, since {REGISTRATION} is {id}");
+        fault(values, faults, &registered("redirect-uri"), &message);
+    }
+    let is_foreign = |name: &&String| {
+        name.strip_prefix(CLIENT).is_some_and(|rest| rest.split('.').nth(1) != Some(id.as_str()))
+    };
+    for name in values.0.keys().filter(is_foreign) {
+        warnings.push(format!("{name} does nothing: {REGISTRATION} is {id}"));
+    }
+    Some(Oidc {
+        client_id: client_id?,
+        client_secret: client_secret?,
+        redirect_uri,
+        scopes,
+        issuer_uri,
+        authorization_uri: of("provider", "authorization-uri"),
+        token_uri: of("provider", "token-uri"),
+        jwk_set_uri: of("provider", "jwk-set-uri"),
+        user_info_uri: of("provider", "user-info-uri"),
+        user_name_attribute: of("provider", "user-name-attribute")?,
+        registration: id,
+    })
+}
+
+fn resource_server(
+    values: &Values<'_>,
+    roles: &RoleValues,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Option<ResourceServer> {
+    let audiences = values.list(&format!("{JWT}audiences"));
+    let jwk_set_uri = values.text(&format!("{JWT}jwk-set-uri"));
+    let default_role = default_role(values, roles, faults);
+    let email_domain = values.text("service.security.serviceAccount.emailDomain");
+    let Some(issuer_uri) = values.text(&format!("{JWT}issuer-uri")) else {
+        for (name, is_given) in [
+            (format!("{JWT}audiences"), !audiences.is_empty()),
+            (format!("{JWT}jwk-set-uri"), jwk_set_uri.is_some()),
+            (DEFAULT_ROLE.to_owned(), default_role.is_some()),
+            ("service.security.serviceAccount.emailDomain".to_owned(), email_domain.is_some()),
+        ] {
+            if is_given && !values.list("profiles.active").iter().any(|name| name == AZUREAD) {
+                warnings.push(format!(
+                    "{name} does nothing: machine access is off, since {JWT}issuer-uri is not set"
+                ));
+            }
+        }
+        return None;
+    };
+    // With `azuread` and no client id, that is what is missing.
+    let is_reported =
+        faults.iter().any(|f| f.name.as_deref().is_some_and(|name| name.ends_with(".client-id")));
+    if audiences.is_empty() && !is_reported {
+        absent(
+            faults,
+            format!("{JWT}audiences"),
+            format!(
+                "it is missing: {JWT}issuer-uri is set, and tokens made for another service must not be taken (form api://<client_id>)"
+            ),
+        );
+    }
+    let max_stale = values.duration("service.security.jwks.max-stale");
+    Some(ResourceServer {
+        sign_in_issuer: None,
+        issuer_uri,
+        jwk_set_uri,
+        audiences,
+        default_role,
+        email_domain,
+        max_stale,
+    })
+}
+
+/// The role by its name, or by the value that is mapped to it; a mapped value counts more.
+fn default_role(
+    values: &Values<'_>,
+    roles: &RoleValues,
+    faults: &mut Vec<ConfigFault>,
+) -> Option<Role> {
+    let given = values.text(DEFAULT_ROLE)?;
+    let named = [
+        (roles.user.as_str(), Role::User),
+        (roles.contributor.as_str(), Role::Contributor),
+        (roles.admin.as_str(), Role::Admin),
+        ("user", Role::User),
+        ("contributor", Role::Contributor),
+        ("admin", Role::Admin),
+    ];
+    let role = named.into_iter().find(|(name, _)| name.to_lowercase() == given.to_lowercase());
+    if role.is_none() {
+        let message = format!(
+            "expected a role: Admin, Contributor, User, or what security.role.* maps to one ({}, {}, {})",
+            roles.admin, roles.contributor, roles.user
+        );
+        fault(values, faults, DEFAULT_ROLE, &message);
+    }
+    role.map(|(_, role)| role)
+}
+
+fn role_values(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> RoleValues {
+    let value = |role: &str| values.text(&format!("security.role.{role}")).unwrap_or_default();
+    let roles = RoleValues {
+        admin: value("admin"),
+        contributor: value("contributor"),
+        user: value("user"),
+    };
+    for (role, other, same) in [
+        ("admin", "contributor", roles.admin == roles.contributor),
+        ("admin", "user", roles.admin == roles.user),
+        ("contributor", "user", roles.contributor == roles.user),
+    ] {
+        if same {
+            let message = format!("expected another value than that of security.role.{other}");
+            fault(values, faults, &format!("security.role.{role}"), &message);
+        }
+    }
+    roles
+}
+
+fn ca_file(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<PathBuf> {
+    let name = "service.security.ca-file";
+    let path = PathBuf::from(values.text(name)?);
+    match std::fs::read(&path).map(|bytes| reqwest::Certificate::from_pem_bundle(&bytes)) {
+        Ok(Ok(certificates)) if !certificates.is_empty() => {}
+        Ok(_) => fault(values, faults, name, "there is no certificate in it, in PEM"),
+        Err(error) => fault(values, faults, name, &format!("it cannot be read: {error}")),
+    }
+    Some(path)
+}
+
+/// A fault of a value that is there; of a default when it is not.
+fn fault(values: &Values<'_>, faults: &mut Vec<ConfigFault>, name: &str, message: &str) {
+    faults.push(match values.0.get(name) {
+        Some(Typed { entry, .. }) => entry.fault(name, message.to_owned()),
+        None => ConfigFault::absent(name.to_owned(), message.to_owned()),
+    });
+}

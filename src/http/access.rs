@@ -1,0 +1,319 @@
+//! Who may use a route. Every route has its [`Least`] in the router's tables, and [`Allow`] before its
+//! handler; an address without a route is asked for as a `User`, so that a stranger learns nothing.
+use super::caller::{self, caller};
+use super::origin;
+use super::page;
+use super::problem::{BearerError, Problem};
+use super::service::origin;
+use super::sign_in;
+use super::state::{State, blocking, state};
+use crate::auth::{Caller, Credential, Role};
+use crate::business_object::ingest;
+use percent_encoding::percent_decode_str;
+use salvo::http::header::{ACCEPT, HeaderValue, LOCATION};
+use salvo::http::uri::PathAndQuery;
+use salvo::http::{Method, StatusCode};
+use salvo::{Depot, FlowCtrl, Request, Response, handler};
+use tracing::Instrument;
+
+/// The least that a request must show to use a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Least {
+    /// Nothing.
+    Anyone,
+    /// The control socket; to everybody else there is nothing.
+    Local,
+    /// Admin, a key of the role Metrics, or a program on this machine.
+    Metrics,
+    /// The role User.
+    User,
+    /// The role Contributor.
+    Contributor,
+    /// The role Admin.
+    Admin,
+}
+
+/// Which routes an API key that is for one Business Object alone may use: those about that one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    /// None such.
+    Never,
+    /// `{id}` names the Business Object.
+    BusinessObject,
+    /// `{id}` names an ingestion into it.
+    Ingestion,
+    /// `{id}` names an export of it.
+    Export,
+}
+
+impl Bound {
+    /// Whoever may change the definition sees through it whatever is stored: that is never bound.
+    fn of(method: &Method, path: &str) -> Self {
+        let reads = matches!(*method, Method::GET | Method::HEAD);
+        match path.strip_prefix("/api/v1/") {
+            Some("business-objects/{id}") if reads || *method == Method::POST => {
+                Self::BusinessObject
+            }
+            Some(path) if path.starts_with("business-objects/{id}/") => Self::BusinessObject,
+            Some("ingestions/{id}") if reads => Self::Ingestion,
+            Some("exports/{id}" | "exports/{id}/content") if reads => Self::Export,
+            _ => Self::Never,
+        }
+    }
+}
+
+/// Whether requests of a route change something, or make something happen.
+pub(super) fn acts(method: &Method, path: &str) -> bool {
+    // A GET that acts, as the specification has it.
+    !matches!(*method, Method::GET | Method::HEAD) || path.ends_with("/push")
+}
+
+/// Lets on to the route's handler whoever may use it. The handler finds the caller in the depot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allow {
+    least: Least,
+    /// Whether requests of the route change something, or make something happen.
+    acts: bool,
+    bound: Bound,
+}
+
+impl Allow {
+    /// For this route.
+    pub(super) fn new(least: Least, method: &Method, path: &str) -> Self {
+        Self { least, acts: acts(method, path), bound: Bound::of(method, path) }
+    }
+
+    /// For an address that has no route.
+    pub(super) fn elsewhere() -> Self {
+        Self { least: Least::User, acts: false, bound: Bound::Never }
+    }
+
+    /// The caller, who may; `None` where anyone may. What strangers send is looked at no further.
+    pub(super) async fn admit(
+        self,
+        req: &Request,
+        depot: &Depot,
+    ) -> Result<Option<Caller>, Refused> {
+        let caller = self.find(req, depot).await?;
+        readable(req.uri().path())?;
+        readable(req.uri().query().unwrap_or_default())?;
+        Ok(caller)
+    }
+
+    async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Caller>, Refused> {
+        let state = state(depot);
+        let least = match self.least {
+            Least::Anyone => {
+                page::check_host(depot)?;
+                if self.acts {
+                    page::check_stranger(req, depot)?;
+                }
+                return Ok(None);
+            }
+            Least::Local if origin(depot).control => Role::Admin,
+            Least::Local => {
+                let path = req.uri().path();
+                return Err(Problem::not_found(format!("there is nothing at {path}")).into());
+            }
+            Least::Metrics => {
+                // A browser on this machine is not a program of it.
+                if origin(depot).is_local && origin::is_ours(origin(depot), &state.settings) {
+                    return Ok(None);
+                }
+                Role::Admin
+            }
+            Least::User => Role::User,
+            Least::Contributor => Role::Contributor,
+            Least::Admin => Role::Admin,
+        };
+        let Some(caller) = caller::find(req, depot).await? else { return Err(Refused::Stranger) };
+        if matches!(caller.credential, Credential::Session(_)) {
+            page::check_host(depot)?;
+            if self.acts {
+                page::check_session(req, depot, None)?;
+            }
+        }
+        let is_enough =
+            caller.role >= least || (self.least == Least::Metrics && caller.role == Role::Metrics);
+        if !is_enough {
+            let detail =
+                format!("it needs the role {least:?}, and this credential has {:?}", caller.role);
+            return Err(forbidden(req, depot, &caller, detail).into());
+        }
+        self.check_bound(req, depot, &state, &caller).await?;
+        Ok(Some(caller))
+    }
+
+    async fn check_bound(
+        self,
+        req: &Request,
+        depot: &Depot,
+        state: &State,
+        caller: &Caller,
+    ) -> Result<(), Problem> {
+        let Credential::ApiKey { business_object: Some(own), .. } = &caller.credential else {
+            return Ok(());
+        };
+        let gateway = state.gateway()?.clone();
+        let id = req.params().get("id").cloned().unwrap_or_default();
+        let bound = self.bound;
+        let asked = blocking(move || {
+            Ok(match bound {
+                Bound::Never => None,
+                Bound::BusinessObject => {
+                    gateway.catalogue.get(&id).map(|compiled| compiled.object.id.clone())
+                }
+                Bound::Ingestion => {
+                    ingest::record(&gateway.store, &id)?.map(|record| record.business_object)
+                }
+                Bound::Export => gateway.exporter.get(&id)?.map(|entry| entry.business_object),
+            })
+        });
+        if asked.await?.as_ref() == Some(own) {
+            return Ok(());
+        }
+        let detail = "this API key is for one Business Object alone: it reads that one's definition, \
+                      schema, objects, ingestions and exports, ingests into it, and pushes it";
+        Err(forbidden(req, depot, caller, detail.to_owned()))
+    }
+}
+
+#[handler]
+impl Allow {
+    async fn handle(
+        &self,
+        req: &mut Request,
+        depot: &mut Depot,
+        res: &mut Response,
+        ctrl: &mut FlowCtrl,
+    ) {
+        match self.admit(req, depot).await {
+            Ok(None) => {}
+            Ok(Some(found)) => {
+                depot.insert_typed(found);
+                // Whatever is logged on behalf of the request says for whom.
+                let span = tracing::error_span!("request", user = caller(depot).id());
+                ctrl.call_next(req, depot, res).instrument(span).await;
+            }
+            Err(refused) => {
+                refused.answer(req, depot, res);
+                ctrl.skip_rest();
+            }
+        }
+    }
+}
+
+/// Who is not let on.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// Somebody who shows nothing, or a session that is over.
+    Stranger,
+    /// Anybody else, for this reason.
+    Because(Problem),
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self::Because(problem)
+    }
+}
+
+impl Refused {
+    /// 401 or what the problem says; browsers that ask for a page are shown where to sign in.
+    pub(super) fn answer(self, req: &Request, depot: &Depot, res: &mut Response) {
+        match self {
+            Self::Because(problem) => problem.answer(req.uri().path(), res),
+            Self::Stranger if wants_page(req) => {
+                let origin = origin(depot);
+                let asked = req.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+                // A proxy may pass the prefix on or strip it.
+                let own = asked.strip_prefix(&origin.prefix).filter(|rest| rest.starts_with('/'));
+                let location = sign_in::location(depot, own.unwrap_or(asked));
+                if let Ok(location) = HeaderValue::try_from(location) {
+                    res.headers_mut().insert(LOCATION, location);
+                }
+                res.status_code(StatusCode::SEE_OTHER);
+            }
+            Self::Stranger => unknown().answer(req.uri().path(), res),
+        }
+    }
+}
+
+/// Whether a browser asks for a page, and not a program or a script in one.
+fn wants_page(req: &Request) -> bool {
+    let accept = req.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    *req.method() == Method::GET && accept.is_some_and(|types| types.contains("text/html"))
+}
+
+/// A percent sign must begin an escape, and the escapes must be UTF-8: else two clients could mean
+/// different things with one address.
+fn readable(part: &str) -> Result<(), Problem> {
+    let escapes_are_whole = part.split('%').skip(1).all(|escape| {
+        let mut digits = escape.bytes();
+        (0..2).all(|_| digits.next().is_some_and(|digit| digit.is_ascii_hexdigit()))
+    });
+    if escapes_are_whole && percent_decode_str(part).decode_utf8().is_ok() {
+        return Ok(());
+    }
+    Err(Problem::malformed(format!("{part:?} is not percent-encoded UTF-8 (RFC 3986, 2.1)")))
+}
+
+/// 401: the request shows nothing, or a session that is over.
+fn unknown() -> Problem {
+    Problem::new(
+        StatusCode::UNAUTHORIZED,
+        "sign in, or send an API key or an access token (Authorization: Bearer ...)",
+    )
+    .challenged(None)
+}
+
+/// 403: known, and not allowed.
+fn forbidden(req: &Request, depot: &Depot, who: &Caller, detail: String) -> Problem {
+    let route = req.matched_path();
+    let method = req.method();
+    caller::note(&state(depot), depot, Some(who), format!("{method} /{route}: {detail}"));
+    let problem = Problem::new(StatusCode::FORBIDDEN, detail);
+    match who.credential {
+        Credential::Session(_) | Credential::Local => problem,
+        _ => problem.challenged(Some(BearerError::InsufficientScope)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_key_reaches_no_definition_of_others_and_changes_none() {
+        let of = |method: &Method, path| Bound::of(method, path);
+        let one = "/api/v1/business-objects/{id}";
+        assert_eq!(of(&Method::POST, one), Bound::BusinessObject);
+        assert_eq!(of(&Method::GET, one), Bound::BusinessObject);
+        assert_eq!(
+            of(&Method::GET, "/api/v1/business-objects/{id}/objects/{uri}"),
+            Bound::BusinessObject
+        );
+        assert_eq!(of(&Method::GET, "/api/v1/exports/{id}/content"), Bound::Export);
+        for (method, path) in [
+            (Method::PUT, one),
+            (Method::DELETE, one),
+            (Method::GET, "/api/v1/business-objects"),
+            (Method::POST, "/api/v1/exports/{id}/park"),
+            (Method::GET, "/api/v1/exports"),
+            (Method::GET, "/api/v1/users/{id}"),
+            (Method::GET, "/id/{namespace}/{local}"),
+        ] {
+            assert_eq!(of(&method, path), Bound::Never, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_whole_and_utf8() {
+        for good in ["/a%2Fb", "/%C3%BC", "", "/a=1&b=%20"] {
+            assert!(readable(good).is_ok(), "{good}");
+        }
+        for bad in ["/%", "/%2", "/%zz", "/%FF"] {
+            assert!(readable(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! How many bad credentials come from where. It hinders nobody who has a good one: a credential is
+//! checked first, and only the answer to a bad one changes. None of them can be guessed; it is for
+//! clients that try without end, so it lets through what a plant with one expired token sends.
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Failures at once that are answered as such.
+const BURST: u32 = 1000;
+/// After this time one more is.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Sources that are remembered.
+const SOURCES: usize = 4096;
+
+/// The failures of late, by source.
+#[derive(Debug, Default)]
+pub(super) struct Failures(Mutex<HashMap<Option<IpAddr>, Source>>);
+
+#[derive(Debug)]
+struct Source {
+    /// Failures that are not yet forgotten.
+    count: u32,
+    since: Instant,
+}
+
+impl Source {
+    /// Forgets one failure for each pause that has gone by.
+    fn forget(&mut self, now: Instant) {
+        let pauses = now.duration_since(self.since).as_millis() / PAUSE.as_millis();
+        let pauses = u32::try_from(pauses).unwrap_or(u32::MAX);
+        if pauses >= self.count {
+            (self.count, self.since) = (0, now);
+        } else {
+            self.count -= pauses;
+            self.since += PAUSE * pauses;
+        }
+    }
+}
+
+impl Failures {
+    /// Notes a failure; how long to wait, when there were too many.
+    pub(super) fn note(&self, from: Option<IpAddr>) -> Option<Duration> {
+        self.note_at(from, Instant::now())
+    }
+
+    fn note_at(&self, from: Option<IpAddr>, now: Instant) -> Option<Duration> {
+        // Entries change by single assignments: a panic leaves them whole.
+        let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sources.len() >= SOURCES {
+            sources.retain(|_, source| {
+                source.forget(now);
+                source.count > 0
+            });
+            // So many at once are one attack: where each of them came from no longer matters.
+            if sources.len() >= SOURCES {
+                sources.clear();
+            }
+        }
+        let source = sources.entry(from.map(network)).or_insert(Source { count: 0, since: now });
+        source.forget(now);
+        if source.count >= BURST {
+            let wait = PAUSE.saturating_sub(now.duration_since(source.since));
+            return Some(Duration::from_secs(
+                wait.as_millis().div_ceil(1000).try_into().unwrap_or(1),
+            ));
+        }
+        source.count += 1;
+        None
+    }
+}
+
+/// One client has a whole /64 of IPv6 to choose from.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_source_has_its_burst_and_wins_it_back() {
+        let failures = Failures::default();
+        let begin = Instant::now();
+        let from = |text: &str| Some(text.parse().unwrap());
+        for _ in 0..BURST {
+            assert_eq!(failures.note_at(from("10.0.0.1"), begin), None);
+        }
+        assert_eq!(failures.note_at(from("10.0.0.1"), begin), Some(Duration::from_secs(1)));
+        assert_eq!(failures.note_at(from("10.0.0.2"), begin), None);
+        let later = begin + PAUSE * 2;
+        assert_eq!(failures.note_at(from("10.0.0.1"), later), None);
+        assert_eq!(failures.note_at(from("10.0.0.1"), later), None);
+        assert!(failures.note_at(from("10.0.0.1"), later).is_some());
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_source_and_the_memory_is_bounded() {
+        let failures = Failures::default();
+        let now = Instant::now();
+        for i in 0..BURST {
+            assert_eq!(failures.note_at(Some(format!("fd00::{i:x}").parse().unwrap()), now), None);
+        }
+        assert!(failures.note_at(Some("fd00::ffff".parse().unwrap()), now).is_some());
+        for i in 0..u32::try_from(SOURCES).unwrap() * 2 {
+            failures.note_at(Some(IpAddr::V4(i.into())), now);
+            assert!(failures.0.lock().unwrap().len() <= SOURCES);
+        }
+    }
+}

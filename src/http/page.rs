@@ -1,0 +1,106 @@
+//! Which page sent a request, as browsers tell: against requests that another site's page makes a
+//! browser send (CSRF), and against names that it makes resolve to this gateway (DNS rebinding).
+use super::credential;
+use super::origin::{self, Origin};
+use super::problem::Problem;
+use super::service::origin;
+use super::state::state;
+use crate::auth::sessions::Sessions;
+use salvo::http::header::{HeaderName, ORIGIN};
+use salvo::http::{Method, StatusCode};
+use salvo::{Depot, Request};
+
+/// The header that carries a session's CSRF token; in a form it is the field `_csrf`.
+const TOKEN: &str = "x-csrf-token";
+
+/// Where the request comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Page {
+    /// A page of this gateway.
+    Own,
+    /// No page: an address that was typed, a bookmark, another program.
+    Typed,
+    /// A page of another site.
+    Foreign,
+    /// The client does not tell, as programs do not.
+    Untold,
+}
+
+impl Page {
+    fn of(req: &Request, origin: &Origin) -> Self {
+        let text = |name: &HeaderName| {
+            req.headers().get(name).map(|value| value.to_str().unwrap_or_default())
+        };
+        match (text(&HeaderName::from_static("sec-fetch-site")), text(&ORIGIN)) {
+            (Some("same-origin"), _) => Self::Own,
+            (Some("none"), _) => Self::Typed,
+            (Some(_), _) => Self::Foreign,
+            (None, Some(page))
+                if origin.url().is_some_and(|own| own.eq_ignore_ascii_case(page)) =>
+            {
+                Self::Own
+            }
+            (None, Some(_)) => Self::Foreign,
+            (None, None) => Self::Untold,
+        }
+    }
+}
+
+/// Refuses a `Host` that is not this gateway's: browsers keep what they hold for each name, and a page
+/// of another site can make its own name lead here.
+pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
+    let origin = origin(depot);
+    if origin::is_ours(origin, &state(depot).settings) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::FORBIDDEN,
+        format!(
+            "the request names the host {:?}, which is not this gateway's; use its address or a \
+             loopback name, or set service.base-url",
+            origin.host.as_deref().unwrap_or_default()
+        ),
+    ))
+}
+
+/// For a request that acts and needs no sign-in: refuses what a page of another site sent.
+pub(super) fn check_stranger(req: &Request, depot: &Depot) -> Result<(), Problem> {
+    if Page::of(req, origin(depot)) == Page::Foreign {
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "a page of another site sent this request, which would change something",
+        ));
+    }
+    Ok(())
+}
+
+/// For a request that acts, with a session: refuses it unless it is known to come from a page of this
+/// gateway, or carries the session's CSRF token, in the header or as `field` of a form. A browser sends its
+/// cookie with what any page makes it send.
+pub(super) fn check_session(
+    req: &Request,
+    depot: &Depot,
+    field: Option<&str>,
+) -> Result<(), Problem> {
+    let is_get = *req.method() == Method::GET;
+    let mode = req.headers().get("sec-fetch-mode").and_then(|mode| mode.to_str().ok());
+    match Page::of(req, origin(depot)) {
+        // A GET that acts is for scripts: whoever signs in is sent on to where a link may have led.
+        Page::Own if !(is_get && mode == Some("navigate")) => return Ok(()),
+        // A link in an e-mail counts as typed: it must not act.
+        Page::Typed if !is_get => return Ok(()),
+        _ => {}
+    }
+    let header = req.headers().get(TOKEN).and_then(|value| value.to_str().ok());
+    if let Some(session) = credential::session(req, &origin(depot).scheme)
+        && header.or(field).is_some_and(|token| Sessions::is_csrf(session, token))
+    {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::FORBIDDEN,
+        "a request with a session that changes something must come from a page of this gateway \
+         (Sec-Fetch-Site: same-origin, or its Origin), or carry the session's token in X-CSRF-Token; \
+         programs use an API key",
+    ))
+}

@@ -1,0 +1,52 @@
+//! HTTPS: what belongs together stands together, and nothing else goes beyond loopback.
+use super::faults::of_arguments;
+use penstock::config::{self, Loaded, Sources};
+
+fn loaded(arguments: &[&str]) -> Loaded {
+    let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    config::load(&Sources { arguments, ..Sources::default() }).unwrap()
+}
+
+#[test]
+fn beyond_loopback_only_by_https_or_when_told_so() {
+    let found = of_arguments(&["--server.address=0.0.0.0"]);
+    assert!(found.len() == 1 && found[0].contains("server.insecure-http=true"), "{found:#?}");
+    let warnings = loaded(&["--server.address=::", "--server.insecure-http=true"]).warnings;
+    assert!(warnings.iter().any(|w| w.contains("in the clear")), "{warnings:#?}");
+    let secure = loaded(&["--server.address=::", "--server.ssl.self-signed=true"]);
+    assert!(secure.warnings.is_empty(), "{:#?}", secure.warnings);
+}
+
+#[test]
+fn a_certificate_has_its_key_and_clients_their_authorities() {
+    for (arguments, name) in [
+        (&["--server.ssl.certificate=c.pem"][..], "server.ssl.certificate-private-key"),
+        (&["--server.ssl.certificate-private-key=k.pem"], "server.ssl.certificate"),
+        (
+            &["--server.ssl.self-signed=true", "--server.ssl.client-auth=need"],
+            "server.ssl.client-auth",
+        ),
+        (&["--server.ssl.trust-certificate=a.pem"], "server.ssl.trust-certificate"),
+        (
+            &[
+                "--server.ssl.self-signed=true",
+                "--server.ssl.certificate=c.pem",
+                "--server.ssl.certificate-private-key=k.pem",
+            ],
+            "server.ssl.self-signed",
+        ),
+    ] {
+        let found = of_arguments(arguments);
+        assert!(found.len() == 1 && found[0].starts_with(name), "{arguments:?}: {found:#?}");
+    }
+}
+
+#[test]
+fn a_private_key_is_shown_to_nobody() {
+    let key = "-----BEGIN PRIVATE KEY-----\nplanted";
+    let loaded = loaded(&[
+        "--server.ssl.certificate=c.pem",
+        &format!("--server.ssl.certificate-private-key={key}"),
+    ]);
+    assert!(!format!("{loaded:?}").contains("planted"));
+}

@@ -1,0 +1,139 @@
+//! Clients that are broken or mean no good: the service goes on answering the others.
+use crate::client::Client;
+use crate::server::{PATIENCE, Server};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
+
+const DATA: &str = "--service.data-dir=data";
+
+fn answers(client: Client) {
+    assert_eq!(client.get("/health/ready").status, 200);
+}
+
+/// What the server says to these bytes until it closes the connection.
+fn said(client: Client, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(client.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    // The server may have answered and closed before it has read all.
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    match stream.read_to_end(&mut answer) {
+        Err(error) if error.kind() != ErrorKind::ConnectionReset => panic!("{error}"),
+        _ => {}
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn ten_thousand_idle_connections_of_one_address_keep_nobody_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[DATA]);
+    let address = server.client.address;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let open = runtime.block_on(async {
+        let mut open = Vec::new();
+        for _ in 0..10_000 {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0))).unwrap();
+            // Those past the bound are closed by the server at once: they are let go here, too.
+            if let Ok(stream) = socket.connect(address).await {
+                open.push(stream);
+            }
+            let is_closed = |stream: &tokio::net::TcpStream| {
+                matches!(stream.try_read(&mut [0]), Ok(0)) || stream.peer_addr().is_err()
+            };
+            if open.len() > 600 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                open.retain(|stream| !is_closed(stream));
+            }
+        }
+        open
+    });
+    answers(server.client);
+    assert!(open.len() >= 128, "{} connections are left", open.len());
+    drop(open);
+    server.stop();
+}
+
+#[test]
+fn those_who_send_a_byte_now_and_then_are_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[DATA]);
+    let mut slow: Vec<_> =
+        (0..100).map(|_| TcpStream::connect(server.client.address).unwrap()).collect();
+    for stream in &mut slow {
+        stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        stream.write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").unwrap();
+    }
+    answers(server.client);
+    let begun = Instant::now();
+    // A byte a second resets no clock: the head as a whole has its time.
+    while !slow.is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "{} slow connections are still open", slow.len());
+        slow.retain_mut(|stream| {
+            let closed = match stream.read(&mut [0; 512]) {
+                Ok(0) => true,
+                Ok(_) => false,
+                Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+            };
+            !closed && stream.write_all(b"a").is_ok()
+        });
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    answers(server.client);
+    server.stop();
+}
+
+#[test]
+fn heads_that_are_too_large_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[DATA]);
+    let long = "a".repeat(200_000);
+    let many = "X-Many: a\r\n".repeat(2_000);
+    for head in [
+        format!("GET /{long} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        format!("GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-Long: {long}\r\n\r\n"),
+        format!("GET /health/live HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"),
+    ] {
+        let answer = said(server.client, head.as_bytes());
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
+            "{}",
+            &answer[..answer.len().min(300)]
+        );
+    }
+    answers(server.client);
+    server.stop();
+}
+
+/// Shapes that two parsers on the way could take for different numbers of requests (RFC 9112, 6.3 and
+/// 11.2): the one that is hidden in the other's body must not be answered.
+#[test]
+fn no_request_is_hidden_in_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[DATA]);
+    let hidden = "GET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let post = "POST /health/live HTTP/1.1\r\nHost: localhost\r\n";
+    for shape in [
+        format!("{post}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{hidden}"),
+        format!("{post}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n{hidden}"),
+        format!("{post}Content-Length: 0\r\nContent-Length: {}\r\n\r\n{hidden}", hidden.len()),
+        format!("{post}Content-Length: 0, {}\r\n\r\n{hidden}", hidden.len()),
+        format!("{post}Content-Length: +0\r\n\r\n{hidden}"),
+        format!("{post}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n{hidden}"),
+        format!("{post}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n{hidden}"),
+        format!("{post}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n{hidden}"),
+        format!("{post}Transfer-Encoding: chunked\r\n\r\n-1\r\n{hidden}"),
+        format!("{post}Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n{hidden}"),
+        format!("{post}X: a\r\n b\r\nContent-Length: 0\r\n\r\n{hidden}"),
+    ] {
+        let answer = said(server.client, format!("{shape}").as_bytes());
+        let answers = answer.matches("HTTP/1.1 ").count();
+        assert!(answers <= 1, "{shape:?}\nwas answered {answers} times:\n{answer}");
+        assert!(!answer.contains("/hidden"), "{shape:?}\n{answer}");
+    }
+    answers(server.client);
+    server.stop();
+}

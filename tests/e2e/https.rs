@@ -1,0 +1,194 @@
+//! HTTPS by curl and openssl: both versions of HTTP, certificates of both sides, those who cannot agree.
+use crate::server::{PATIENCE, penstock};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
+
+struct Https {
+    child: Child,
+    url: String,
+}
+
+impl Https {
+    fn start(dir: &Path, arguments: &[&str]) -> Self {
+        let mut child = penstock(dir)
+            .args(["serve", "--server.port=0", "--service.data-dir=data"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::from(std::fs::File::create(dir.join("log")).unwrap()))
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let at = line.find("https://").unwrap_or_else(|| {
+            panic!("{line}{}", std::fs::read_to_string(dir.join("log")).unwrap())
+        });
+        let address = line[at..].split_whitespace().next().unwrap();
+        Self { child, url: address.replace("127.0.0.1", "localhost") }
+    }
+
+    fn curl(&self, dir: &Path, arguments: &[&str]) -> Output {
+        Command::new("curl")
+            .current_dir(dir)
+            .args([
+                "-sS",
+                "--max-time",
+                "60",
+                "-w",
+                "%{http_code} %{http_version}",
+                "-o",
+                "/dev/null",
+            ])
+            .args(arguments)
+            .arg(format!("{}/health/live", self.url))
+            .output()
+            .unwrap()
+    }
+
+    #[track_caller]
+    fn says(&self, dir: &Path, arguments: &[&str], expected: &str) {
+        let output = self.curl(dir, arguments);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
+    }
+}
+
+impl Drop for Https {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const OURS: [&str; 2] = ["--cacert", "data/tls/certificate.pem"];
+
+#[test]
+fn it_speaks_both_versions_with_a_certificate_of_its_own_making() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Https::start(dir.path(), &["--server.ssl.self-signed=true"]);
+    server.says(dir.path(), &[&OURS[..], &["--http2"]].concat(), "200 2");
+    server.says(dir.path(), &[&OURS[..], &["--http1.1"]].concat(), "200 1.1");
+    let unknown = server.curl(dir.path(), &[]);
+    assert_eq!(unknown.status.code(), Some(60), "an unknown certificate is trusted: {unknown:?}");
+    // Nothing in common: an old version, and a cipher that is not offered.
+    for old in [&["-tls1_1"][..], &["-tls1_2", "-cipher", "AES128-SHA"]] {
+        let address = server.url.trim_start_matches("https://");
+        let output = Command::new("openssl")
+            .args(["s_client", "-connect", address])
+            .args(old)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(!output.status.success(), "{old:?}: {output:?}");
+    }
+    // And one that does not speak TLS at all.
+    let address = server.url.replace("https://", "http://");
+    assert!(!Command::new("curl").args(["-sS", &address]).output().unwrap().status.success());
+    server.says(dir.path(), &OURS, "200 2");
+}
+
+#[test]
+fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let make = |name: &str| {
+        let made = Command::new("openssl")
+            .current_dir(dir.path())
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+            ])
+            .args(["-days", "2", "-subj", &format!("/CN={name}")])
+            .args(["-addext", "subjectAltName=DNS:localhost"])
+            .args(["-keyout", &format!("{name}.key"), "-out", &format!("{name}.pem")])
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{made:?}");
+    };
+    let use_of = |name: &str| {
+        for end in ["pem", "key"] {
+            let new = dir.path().join(format!("{name}.{end}"));
+            std::fs::copy(new, dir.path().join(format!("used.{end}"))).unwrap();
+        }
+    };
+    make("first");
+    make("second");
+    use_of("first");
+    let server = Https::start(
+        dir.path(),
+        &["--server.ssl.certificate=used.pem", "--server.ssl.certificate-private-key=used.key"],
+    );
+    server.says(dir.path(), &["--cacert", "first.pem"], "200 2");
+    let hangup = || {
+        let kill = Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status();
+        assert!(kill.unwrap().success());
+    };
+    let until = |what: &str, is: &dyn Fn() -> bool| {
+        let begun = Instant::now();
+        while !is() {
+            assert!(begun.elapsed() < PATIENCE, "{what}");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    use_of("second");
+    hangup();
+    until("the new certificate is served", &|| {
+        server.curl(dir.path(), &["--cacert", "second.pem"]).status.success()
+    });
+    std::fs::write(dir.path().join("used.pem"), "no certificate").unwrap();
+    hangup();
+    until("the log says that it is broken", &|| {
+        std::fs::read_to_string(dir.path().join("log")).unwrap().contains("holds no certificate")
+    });
+    server.says(dir.path(), &["--cacert", "second.pem"], "200 2");
+}
+
+#[test]
+fn clients_without_their_certificate_stay_outside() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, signed) in [("ca", None), ("client", Some("ca")), ("other-ca", None)] {
+        let key = format!("{name}.key");
+        let mut made = Command::new("openssl");
+        made.current_dir(dir.path())
+            .args([
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:P-256",
+                "-nodes",
+            ])
+            .args(["-days", "2", "-subj", &format!("/CN={name}"), "-keyout", &key])
+            .args(["-out", &format!("{name}.pem")]);
+        match signed {
+            Some(by) => {
+                made.args(["-CA", &format!("{by}.pem"), "-CAkey", &format!("{by}.key")]);
+                made.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
+                made.args(["-addext", "extendedKeyUsage=clientAuth"]);
+            }
+            None => drop(made.args(["-addext", "keyUsage=critical,keyCertSign"])),
+        }
+        let output = made.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let server = Https::start(
+        dir.path(),
+        &[
+            "--server.ssl.self-signed=true",
+            "--server.ssl.client-auth=need",
+            "--server.ssl.trust-certificate=ca.pem",
+        ],
+    );
+    let with = |name: &str| {
+        let (cert, key) = (format!("{name}.pem"), format!("{name}.key"));
+        server.curl(dir.path(), &[&OURS[..], &["--cert", &cert, "--key", &key]].concat())
+    };
+    assert_eq!(with("client").stdout, b"200 2");
+    assert!(!server.curl(dir.path(), &OURS).status.success(), "a client without one came in");
+    assert!(!with("other-ca").status.success(), "a client of another authority came in");
+}

@@ -44,7 +44,7 @@ fn at_random(
 }
 
 async fn everything_arrives(server: Server, deliveries: u64) {
-    const TARGETS: u64 = 6;
+    const TARGETS: u64 = 12;
     let seed = number("PENSTOCK_TEST_SEED").unwrap_or_else(rand::random);
     println!("PENSTOCK_TEST_SEED={seed}");
     let seen = Arc::default();
@@ -67,7 +67,7 @@ async fn everything_arrives(server: Server, deliveries: u64) {
         history: 1_000_000,
         spool: 1 << 40,
         pace: penstock::export::Pace {
-            idle: std::time::Duration::from_millis(800),
+            idle: std::time::Duration::from_millis(500),
             ..export_support::s3::quick()
         },
         ..plant.options(targets)

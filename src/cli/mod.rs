@@ -56,7 +56,7 @@ pub fn main() -> ExitCode {
         Some(("api-key", given)) => api_key::run(given, settings),
         Some(("export", given)) => export::run(given, settings),
         Some(("clock", given)) => clock::run(given, settings),
-        Some(("verify-export", given)) => verify_export::run(given, settings),
+        Some(("verify-export", given)) => verify_export::run(given, &settings),
         Some(("verify", given)) => verify::run(given, settings),
         Some(("backup", given)) => backup::run(given, settings),
         Some(("dump", given)) => dump::run(given, settings),

@@ -40,7 +40,7 @@ pub(super) fn command() -> Command {
         )
 }
 
-pub(super) fn run(given: &ArgMatches, settings: Vec<String>) -> ExitCode {
+pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
     let Some(places) = given.get_many::<String>("bucket") else {
         if let Some(setting) = settings.first() {
             output::say(&format!(
@@ -60,7 +60,7 @@ pub(super) fn run(given: &ArgMatches, settings: Vec<String>) -> ExitCode {
             Ok(Place::directory(name.into()))
         } else {
             let settings =
-                match loaded.take().map_or_else(|| data_dir::settings(settings.clone()), Ok) {
+                match loaded.take().map_or_else(|| data_dir::settings(settings.to_vec()), Ok) {
                     Ok(settings) => loaded.insert(settings),
                     Err(failed) => return failed,
                 };

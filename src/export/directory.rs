@@ -93,7 +93,7 @@ impl Copying {
             }
             None => {}
         }
-        let source = source.map_err(parcel::missing)?;
+        let source = source.map_err(|cause| parcel::missing(&cause))?;
         let copied = self.copy(source);
         copied.map_err(|error| match error {
             Stopped::Failed(error) => failure(&error),

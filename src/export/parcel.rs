@@ -50,7 +50,7 @@ pub(super) const DAMAGED: &str = "the file in the spool is damaged: its SHA-256 
      back, or park the export to let the others go on";
 
 /// The failure of a file that is not in the spool.
-pub(super) fn missing(cause: String) -> Failure {
+pub(super) fn missing(cause: &str) -> Failure {
     Failure::gateway(format!(
         "{cause}, and the target does not have it either; put the file back, or park the export to let the \
          others go on"
@@ -60,7 +60,7 @@ pub(super) fn missing(cause: String) -> Failure {
 impl Parcel<'_> {
     /// The file as it goes out, read through once: what is sent must be what was written.
     pub(super) async fn content(self, compression: Compression) -> Result<Content, Failure> {
-        let file = self.file.map_err(missing)?;
+        let file = self.file.map_err(|cause| missing(&cause))?;
         let expected = self.entry.sha256.clone();
         let (id, uploads) = (self.entry.id.clone(), self.uploads.clone());
         let work = tokio::task::spawn_blocking(move || {
@@ -108,18 +108,14 @@ fn pack(
     uploads.make()?;
     let ending = if compression == Compression::Gzip { ".gz" } else { ".zst" };
     let target = uploads::create(&uploads.path(id, ending))?;
-    let mut packed = match compression {
-        Compression::Gzip => {
-            let level = flate2::Compression::new(GZIP);
-            let mut encoder = flate2::write::GzEncoder::new(target, level);
-            io::copy(&mut source, &mut encoder)?;
-            encoder.finish()?
-        }
-        _ => {
-            let mut encoder = zstd::stream::write::Encoder::new(target, ZSTD)?;
-            io::copy(&mut source, &mut encoder)?;
-            encoder.finish()?
-        }
+    let mut packed = if compression == Compression::Gzip {
+        let mut encoder = flate2::write::GzEncoder::new(target, flate2::Compression::new(GZIP));
+        io::copy(&mut source, &mut encoder)?;
+        encoder.finish()?
+    } else {
+        let mut encoder = zstd::stream::write::Encoder::new(target, ZSTD)?;
+        io::copy(&mut source, &mut encoder)?;
+        encoder.finish()?
     };
     packed.seek(SeekFrom::Start(0))?;
     let (length, sha256) = file::digest(&mut packed)?;

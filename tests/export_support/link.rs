@@ -1,4 +1,10 @@
 //! A link that fails: a relay to a server that does to each request what it is told to.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    reason = "a test ends at once where something is wrong"
+)]
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,7 +32,7 @@ pub(crate) enum Fault {
     CutDown(usize),
     /// The server does what it is asked, and nobody hears of it.
     DropAnswer,
-    /// 503 SlowDown, and the server hears nothing of it.
+    /// 503 `SlowDown`, and the server hears nothing of it.
     SlowDown,
 }
 

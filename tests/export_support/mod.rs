@@ -119,26 +119,11 @@ impl Plant {
     }
 
     pub(crate) fn options(&self, targets: Targets) -> Options {
-        Options {
-            targets,
-            gateway_id: "gateway-1".to_owned(),
-            data_dir: self.dir.path().to_owned(),
-            history: 1000,
-            pace: penstock::export::Pace::default(),
-            events: penstock::events::Events::default(),
-            spool: 64 << 20,
-            disk: penstock::disk::Disk::new(self.dir.path().to_owned(), 0),
-            catalogue: self.catalogue(),
-        }
+        options(&self.store, self.dir.path(), targets)
     }
 
     pub(crate) fn catalogue(&self) -> Catalogue {
-        let defaults = Defaults {
-            base_url: Some("https://plant.example".to_owned()),
-            gateway_id: "gateway-1".to_owned(),
-            auto_create_namespaces: true,
-        };
-        Catalogue::open(self.store.clone(), defaults).unwrap()
+        catalogue(&self.store)
     }
 
     pub(crate) fn open(&self, targets: Targets) -> Exporter {
@@ -155,7 +140,43 @@ impl Plant {
     }
 }
 
-fn open_store(data_dir: &Path) -> Store {
+/// What an exporter of this data directory takes.
+pub(crate) fn options(store: &Store, data_dir: &Path, targets: Targets) -> Options {
+    Options {
+        targets,
+        gateway_id: "gateway-1".to_owned(),
+        data_dir: data_dir.to_owned(),
+        history: 1000,
+        pace: penstock::export::Pace::default(),
+        events: penstock::events::Events::default(),
+        spool: 64 << 20,
+        disk: penstock::disk::Disk::new(data_dir.to_owned(), 0),
+        catalogue: catalogue(store),
+    }
+}
+
+fn catalogue(store: &Store) -> Catalogue {
+    let defaults = Defaults {
+        base_url: Some("https://plant.example".to_owned()),
+        gateway_id: "gateway-1".to_owned(),
+        auto_create_namespaces: true,
+    };
+    Catalogue::open(store.clone(), defaults).unwrap()
+}
+
+/// A line of `/proc/self/status`, in bytes.
+pub(crate) fn memory(line: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let value = status.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(':')).unwrap();
+    value.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
+}
+
+/// Begins to measure the peak, `VmHWM`, anew (proc(5)).
+pub(crate) fn reset_peak() {
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+}
+
+pub(crate) fn open_store(data_dir: &Path) -> Store {
     Store::open(&data_dir.join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap()
 }
 

@@ -1,9 +1,10 @@
 //! The real S3 servers: what stands in a bucket, and who may do what there.
 use super::{Plant, embedded};
 use penstock::config::{Compression, Target, TargetKind, Targets};
-use penstock::export::{Class, Entry, Exporter, Pace, Status};
+use penstock::export::{Class, Entry, Exporter, Pace};
 use s3::region::Region;
 use s3::signing;
+use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -42,7 +43,7 @@ pub(crate) fn quick() -> Pace {
         first_unless_mended: Duration::from_millis(50),
         longest: Duration::from_millis(300),
         connect: Duration::from_millis(1500),
-        idle: Duration::from_millis(2000),
+        idle: Duration::from_secs(2),
         probe: Duration::from_millis(100),
         sweep: Duration::from_millis(500),
     }
@@ -138,11 +139,11 @@ impl Server {
         let text = signing::string_to_sign(&now, &region, &request).unwrap();
         let key = signing::signing_key(&now, &self.secret, &region, "s3").unwrap();
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
-        let signature: String = ring::hmac::sign(&key, text.as_bytes())
-            .as_ref()
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect();
+        let signature = ring::hmac::sign(&key, text.as_bytes());
+        let signature = signature.as_ref().iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
         let names = signing::signed_header_string(&headers);
         let authorization =
             signing::authorization_header(&self.key, &now, &region, &names, &signature).unwrap();

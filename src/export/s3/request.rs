@@ -133,6 +133,8 @@ impl Requests {
             let host = format!("{bucket}.{}", place.host_str().unwrap_or_default());
             place.set_host(Some(&host)).map_err(|error| wrong(&error))?;
         }
+        // The kernel counts in whole seconds.
+        let probes = (patience.idle / 3).max(Duration::from_secs(1));
         let mut client = Client::builder()
             .http1_only()
             .redirect(redirect::Policy::none())
@@ -141,8 +143,8 @@ impl Requests {
             .tcp_nodelay(true)
             // A dead connection is noticed while bytes are under way, and while an answer is waited for.
             .tcp_user_timeout(patience.idle)
-            .tcp_keepalive(patience.idle / 3)
-            .tcp_keepalive_interval(patience.idle / 3)
+            .tcp_keepalive(probes)
+            .tcp_keepalive_interval(probes)
             .tcp_keepalive_retries(2);
         for certificate in ca_file.as_deref().map(certificates).transpose()?.unwrap_or_default() {
             client = client.add_root_certificate(certificate);

@@ -1,0 +1,113 @@
+//! SIGKILL at random moments, over a link that fails at random: what was queued arrives once, in order.
+//!
+//! `PENSTOCK_TEST_KILLS=200` makes it longer than it is by default.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test ends at once where something is wrong, and says what it did"
+)]
+
+mod export_support;
+
+use export_support::link::{Fault, Link};
+use export_support::s3::{Server, ceph, new_name, quick};
+use export_support::{Plant, open_store, options, pump, run};
+use penstock::config::{Target, TargetKind};
+use penstock::export::{Exporter, Options, Status};
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// What is killed: it makes exports and delivers them, for good. The parent starts this very test in a
+/// process of its own, with these variables.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_killed() {
+    let Ok(data_dir) = std::env::var("PENSTOCK_TEST_KILLED_DIR") else { return };
+    let endpoint = std::env::var("PENSTOCK_TEST_KILLED_ENDPOINT").unwrap();
+    let bucket = std::env::var("PENSTOCK_TEST_KILLED_BUCKET").unwrap();
+    let exporter = open(Path::new(&data_dir), &ceph().at(&endpoint).one(&bucket));
+    let _running = run(&exporter);
+    loop {
+        exporter.push(&pump("Pump", &["plant-a"])).unwrap();
+        tokio::time::sleep(Duration::from_millis(15)).await;
+    }
+}
+
+fn open(data_dir: &Path, target: &Target) -> Exporter {
+    let store = open_store(data_dir);
+    let mut targets = export_support::embedded();
+    targets.named.insert("plant-a".to_owned(), target.clone());
+    let options = Options {
+        history: 1_000_000,
+        pace: quick(),
+        spool: 1 << 40,
+        ..options(&store, data_dir, targets)
+    };
+    Exporter::open(store, options).unwrap()
+}
+
+fn endpoint_of(target: &Target) -> String {
+    match &target.kind {
+        TargetKind::S3 { endpoint, .. } => endpoint.clone(),
+        TargetKind::Directory { .. } => String::new(),
+    }
+}
+
+async fn killed(server: Server, kills: u32) {
+    let bucket = new_name();
+    server.create_plain(&bucket).await;
+    let seed = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut faults = StdRng::seed_from_u64(seed + 1);
+    let link = Link::to(&server.endpoint, move || match faults.random_range(0..12) {
+        0 => Fault::DropAnswer,
+        1 => Fault::CutUp(faults.random_range(1..100_000)),
+        2 => Fault::Latency(5),
+        _ => Fault::Pass,
+    })
+    .await;
+    let plant = Plant::new();
+    plant.pumps(0..20, 20_000);
+    let dir = plant.dir.path().to_owned();
+    let Plant { dir: kept, store } = plant;
+    drop(store);
+    let target = server.at(&link.endpoint).one(&bucket);
+    for _ in 0..kills {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "what_is_killed"])
+            .env("PENSTOCK_TEST_KILLED_DIR", &dir)
+            .env("PENSTOCK_TEST_KILLED_ENDPOINT", endpoint_of(&target))
+            .env("PENSTOCK_TEST_KILLED_BUCKET", &bucket)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(random.random_range(100..900))).await;
+        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    link.set(Fault::Pass);
+    let exporter = open(&dir, &target);
+    let running = run(&exporter);
+    let mut entries = exporter.list(None, 1_000_000).unwrap();
+    let newest = entries.first().unwrap().id.clone();
+    export_support::until_status(&exporter, &newest, Status::Delivered).await;
+    running.stop().await;
+    entries = exporter.list(None, 1_000_000).unwrap();
+    entries.reverse();
+    println!("{} exports, {kills} kills", entries.len());
+    assert!(entries.iter().all(|entry| entry.status == Status::Delivered));
+    assert!(entries.is_sorted_by_key(|entry| entry.delivered_at.clone()), "out of order");
+    assert!(entries.iter().map(|entry| entry.sequence).eq(1..=entries.len() as u64));
+    server.check(&bucket, &entries).await;
+    drop(kept);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_queued_arrives_once_and_in_order_whenever_the_process_is_killed() {
+    let kills = std::env::var("PENSTOCK_TEST_KILLS").map_or(12, |text| text.parse().unwrap());
+    killed(ceph(), kills).await;
+}

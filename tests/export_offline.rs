@@ -1,0 +1,86 @@
+//! A week without a link, played fast: the queue grows and memory does not, the log stays short, and once
+//! the link is back everything arrives in order.
+//!
+//! `PENSTOCK_TEST_QUEUED=10000` queues as many as a week does; by default there are fewer.
+mod export_support;
+
+use export_support::link::{Fault, Link};
+use export_support::s3::{blocked, ceph, new_name, quick};
+use export_support::{Plant, memory, pump, push_one, run, until_status};
+use penstock::export::{Class, Exporter, Options, Status};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
+
+/// Counts what an operator would have to read.
+struct Warnings(Arc<AtomicU64>);
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Warnings {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if *event.metadata().level() <= tracing::Level::WARN {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_week_offline() {
+    let queued: u64 =
+        std::env::var("PENSTOCK_TEST_QUEUED").map_or(300, |text| text.parse().unwrap());
+    let warnings = Arc::new(AtomicU64::new(0));
+    let counted = tracing_subscriber::registry().with(Warnings(Arc::clone(&warnings)));
+    tracing::subscriber::set_global_default(counted).unwrap();
+    let (server, bucket) = (ceph(), new_name());
+    server.create(&bucket).await;
+    let link = Link::to(&server.endpoint, || Fault::Refuse(u64::MAX)).await;
+    let plant = Plant::new();
+    plant.pumps(0..1, 10);
+    let options = Options {
+        history: 1_000_000,
+        pace: quick(),
+        spool: 1 << 40,
+        ..plant.options(server.at(&link.endpoint).target(&bucket))
+    };
+    let exporter = Exporter::open(plant.store.clone(), options).unwrap();
+    let pumps = pump("Pump", &["plant-a"]);
+    let running = run(&exporter);
+    let mut entries = vec![push_one(&exporter, &pumps)];
+    blocked(&exporter, &entries[0], Class::Unreachable, "refused").await;
+    while (entries.len() as u64) < queued / 4 {
+        entries.push(push_one(&exporter, &pumps));
+    }
+    let begun = memory("VmRSS");
+    while (entries.len() as u64) < queued {
+        entries.push(push_one(&exporter, &pumps));
+    }
+    let grown = memory("VmRSS").saturating_sub(begun);
+    let target =
+        exporter.targets().unwrap().into_iter().find(|target| target.name == "plant-a").unwrap();
+    assert_eq!(target.depth, queued);
+    let lines = warnings.load(Ordering::Relaxed);
+    println!(
+        "{queued} exports, {} failed attempts, {lines} lines, {} kB more",
+        target.attempts,
+        grown >> 10
+    );
+    assert!(target.attempts > lines, "{target:?}");
+    assert!(lines <= 20, "{lines} lines");
+    // The entries that this test keeps are in it.
+    assert!(grown < 24 << 20, "{grown} bytes");
+
+    link.set(Fault::Pass);
+    link.listen().await;
+    let last = entries.last().unwrap().id.clone();
+    let begun = std::time::Instant::now();
+    while exporter.get(&last).unwrap().unwrap().status != Status::Delivered {
+        assert!(begun.elapsed().as_secs() < 900, "{:?}", exporter.targets());
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    until_status(&exporter, &last, Status::Delivered).await;
+    running.stop().await;
+    let mut delivered = exporter.list(None, 1_000_000).unwrap();
+    delivered.reverse();
+    assert!(delivered.iter().map(|entry| entry.sequence).eq(1..=queued));
+    assert!(delivered.is_sorted_by_key(|entry| entry.delivered_at.clone()), "out of order");
+    server.check(&bucket, &delivered).await;
+}

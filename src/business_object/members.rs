@@ -3,7 +3,7 @@ use super::namespace;
 use super::resource::Compiled;
 use crate::fault::{Fault, Kind};
 use oxrdf::{GraphName, NamedNode};
-use penstock_store::{Pattern, Read, SubjectFilter};
+use penstock_store::{Pattern, Read, Store, SubjectFilter};
 
 /// The URIs of the objects that belong, in code point order, those after `after`, at most `limit`.
 pub fn page(
@@ -12,12 +12,27 @@ pub fn page(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Vec<NamedNode>, Fault> {
-    let filter = if business_object.conditions.is_empty() {
+    Ok(read.subjects(&filter(read, business_object)?, after, limit)?)
+}
+
+/// The same of a store that goes on taking commits meanwhile, with the sequence of the newest one when
+/// the page was begun: what has changed since then may belong no more.
+pub fn page_of(
+    store: &Store,
+    business_object: &Compiled,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<(Vec<NamedNode>, u64), Fault> {
+    let filter = filter(&store.read(), business_object)?;
+    Ok(store.subjects(&filter, after, limit)?)
+}
+
+fn filter(read: &impl Read, business_object: &Compiled) -> Result<SubjectFilter, Fault> {
+    Ok(if business_object.conditions.is_empty() {
         SubjectFilter { graph: Some(root_graph(read, business_object)?), having: Vec::new() }
     } else {
         SubjectFilter { graph: None, having: business_object.conditions.clone() }
-    };
-    Ok(read.subjects(&filter, after, limit)?)
+    })
 }
 
 /// Whether this object belongs.

@@ -49,11 +49,8 @@ impl Rendering<'_> {
         let mut after: Option<NamedNode> = None;
         loop {
             self.go_on()?;
-            let (page, seen) = {
-                let read = self.store.read();
-                let after = after.as_ref().map(NamedNode::as_str);
-                (members::page(&read, self.business_object, after, PAGE)?, read.sequence())
-            };
+            let from = after.as_ref().map(NamedNode::as_str);
+            let (page, seen) = members::page_of(self.store, self.business_object, from, PAGE)?;
             for uri in &page {
                 self.object(&mut file, uri, Some(seen))?;
             }

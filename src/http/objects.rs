@@ -42,20 +42,27 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
         return one(gateway, business_object, uri).await;
     }
     blocking(move || {
-        let read = gateway.store.read();
-        let uris = members::page(&read, &business_object, after.as_deref(), limit + 1)?;
+        let store = &gateway.store;
+        let (uris, seen) = members::page_of(store, &business_object, after.as_deref(), limit + 1)?;
         let mut out = br#"{"items":["#.to_vec();
         let mut last = None;
+        let mut some = false;
         for uri in uris.iter().take(limit) {
-            if last.is_some() {
-                if out.len() > PAGE_BYTES {
-                    break;
-                }
+            if out.len() > PAGE_BYTES {
+                break;
+            }
+            last = Some(uri);
+            // Anew for each, so that commits do not wait for the page.
+            let read = store.read();
+            if read.sequence() != seen && !members::contains(&read, &business_object, uri)? {
+                continue;
+            }
+            if some {
                 out.push(b',');
             }
+            some = true;
             let shape = &business_object.mapping.root;
             view::render(&read, shape, uri, &mut out, &mut Vec::new())?;
-            last = Some(uri);
         }
         out.extend_from_slice(br#"],"next":"#);
         match last {

@@ -5,8 +5,12 @@ use crate::index::{self, Index};
 use crate::journal::{Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
 use crate::reopen::{caught_up, fit};
 use crate::transaction::Changes;
-use crate::{Commit, Error, Options, Progress, Reader, Stats, Transaction, files, verify};
+use crate::{
+    Commit, Error, Options, Progress, Reader, Stats, SubjectFilter, Transaction, files, verify,
+};
+use oxrdf::NamedNode;
 use std::fs::{File, TryLockError};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -111,6 +115,30 @@ impl Store {
     /// same thread, which would wait forever.
     pub fn read(&self) -> Reader<'_> {
         Reader { index: self.inner().index() }
+    }
+
+    /// The IRIs of the subjects that satisfy `filter`, in code point order, those after `after`, at most
+    /// `limit`, and the sequence of the newest commit when the listing began. Commits go on meanwhile,
+    /// however many subjects have to be looked at: one that they change may be listed as it was or as
+    /// it is. It fails with [`Error::Reopening`] when the store is opened anew on the way.
+    pub fn subjects(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<NamedNode>, u64), Error> {
+        let index = self.inner().index();
+        let seen = index.sequence();
+        let mut found = Vec::new();
+        let listing = index.list(filter, after)?;
+        drop(index);
+        let Some(mut listing) = listing.filter(|_| limit > 0) else { return Ok((found, seen)) };
+        let visit = &mut |iri: &str| {
+            found.push(NamedNode::new_unchecked(iri));
+            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        while self.inner().index().go_on(&mut listing, after, visit)?.is_continue() {}
+        Ok((found, seen))
     }
 
     /// Runs `change` alone among the writers and commits what it did as one frame. Returns once the

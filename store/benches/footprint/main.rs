@@ -110,7 +110,7 @@ fn main() {
     let quads = quads.unwrap_or(if tiny { 10_000 } else { 1_000_000 });
     let baseline = words.iter().find_map(|word| word.strip_prefix("--baseline=")?.parse().ok());
     let baseline = baseline.unwrap_or(if tiny { 2_000 } else { 100_000 });
-    let killed_after: &[usize] = if tiny { &[2] } else { &[70, 130, 190] };
+    let killed_after: &[usize] = if tiny { &[2] } else { &[70, 130, 190, packed::IN_CHECKPOINT] };
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let mut columns = vec![
         ("in order", packed(dir.path(), quads, Order::Minted, killed_after)),

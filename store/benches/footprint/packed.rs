@@ -7,6 +7,7 @@ use penstock_store::{Error, Options, Pattern, Read as _, Store, SubjectFilter};
 use std::io::{BufRead as _, BufReader};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::time::Duration;
 
 /// Objects read in a step, at most.
 const SAMPLE: u64 = 50_000;
@@ -46,7 +47,7 @@ pub(crate) fn load(dir: &Path, quads: u64, order: Order) {
         }
         commit(&store, &work, n * IN_COMMIT);
         if n + 1 == early + length || n + 1 == commits {
-            costs.push((stretch.computed(), stretch.written()));
+            costs.push((stretch.computed(), stretch.computed_here(), stretch.written()));
         }
     }
     whole.tell_rate("quads committed", objects * OF_OBJECT);
@@ -54,7 +55,9 @@ pub(crate) fn load(dir: &Path, quads: u64, order: Order) {
     process::tell_memory("loaded");
     if let [early, late] = costs.as_slice() {
         tell("computing late/early", format!("{:.2}", late.0 / early.0.max(0.01)));
-        tell("written late/early", format!("{:.2}", late.1 as f64 / early.1.max(1) as f64));
+        let here = late.1 / early.1.max(0.01);
+        tell("computing late/early, without compaction", format!("{here:.2}"));
+        tell("written late/early", format!("{:.2}", late.2 as f64 / early.2.max(1) as f64));
     }
     let stop = Stretch::begin();
     drop(store);
@@ -130,6 +133,9 @@ fn list(store: &Store, work: &Work, most: u64) {
     stretch.tell_rate("subjects listed", listed);
 }
 
+/// Stands for as many commits as it takes until a checkpoint is under way.
+pub(crate) const IN_CHECKPOINT: usize = usize::MAX;
+
 /// Has a process that commits killed, and sees how long it takes until the store is open again.
 /// `after` says after how many commits, each time anew.
 pub(crate) fn crash(dir: &Path, order: &str, after: &[usize], figures: &mut Figures) {
@@ -138,8 +144,19 @@ pub(crate) fn crash(dir: &Path, order: &str, after: &[usize], figures: &mut Figu
     for commits in after.iter().copied() {
         let mut child = step(&["crash", path, "0", order]).spawn().expect("a step");
         let output = BufReader::new(child.stdout.take().expect("its output"));
-        let acknowledged = output.lines().take(commits).map_while(Result::ok).last();
-        child.kill().expect("SIGKILL");
+        let acknowledged = if commits == IN_CHECKPOINT {
+            // It says nothing while it writes a checkpoint.
+            let lines = std::thread::spawn(|| output.lines().map_while(Result::ok).last());
+            while !dir.join("checkpoint-open").exists() {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            child.kill().expect("SIGKILL");
+            lines.join().expect("its output")
+        } else {
+            let last = output.lines().take(commits).map_while(Result::ok).last();
+            child.kill().expect("SIGKILL");
+            last
+        };
         child.wait().expect("its end");
         run(&["reopen", path], &mut found);
         let quads = found.pop().expect("a count").1.parse().unwrap_or(0);
@@ -147,7 +164,7 @@ pub(crate) fn crash(dir: &Path, order: &str, after: &[usize], figures: &mut Figu
         assert!(quads >= acknowledged.expect("commits"), "a commit that was acknowledged is lost");
     }
     let times: Vec<String> = found.into_iter().map(|(_, value)| value).collect();
-    figures.push(("ready after SIGKILL".to_owned(), times.join("; ")));
+    figures.push(("ready after SIGKILL, last in a checkpoint".to_owned(), times.join("; ")));
 }
 
 pub(crate) fn commit_until_killed(dir: &Path, order: Order) {
@@ -164,6 +181,6 @@ pub(crate) fn commit_until_killed(dir: &Path, order: Order) {
 pub(crate) fn reopen(dir: &Path) {
     let opening = Stretch::begin();
     let (store, frames) = open(dir);
-    tell("ready", format!("{:.2} s, {frames} commits replayed", opening.seconds()));
+    tell("ready", opening.told(&format!(", {frames} commits replayed")));
     tell("quads", store.stats().quads);
 }

@@ -23,9 +23,9 @@ pub(crate) fn tell_peak() {
     tell("peak MB, loading", entry("status", "VmHWM") / 1_000);
 }
 
-/// Seconds that this process has computed.
-fn computed() -> f64 {
-    let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+/// Seconds that this process, or one thread of it, has computed.
+fn computed(of: &str) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{of}/stat")).unwrap_or_default();
     let fields = text.rsplit(") ").next().unwrap_or_default().split_whitespace();
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
@@ -34,12 +34,18 @@ fn computed() -> f64 {
 pub(crate) struct Stretch {
     clock: Instant,
     computed: f64,
+    in_thread: f64,
     written: u64,
 }
 
 impl Stretch {
     pub(crate) fn begin() -> Self {
-        Self { clock: Instant::now(), computed: computed(), written: written() }
+        Self {
+            clock: Instant::now(),
+            computed: computed("self"),
+            in_thread: computed("thread-self"),
+            written: written(),
+        }
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -47,7 +53,12 @@ impl Stretch {
     }
 
     pub(crate) fn computed(&self) -> f64 {
-        computed() - self.computed
+        computed("self") - self.computed
+    }
+
+    /// What the calling thread has computed, without those that work beside it.
+    pub(crate) fn computed_here(&self) -> f64 {
+        computed("thread-self") - self.in_thread
     }
 
     pub(crate) fn written(&self) -> u64 {
@@ -61,7 +72,12 @@ impl Stretch {
     }
 
     pub(crate) fn tell_seconds(&self, what: &str) {
-        tell(what, format!("{:.2} s ({:.2} s of computing)", self.seconds(), self.computed()));
+        tell(what, self.told(""));
+    }
+
+    /// How long it took.
+    pub(crate) fn told(&self, more: &str) -> String {
+        format!("{:.2} s ({:.2} s of computing){more}", self.seconds(), self.computed())
     }
 }
 

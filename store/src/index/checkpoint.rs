@@ -15,6 +15,7 @@ use crate::{Error, files};
 use nix::sys::statvfs::statvfs;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A checkpoint may take so many times the bytes that are dirty in memory, and so many beyond. The
 /// engine writes whole segments, and lets go of old ones only afterwards.
@@ -133,6 +134,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         files::remove(&mark, dir)?;
     }
     Ok(Index {
+        instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
         noted: note.sequence,
         note,
         blocks: Blocks::new(engine, tree::shape),
@@ -142,6 +144,9 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         closed: false,
     })
 }
+
+/// How many indexes this process has opened.
+static INSTANCES: AtomicU64 = AtomicU64::new(0);
 
 /// Throws the index away. A crash on the way leaves the mark, so that nobody uses what is left.
 pub(crate) fn discard(dir: &Path) -> Result<(), Error> {

@@ -31,6 +31,9 @@ pub(super) enum Image<'a> {
     Fresh(&'a [u8]),
 }
 
+/// What is called for each part, with its names and what becomes of them.
+type VisitPart<'v> = dyn FnMut(&[(&[u8], Image<'_>)]) -> Result<(), Error> + 'v;
+
 /// What ends the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct End {
@@ -133,10 +136,7 @@ fn cut(path: &Path) -> Error {
 }
 
 /// Reads the file, a part at a time. Those before a damaged one have been handed over when it fails.
-pub(super) fn read(
-    path: &Path,
-    visit: &mut dyn FnMut(&[(&[u8], Image<'_>)]) -> Result<(), Error>,
-) -> Result<End, Error> {
+pub(super) fn read(path: &Path, visit: &mut VisitPart<'_>) -> Result<End, Error> {
     let unreadable =
         |cause: io::Error| Error::Index(format!("{} cannot be read: {cause}", path.display()));
     let mut file = File::open(path).map_err(unreadable)?;

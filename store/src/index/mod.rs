@@ -39,6 +39,8 @@ pub(crate) struct Index {
     blocks: Blocks,
     /// What is named in an order that is not the one it comes in.
     runs: Runs,
+    /// Tells it from any other index of this process: ids mean something in one alone.
+    instance: u64,
     /// What holds for the state in memory.
     note: Note,
     /// The sequence up to which the medium has it.

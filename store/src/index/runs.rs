@@ -5,7 +5,7 @@
 //! has enough runs they are merged into one of the next: a name is written once for each level.
 //! Merging goes on a stretch at each checkpoint, so that none of them takes long.
 //!
-//! Invariant: of entries with the same key, in memory or in `runs`, the first one counts; a merge
+//! Invariant: of entries with the same key, in memory or in `written`, the first one counts; a merge
 //! takes all runs of a level, and what it makes stands where they stood.
 use super::block::Block;
 use super::filter;
@@ -33,6 +33,9 @@ const CACHED: usize = 256;
 /// About what an entry takes in memory besides its key.
 const ENTRY_BYTES: usize = 64;
 
+/// What is called for each name, with its number.
+type VisitName<'v> = dyn FnMut(&[u8], u64) -> Result<ControlFlow<()>, Error> + 'v;
+
 #[derive(Debug)]
 pub(super) struct Runs {
     folder: PathBuf,
@@ -42,7 +45,7 @@ pub(super) struct Runs {
     changed: BTreeMap<Box<[u8]>, u64>,
     changed_bytes: usize,
     /// Newest first: by level, and then the later ones.
-    runs: Vec<Arc<Run>>,
+    written: Vec<Arc<Run>>,
     /// Names the next file, also after a checkpoint that failed.
     next: AtomicU64,
     merge: Mutex<Option<Merge>>,
@@ -112,7 +115,7 @@ impl Runs {
             sought,
             changed: BTreeMap::new(),
             changed_bytes: 0,
-            runs,
+            written: runs,
             next: AtomicU64::new(notes.iter().map(|note| note.id + 1).max().unwrap_or(1)),
             merge: Mutex::default(),
             cache: Mutex::default(),
@@ -124,7 +127,7 @@ impl Runs {
     pub(super) fn close(&mut self) {
         self.changed.clear();
         self.changed_bytes = 0;
-        self.runs.clear();
+        self.written.clear();
         self.merge = Mutex::default();
         self.cache = Mutex::default();
     }
@@ -161,7 +164,7 @@ impl Runs {
             return Ok(there(*number));
         }
         let hash = filter::hash(key);
-        for run in &self.runs {
+        for run in &self.written {
             if run.may_have(hash)
                 && let Some(number) = run.block_of(key)
                 && let Some(block) = self.cached(run, number)?
@@ -191,11 +194,11 @@ impl Runs {
         &self,
         prefix: &[u8],
         from: &[u8],
-        visit: &mut dyn FnMut(&[u8], u64) -> Result<ControlFlow<()>, Error>,
+        visit: &mut VisitName<'_>,
     ) -> Result<(), Error> {
         let range = self.changed.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
         let mut sources: Vec<_> = Source::changed(range).into_iter().collect();
-        for (age, run) in (1..).zip(&self.runs) {
+        for (age, run) in (1..).zip(&self.written) {
             let first = |run: &Run, number| self.cached(run, number);
             if let Some(cursor) = Cursor::seek(run, from, &self.unpacker, first)? {
                 sources.push(Source::run(age, cursor));
@@ -238,7 +241,7 @@ impl Runs {
     /// Writes what changed as a run, merges a stretch, and returns when both are on the medium.
     /// Nothing counts before the index notes it.
     pub(super) fn write_out(&self) -> Result<Written, Error> {
-        let mut runs = self.runs.clone();
+        let mut runs = self.written.clone();
         if self.changed.is_empty() {
             return Ok(Written { runs });
         }
@@ -294,16 +297,15 @@ impl Runs {
                     Ok(())
                 }
             })?;
-            match more {
-                Some(pushed) => pushed?,
-                None => {
-                    let run = Arc::new(merge.out.finish()?);
-                    runs.retain(|run| !merge.inputs.contains(&run.note.id));
-                    let at = runs.partition_point(|older| older.note.level < run.note.level);
-                    runs.insert(at, run);
-                    return Ok(None);
-                }
+            if let Some(pushed) = more {
+                pushed?;
+                continue;
             }
+            let run = Arc::new(merge.out.finish()?);
+            runs.retain(|run| !merge.inputs.contains(&run.note.id));
+            let at = runs.partition_point(|older| older.note.level < run.note.level);
+            runs.insert(at, run);
+            return Ok(None);
         }
         Ok(Some(merge))
     }
@@ -312,9 +314,9 @@ impl Runs {
     pub(super) fn written(&mut self, written: Written) {
         self.changed = BTreeMap::new();
         self.changed_bytes = 0;
-        let before = std::mem::replace(&mut self.runs, written.runs);
+        let before = std::mem::replace(&mut self.written, written.runs);
         for run in before {
-            if !self.runs.iter().any(|kept| kept.note.id == run.note.id) {
+            if !self.written.iter().any(|kept| kept.note.id == run.note.id) {
                 run.discard();
             }
         }
@@ -401,7 +403,7 @@ mod tests {
                         let written = runs.write_out().unwrap();
                         noted = (written.notes(), model.clone());
                         runs.written(written);
-                        prop_assert!(runs.runs.len() < 4 * MERGED, "merging does not keep up");
+                        prop_assert!(runs.written.len() < 4 * MERGED, "merging does not keep up");
                     }
                     Step::Fail => {
                         let _ = runs.write_out().unwrap();

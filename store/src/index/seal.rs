@@ -132,14 +132,14 @@ impl Sealed {
             file.read_exact_at(begin, at)?;
             // A last segment that is cut is short of what it had.
             let whole = if length == CHUNK || !is_log { kept(chunks.len(), &head) } else { None };
-            chunks.push(match whole {
-                Some(chunk) => chunk,
-                None => {
-                    let bytes = buffer.get_mut(..length).unwrap_or_default();
-                    file.read_exact_at(bytes, at)?;
-                    Chunk { head, crc: crc32c::crc32c(bytes) }
-                }
-            });
+            let chunk = if let Some(chunk) = whole {
+                chunk
+            } else {
+                let bytes = buffer.get_mut(..length).unwrap_or_default();
+                file.read_exact_at(bytes, at)?;
+                Chunk { head, crc: crc32c::crc32c(bytes) }
+            };
+            chunks.push(chunk);
             at += length as u64;
         }
         Ok(Self { length: data.len(), changed, chunks })

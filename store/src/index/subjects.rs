@@ -1,8 +1,9 @@
-//! Listing subjects in the order of their IRIs, a page at a time.
+//! Listing subjects in the order of their IRIs, a page at a time, and a page in stretches.
 //!
-//! When something that the filter wants is rare, the subjects that have it are collected, tested and
-//! sorted. Else the subjects of the graph, or without one the dictionary, both in the order of IRIs,
-//! are walked from where the page begins.
+//! When something that the filter wants is rare, the subjects that have it are collected, named,
+//! sorted and tested. Else the subjects of the graph, or without one the dictionary, both in the order
+//! of IRIs, are walked from where the page begins. Either may test many that do not belong; so
+//! whoever must not keep commits waiting lets go of the index between stretches.
 use super::key::{Code, key, object, tree};
 use super::{Index, damaged};
 use crate::varint::Input;
@@ -13,12 +14,36 @@ use std::ops::ControlFlow;
 
 /// The most subjects that are collected and sorted for a page.
 const FEW: usize = 10_000;
+/// What a stretch may cost, in subjects that are listed without a look at anything else.
+const STRETCH: usize = if cfg!(test) { 40 } else { 4_096 };
+/// What it costs to look for a subject elsewhere.
+const LOOK: usize = 32;
 
 struct Wanted {
     graph: Option<Vec<u8>>,
     /// Ids of predicates, and codes of their objects.
     having: Vec<(Vec<u8>, Code)>,
 }
+
+/// A listing under way. What commits change meanwhile may be listed as it was or as it is.
+pub(crate) struct Listing {
+    wanted: Wanted,
+    stage: Stage,
+    /// The index whose ids these are.
+    instance: u64,
+}
+
+enum Stage {
+    /// Few are to be named.
+    Naming { ids: BTreeSet<Vec<u8>>, named: Vec<(NamedNode, Vec<u8>)> },
+    /// Few are to be tested.
+    Testing(std::vec::IntoIter<(NamedNode, Vec<u8>)>),
+    /// Those after an IRI are to be walked and tested.
+    Walking(Option<String>),
+}
+
+/// What is called with each subject that belongs.
+type VisitIri<'v> = dyn FnMut(&str) -> ControlFlow<()> + 'v;
 
 impl Index {
     /// Hands the IRIs of the subjects that satisfy `filter`, those after `after`, to `visit` in
@@ -27,14 +52,70 @@ impl Index {
         &self,
         filter: &SubjectFilter,
         after: Option<&str>,
-        visit: &mut dyn FnMut(&str) -> ControlFlow<()>,
+        visit: &mut VisitIri<'_>,
     ) -> Result<(), Error> {
-        self.check()?;
-        let Some(wanted) = self.wanted(filter)? else { return Ok(()) };
-        if let Some(few) = self.few(&wanted)? {
-            return self.sorted(&wanted, few, after, visit);
+        if let Some(mut listing) = self.list(filter, after)? {
+            while self.go_on(&mut listing, after, visit)?.is_continue() {}
         }
-        self.walked(&wanted, after, visit)
+        Ok(())
+    }
+
+    /// Begins to list the subjects that satisfy `filter`, those after `after`; nothing when none can.
+    pub(crate) fn list(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&str>,
+    ) -> Result<Option<Listing>, Error> {
+        self.check()?;
+        let Some(wanted) = self.wanted(filter)? else { return Ok(None) };
+        let stage = match self.few(&wanted)? {
+            Some(ids) => Stage::Naming { ids, named: Vec::new() },
+            None => Stage::Walking(after.map(str::to_owned)),
+        };
+        Ok(Some(Listing { wanted, stage, instance: self.instance }))
+    }
+
+    /// Lists a stretch. It breaks when all were listed, or `visit` broke.
+    pub(crate) fn go_on(
+        &self,
+        listing: &mut Listing,
+        after: Option<&str>,
+        visit: &mut VisitIri<'_>,
+    ) -> Result<ControlFlow<()>, Error> {
+        self.check()?;
+        if listing.instance != self.instance {
+            return Err(Error::Reopening);
+        }
+        match &mut listing.stage {
+            Stage::Naming { ids, named } => {
+                for _ in 0..STRETCH / LOOK {
+                    let Some(subject) = ids.pop_first() else {
+                        named.sort_unstable_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
+                        listing.stage = Stage::Testing(std::mem::take(named).into_iter());
+                        break;
+                    };
+                    let id = Input::new(&subject).number();
+                    let id = id.ok_or_else(|| damaged("an id", &subject))?;
+                    if let Some(iri) = term::to_predicate(self.name(id)?)
+                        && after.is_none_or(|after| iri.as_str() > after)
+                    {
+                        named.push((iri, subject));
+                    }
+                }
+                Ok(ControlFlow::Continue(()))
+            }
+            Stage::Testing(named) => {
+                for (iri, subject) in named.take(STRETCH / LOOK) {
+                    if self.satisfies(&listing.wanted, &subject)? && visit(iri.as_str()).is_break()
+                    {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                let done = named.as_slice().is_empty();
+                Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            }
+            Stage::Walking(from) => self.walk(&listing.wanted, from, visit),
+        }
     }
 
     fn wanted(&self, filter: &SubjectFilter) -> Result<Option<Wanted>, Error> {
@@ -97,47 +178,30 @@ impl Index {
         Ok(narrowest)
     }
 
-    fn sorted(
+    /// Walks on from an IRI, which becomes the last one that was met.
+    fn walk(
         &self,
         wanted: &Wanted,
-        few: BTreeSet<Vec<u8>>,
-        after: Option<&str>,
-        visit: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
-        let mut named = Vec::new();
-        for subject in few {
-            let id = Input::new(&subject).number().ok_or_else(|| damaged("an id", &subject))?;
-            if let Some(iri) = term::to_predicate(self.name(id)?)
-                && after.is_none_or(|after| iri.as_str() > after)
-            {
-                named.push((iri, subject));
-            }
-        }
-        named.sort_unstable_by(|(a, _), (b, _): &(NamedNode, _)| a.as_str().cmp(b.as_str()));
-        for (iri, subject) in named {
-            if self.satisfies(wanted, &subject)? && visit(iri.as_str()).is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn walked(
-        &self,
-        wanted: &Wanted,
-        after: Option<&str>,
-        visit: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> Result<(), Error> {
+        from: &mut Option<String>,
+        visit: &mut VisitIri<'_>,
+    ) -> Result<ControlFlow<()>, Error> {
         let prefix = match &wanted.graph {
             Some(graph) => key(tree::GRAPH_IRI, &[graph]),
             None => key(tree::NAME_ID, &[&[term::kind::IRI]]),
         };
-        let mut from = prefix.clone();
-        from.extend_from_slice(after.unwrap_or_default().as_bytes());
-        self.runs.scan_prefix(&prefix, &from, &mut |key, id| {
+        let cost = match &wanted.graph {
+            Some(_) => 1 + wanted.having.len() * LOOK,
+            None => (1 + wanted.having.len()) * LOOK,
+        };
+        let mut start = prefix.clone();
+        start.extend_from_slice(from.as_deref().unwrap_or_default().as_bytes());
+        let mut left = STRETCH;
+        let mut ended = ControlFlow::Break(());
+        let after = from.take();
+        self.runs.scan_prefix(&prefix, &start, &mut |key, id| {
             let name = key.get(prefix.len()..).unwrap_or_default();
             let iri = std::str::from_utf8(name).map_err(|_| damaged("an IRI", name))?;
-            if after == Some(iri) {
+            if after.as_deref() == Some(iri) {
                 return Ok(ControlFlow::Continue(()));
             }
             let subject = Code::named(id);
@@ -145,7 +209,103 @@ impl Index {
                 Some(_) => self.has_all(wanted, subject.id())?,
                 None => self.satisfies(wanted, subject.id())?,
             };
-            if there { Ok(visit(iri)) } else { Ok(ControlFlow::Continue(())) }
-        })
+            if there && visit(iri).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            left = left.saturating_sub(cost);
+            if left == 0 {
+                *from = Some(iri.to_owned());
+                ended = ControlFlow::Continue(());
+                return Ok(ControlFlow::Break(()));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Store};
+    use oxrdf::{GraphName, Quad};
+
+    fn iri(name: &str) -> NamedNode {
+        NamedNode::new_unchecked(format!("https://example.org/{name}"))
+    }
+
+    fn subject(n: u32) -> NamedNode {
+        iri(&format!("{:08x}", n.wrapping_mul(0x9e37_79b9)))
+    }
+
+    /// Every third subject is in the graph, every fifth has the object.
+    fn add(store: &Store, subjects: std::ops::Range<u32>) {
+        store
+            .transact::<_, Error>(|change| {
+                for n in subjects {
+                    let graph: GraphName =
+                        if n % 3 == 0 { iri("g").into() } else { GraphName::DefaultGraph };
+                    let object = if n % 5 == 0 { iri("sought") } else { iri("other") };
+                    change.insert(Quad::new(subject(n), iri("p"), object, graph).as_ref())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    fn expected(subjects: u32, belongs: impl Fn(u32) -> bool) -> Vec<NamedNode> {
+        let mut found: Vec<_> = (0..subjects).filter(|n| belongs(*n)).map(subject).collect();
+        found.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+        found
+    }
+
+    #[test]
+    fn stretches_give_the_same_pages_and_commits_come_between_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        add(&store, 0..1_000);
+        store.checkpoint().unwrap();
+        add(&store, 1_000..2_000);
+        let graph = Some(GraphName::from(iri("g")));
+        let having = vec![(iri("p"), iri("sought").into())];
+        let all = |filter: &SubjectFilter| {
+            let (mut found, mut after) = (Vec::new(), None::<String>);
+            loop {
+                let (page, seen) = store.subjects(filter, after.as_deref(), 70).unwrap();
+                assert_eq!(seen, store.stats().sequence);
+                let Some(last) = page.last() else { return found };
+                after = Some(last.as_str().to_owned());
+                found.extend(page);
+            }
+        };
+        let none = SubjectFilter { graph: Some(iri("none").into()), having: Vec::new() };
+        assert!(all(&none).is_empty());
+        let in_graph = SubjectFilter { graph: graph.clone(), having: Vec::new() };
+        assert_eq!(all(&in_graph), expected(2_000, |n| n % 3 == 0));
+        let both = SubjectFilter { graph, having: having.clone() };
+        assert_eq!(all(&both), expected(2_000, |n| n % 15 == 0));
+        let sought = SubjectFilter { graph: None, having };
+        assert_eq!(all(&sought), expected(2_000, |n| n % 5 == 0));
+        assert_eq!(all(&SubjectFilter::default()), expected(2_000, |_| true));
+
+        // A stretch, a commit, and all the rest.
+        let mut found = Vec::new();
+        let mut visit = |iri: &str| {
+            found.push(NamedNode::new_unchecked(iri));
+            ControlFlow::Continue(())
+        };
+        let index = || store.inner().index();
+        let mut listing = index().list(&SubjectFilter::default(), None).unwrap().unwrap();
+        assert!(index().go_on(&mut listing, None, &mut visit).unwrap().is_continue());
+        let mut stretches = 1;
+        add(&store, 2_000..4_000);
+        while index().go_on(&mut listing, None, &mut visit).unwrap().is_continue() {
+            stretches += 1;
+        }
+        assert!(stretches > 1_000, "{stretches}: a stretch is too long to let commits in");
+        assert!(found.is_sorted_by(|a, b| a.as_str() < b.as_str()));
+        let there = |n: &u32| found.contains(&subject(*n));
+        assert!((0..2_000).all(|n| there(&n)), "what was there throughout is listed");
+        assert!((2_000..4_000).filter(there).count() > 1_500, "the rest came before its stretch");
     }
 }

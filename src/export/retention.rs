@@ -106,7 +106,6 @@ fn remove(
         mode: Mode::Delete,
         caller: CALLER,
         idempotency_key: None,
-        elapsed: 0,
         tells_objects: false,
         elapsed: watch.elapsed(),
         watch,

@@ -106,6 +106,7 @@ fn remove(
         mode: Mode::Delete,
         caller: CALLER,
         idempotency_key: None,
+        elapsed: watch.elapsed(),
         tells_objects: false,
         elapsed: watch.elapsed(),
         watch,

@@ -38,13 +38,12 @@ impl Alarm {
             rang.notify_one();
             Box::pin(std::future::ready(()))
         })?;
-        let scheduler = match &self.scheduler {
-            Some(scheduler) => scheduler,
-            None => {
-                let scheduler = JobScheduler::new().await?;
-                scheduler.start().await?;
-                self.scheduler.insert(scheduler)
-            }
+        let scheduler = if let Some(scheduler) = &self.scheduler {
+            scheduler
+        } else {
+            let scheduler = JobScheduler::new().await?;
+            scheduler.start().await?;
+            self.scheduler.insert(scheduler)
         };
         self.set = Some((at, scheduler.add(job).await?));
         Ok(())

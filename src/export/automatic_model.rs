@@ -15,7 +15,7 @@ use crate::events::Events;
 use crate::fault::Fault;
 use chrono::{TimeDelta, Utc};
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Quad, Term};
-use penstock_store::Store;
+use penstock_store::{Read as _, Store};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,7 @@ enum Act {
 }
 
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "it is what a definition may say")]
 struct Defined {
     on_change: bool,
     scheduled: bool,
@@ -160,8 +161,10 @@ struct World {
 /// What a consumer of all targets has seen, and the files by target, name and sequence.
 #[derive(Default)]
 struct Consumer {
-    files: BTreeMap<(String, String), BTreeMap<u64, (Kind, Vec<Value>)>>,
+    files: BTreeMap<(String, String), Files>,
 }
+
+type Files = BTreeMap<u64, (Kind, Vec<Value>)>;
 
 impl Consumer {
     /// What it holds of one name in one target: by URI.
@@ -423,7 +426,6 @@ impl World {
         }
         // Nothing is left behind of what is done.
         let range = penstock_store::DocumentRange { limit: 10, ..Default::default() };
-        use penstock_store::Read as _;
         let exported: BTreeSet<String> = self
             .catalogue
             .list()

@@ -264,7 +264,7 @@ impl<'a> Making<'a> {
         mut self,
         rendered: Vec<(Kind, Rendered)>,
         covers: Option<(u64, u64)>,
-        also: &mut dyn FnMut(&mut Transaction<'_>, &[Entry]) -> Result<(), Error>,
+        also: queue::Also<'_>,
         started: Instant,
     ) -> Result<Vec<Entry>, Fault> {
         let queue = &self.inner.queue;

@@ -61,6 +61,9 @@ pub(super) struct New<'a> {
     pub(super) by: Option<&'a str>,
 }
 
+/// What else goes into the commit of new entries.
+pub(super) type Also<'a> = &'a mut dyn FnMut(&mut Transaction<'_>, &[Entry]) -> Result<(), Error>;
+
 /// One rendered file to be queued.
 #[derive(Debug)]
 pub(super) struct NewFile {
@@ -170,11 +173,7 @@ impl Queue {
 
     /// Queues files for their targets: entries, sequences, what consumers may hold, and what `also` puts, in
     /// one commit. The files must be synced already.
-    pub(super) fn add(
-        &self,
-        new: &New<'_>,
-        also: &mut dyn FnMut(&mut Transaction<'_>, &[Entry]) -> Result<(), Error>,
-    ) -> Result<Vec<Entry>, Error> {
+    pub(super) fn add(&self, new: &New<'_>, also: Also<'_>) -> Result<Vec<Entry>, Error> {
         let mut state = self.state();
         let first = state.next;
         let created_at = time::rfc3339();

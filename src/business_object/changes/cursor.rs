@@ -43,6 +43,12 @@ pub struct Changed {
     pub new_at: Option<u64>,
 }
 
+impl Cursor {
+    fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a cursor has string keys alone")
+    }
+}
+
 impl Default for Cursor {
     fn default() -> Self {
         Self { open: 1, done: 0, exports: 0, view: String::new(), targets: BTreeMap::new() }
@@ -67,8 +73,7 @@ pub fn put_cursor(
     id: &str,
     cursor: &Cursor,
 ) -> Result<(), Error> {
-    let value = serde_json::to_vec(cursor).expect("a cursor has string keys alone");
-    transaction.put(CURSORS, id.as_bytes(), &value)
+    transaction.put(CURSORS, id.as_bytes(), &cursor.encode())
 }
 
 /// Closes the open generation of a Business Object: changes from now on are noted in the next one.

@@ -37,7 +37,7 @@ impl Definition {
             },
             // A zone without a schedule has no effect; one that is none is a fault all the same.
             (None, Some(timezone)) => {
-                wrong.extend(Schedule::read("0 0 * * *", Some(timezone)).err())
+                wrong.extend(Schedule::read("0 0 * * *", Some(timezone)).err());
             }
             (None, None) => {}
         }

@@ -70,7 +70,7 @@ impl Schedule {
             .build();
         let names = FIELDS.get(6 - fields.len()..).unwrap_or_default();
         for (place, (field, name)) in fields.iter().zip(names).enumerate() {
-            check(&parser, fields.len(), place, field).map_err(|cause| {
+            check(parser, fields.len(), place, field).map_err(|cause| {
                 wrong(format!("the {name} {field:?} of {schedule:?} is not valid: {cause}"))
             })?;
         }
@@ -197,7 +197,7 @@ fn zone(name: &str) -> Result<Tz, Wrong> {
 }
 
 /// Checks one field, with all others left open.
-fn check(parser: &CronParser, fields: usize, place: usize, field: &str) -> Result<(), String> {
+fn check(parser: CronParser, fields: usize, place: usize, field: &str) -> Result<(), String> {
     if field.starts_with('@') || field.starts_with('+') {
         return Err("it has a character that no field has".to_owned());
     }

@@ -1,8 +1,10 @@
-//! What a request with an access token costs before anything is done for it: the token is taken apart and
-//! checked, its signature too, and the service account is found. The keys are in memory.
+//! What a request with a credential costs before anything is done for it. An access token is taken apart
+//! and checked, its signature too, and the service account is found; the issuer's keys are in memory. An
+//! API key and a session are looked up.
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use forge::Key;
-use penstock::auth::Caller;
+use penstock::auth::keys::New;
+use penstock::auth::{Caller, Role};
 use penstock::config::{Sources, load};
 use penstock::gateway::Gateway;
 use serde_json::json;
@@ -43,6 +45,33 @@ fn bearer(c: &mut Criterion) {
     group.finish();
 }
 
+/// An API key and a session of a service account.
+fn own(c: &mut Criterion) {
+    let signer = Key::p256("p256");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let gateway = gateway(folder.path(), std::slice::from_ref(&signer));
+    let auth = &gateway.auth;
+    let runtime = Runtime::new().expect("a runtime can be started");
+    let tokens = auth.tokens.clone().expect("the issuer is set");
+    let token = signer.token(&forge::claims(ISSUER, AUDIENCE));
+    let caller = runtime.block_on(tokens.caller(&token, None)).expect("the token is good");
+    let account = caller.account.clone().expect("the token made it");
+    let new =
+        New { name: "bench".to_owned(), role: Role::User, expires_at: None, business_object: None };
+    let (_, key) = auth.keys.create(&caller, new).expect("a key can be made");
+    let session = auth.sessions.start(&account, None, None).expect("a session can begin").id;
+    let mut group = c.benchmark_group("own credentials");
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("API key", |b| b.iter(|| auth.keys.caller(black_box(&key)).is_ok()));
+    group.bench_function("unknown API key", |b| {
+        b.iter(|| auth.keys.caller(black_box("penstock_x")).is_err());
+    });
+    group.bench_function("session", |b| {
+        b.iter(|| auth.sessions.caller(black_box(&session)).is_ok());
+    });
+    group.finish();
+}
+
 /// A gateway that was given the issuer's keys before it was cut off.
 fn gateway(dir: &Path, keys: &[Key]) -> Gateway {
     let resource_server = "--framework.security.oauth2.resourceserver.jwt";
@@ -61,5 +90,5 @@ fn gateway(dir: &Path, keys: &[Key]) -> Gateway {
     Gateway::open(Arc::new(loaded.settings), &mut |_| {}).expect("the gateway opens")
 }
 
-criterion_group!(benches, bearer);
+criterion_group!(benches, bearer, own);
 criterion_main!(benches);

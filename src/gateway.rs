@@ -88,6 +88,8 @@ impl Gateway {
             },
         )?;
         let clock = Clock::open(store.clone())?;
+        let ages = clock.clone();
+        let catalogue = catalogue.with_elapsed(move || ages.elapsed());
         let auth = Auth::open(&store, &settings, &clock)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         let events = Events::new(events::Options {
@@ -106,6 +108,7 @@ impl Gateway {
                 gateway_id: gateway_id.clone(),
                 data_dir: dir.clone(),
                 history: settings.limits.history,
+                pace: export::Pace::default(),
                 events: events.clone(),
                 spool: settings.targets.spool_bytes,
                 disk: disk.clone(),

@@ -20,5 +20,6 @@ pub mod graphql;
 pub mod http;
 pub mod mend;
 mod nearest;
+pub mod rdf;
 pub mod telemetry;
 pub mod time;

@@ -10,7 +10,9 @@ mod clock;
 mod control;
 mod data_dir;
 mod demo;
+mod dump;
 mod export;
+mod load;
 mod output;
 mod owner;
 mod serve;
@@ -54,8 +56,11 @@ pub fn main() -> ExitCode {
         Some(("api-key", given)) => api_key::run(given, settings),
         Some(("export", given)) => export::run(given, settings),
         Some(("clock", given)) => clock::run(given, settings),
+        Some(("verify-export", given)) => verify_export::run(given, settings),
         Some(("verify", given)) => verify::run(given, settings),
         Some(("backup", given)) => backup::run(given, settings),
+        Some(("dump", given)) => dump::run(given, settings),
+        Some(("load", given)) => load::run(given, settings),
         Some(("restore", given)) => backup::run_restore(given, settings),
         Some((name, given)) => match (name, settings.first()) {
             (_, Some(setting)) => {
@@ -63,7 +68,6 @@ pub fn main() -> ExitCode {
                 USED_WRONGLY.into()
             }
             ("check", None) => check::run(given),
-            ("verify-export", None) => verify_export::run(given),
             (_, None) => version::run(given),
         },
         None => USED_WRONGLY.into(),
@@ -89,6 +93,8 @@ fn command() -> Command {
             verify::command(),
             backup::command(),
             backup::restore_command(),
+            dump::command(),
+            load::command(),
             version::command(),
         ])
 }

@@ -144,3 +144,15 @@ pub(super) fn progress() -> impl FnMut(penstock_store::Progress) {
         }
     }
 }
+
+/// Tells on a terminal how many of something are done, each second from the first on.
+pub(super) fn counting(what: &'static str) -> impl FnMut(u64) {
+    let terminal = std::io::stderr().is_terminal();
+    let mut next = Instant::now() + Duration::from_secs(1);
+    move |count| {
+        if terminal && Instant::now() >= next {
+            say(&format!("{count} {what}"));
+            next = Instant::now() + Duration::from_secs(1);
+        }
+    }
+}

@@ -9,7 +9,6 @@ use super::sign_in;
 use super::state::{State, blocking, state};
 use crate::auth::{Caller, Credential, Role};
 use crate::business_object::ingest;
-use crate::gateway::Gateway;
 use percent_encoding::percent_decode_str;
 use salvo::http::header::{ACCEPT, HeaderValue, LOCATION};
 use salvo::http::uri::PathAndQuery;
@@ -244,11 +243,6 @@ impl Refused {
 fn wants_page(req: &Request) -> bool {
     let accept = req.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     *req.method() == Method::GET && accept.is_some_and(|types| types.contains("text/html"))
-}
-
-/// Whether a caller, who was let on some time ago, still has this role: for streams, while they last.
-pub(super) fn still(gateway: &Gateway, caller: &Caller, least: Role) -> bool {
-    gateway.auth.still(caller).is_some_and(|role| role >= least)
 }
 
 /// A percent sign must begin an escape, and the escapes must be UTF-8: else two clients could mean

@@ -37,6 +37,7 @@ mod page;
 mod problem;
 mod push;
 mod query;
+mod rdf;
 mod reply;
 mod router;
 mod schema;

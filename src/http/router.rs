@@ -3,8 +3,8 @@
 use super::access::{Allow, Least, acts};
 use super::{
     api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
-    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, schema, sign_in,
-    status, targets, users,
+    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, schema,
+    sign_in, status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -98,6 +98,8 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
         route(&get,  "/control/clock",                          Local,  clock::get,          &[]),
         route(&post, "/control/clock/reset",                    Local,  clock::reset,        &[]),
         route(&get, "/control/backup",         Local,  backup::get,                    &[]),
+        route(&get, "/control/dump",           Local,  rdf::dump,                      &[]),
+        route(&post, "/control/load",          Local,  rdf::load,                      &[]),
         route(&get, "/api-doc/openapi.json",   Anyone, docs::Document(document.clone()), &[]),
         route(&get, "/swagger-ui/{**rest}",    Anyone, docs::swagger,                  &[]),
     ]

@@ -4,18 +4,18 @@
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Bytes of changed index entries held in memory before a checkpoint writes them out. One
-    /// commit may exceed it by what it changes. Default 12 MiB.
+    /// commit may exceed it by what it changes. Default 8 MiB.
     pub write_back_bytes: usize,
     /// Bytes after which the journal begins a new segment. Default 8 MiB.
     pub segment_bytes: u64,
-    /// The journal is compacted when the frames behind its base take more bytes than the base, and
+    /// The journal is compacted when the frames behind its base take more than twice its bytes, and
     /// more than this. Default 8 MiB.
     pub compact_bytes: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { write_back_bytes: 12 << 20, segment_bytes: 8 << 20, compact_bytes: 8 << 20 }
+        Self { write_back_bytes: 8 << 20, segment_bytes: 8 << 20, compact_bytes: 8 << 20 }
     }
 }
 

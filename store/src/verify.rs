@@ -56,9 +56,10 @@ pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified
         Inspected::None => {
             note(&mut verified, "there is no quad index, or nothing in it; the next open makes it")
         }
-        Inspected::Unfinished => {
-            note(&mut verified, "a checkpoint was cut; the next open makes the quad index again")
-        }
+        Inspected::Unfinished => note(
+            &mut verified,
+            "a checkpoint was cut; the next open finishes it, or makes the quad index again",
+        ),
         Inspected::Unusable(cause) => {
             verified.faults.push(format!("{cause}; the next open makes the quad index again"));
             None

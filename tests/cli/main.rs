@@ -7,6 +7,7 @@ mod commands;
 mod control;
 mod journal;
 mod owner;
+mod rdf;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

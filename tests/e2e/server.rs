@@ -25,9 +25,15 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `penstock serve` with its data in `dir`, which is its working directory too, and waits until it is ready.
     pub(crate) fn start(dir: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(dir, arguments, &[])
+    }
+
+    /// As [`Self::start`], with these variables in its environment.
+    pub(crate) fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut child = penstock(dir)
             .args(["serve", "--server.port=0"])
             .args(arguments)
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -53,6 +53,7 @@ GET    /id/{namespace}/{local}                     User
 GET    /health/live                                Anyone
 GET    /health/ready                               Anyone
 GET    /metrics                                    Metrics
+GET    /api/v1/events                              User
 GET    /graphql                                    User
 POST   /graphql                                    User
 GET    /graphql/schema.graphql                     User
@@ -66,6 +67,8 @@ GET    /signed-out                                 Anyone
 GET    /api-doc/openapi.json                       Anyone
 GET    /swagger-ui/{**rest}                        Anyone
 GET    /control/backup                             Local
+GET    /control/clock                              Local
+POST   /control/clock/reset                        Local
 ";
 
 /// A credential of every kind, and what it may do at most.
@@ -102,7 +105,7 @@ async fn every_route_asks_every_credential_for_its_role() {
     for role in [Role::User, Role::Contributor, Role::Admin] {
         let value = format!("ACCURIDS_{role:?}").to_uppercase();
         let others = json!({"sub": value, "azp": value, "roles": [value]});
-        let token = signer.token(&with(&claims(&issuer), &others));
+        let token = signer.token(&with(&claims(&issuer.url, &issuer.audience), &others));
         let headers = vec![("Authorization", format!("Bearer {token}"))];
         credentials.push(Shown { name: format!("access token, {role:?}"), headers, role });
     }

@@ -28,6 +28,8 @@ pub(crate) struct Block {
     last: Vec<u8>,
     /// The first key that does not belong here but to the block of that name; none in the last one.
     end: Option<Box<[u8]>>,
+    /// The checksum of what the engine has under the block's name; 0 when it has nothing.
+    stored: u64,
 }
 
 struct Entry<'a> {
@@ -73,7 +75,7 @@ fn before(bytes: &[u8], at: usize) -> &[u8] {
 impl Block {
     /// A block without entries that reaches to the end of its tree.
     pub(crate) fn new(shape: Shape) -> Self {
-        Self { shape, entries: Vec::new(), last: Vec::new(), end: None }
+        Self { shape, entries: Vec::new(), last: Vec::new(), end: None, stored: 0 }
     }
 
     /// Reads a block as [`Block::encode`] wrote it; `None` when it cannot be one.
@@ -83,7 +85,8 @@ impl Block {
             0 => None,
             length => Some(input.take(length - 1)?.into()),
         };
-        let mut block = Self { shape, entries: input.rest().to_vec(), last: Vec::new(), end };
+        let mut block =
+            Self { shape, entries: input.rest().to_vec(), last: Vec::new(), end, stored: 0 };
         let mut last = Vec::new();
         let mut at = 0;
         while at < block.entries.len() {
@@ -111,6 +114,15 @@ impl Block {
         out.extend_from_slice(&self.entries);
     }
 
+    pub(crate) fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// Notes the checksum of what the engine has under the block's name.
+    pub(crate) fn set_stored(&mut self, checksum: u64) {
+        self.stored = checksum;
+    }
+
     pub(crate) fn end(&self) -> Option<&[u8]> {
         self.end.as_deref()
     }
@@ -127,6 +139,22 @@ impl Block {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Whether so many more bytes leave the block no longer than it should be; an empty one has room
+    /// for any entry.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        self.is_empty() || self.entries.len() + bytes <= self.shape.full
+    }
+
+    /// The value of the entry at `at`, which moves on to the next; `key`, which must be the key of the
+    /// entry before it, becomes its key. Nothing at the end.
+    pub(crate) fn step(&self, at: &mut usize, key: &mut Vec<u8>) -> Option<&[u8]> {
+        let entry = self.entry(*at)?;
+        key.truncate(entry.shared);
+        key.extend_from_slice(entry.suffix);
+        *at = entry.next;
+        Some(entry.value)
     }
 
     /// About how many bytes of memory the block takes.
@@ -346,6 +374,7 @@ impl Block {
             entries,
             last: std::mem::replace(&mut self.last, last),
             end: self.end.replace(name.clone()),
+            stored: 0,
         };
         self.entries.truncate(cut);
         self.entries.shrink_to(cut + SPARE);

@@ -7,21 +7,17 @@
 //! each tree. A block that exists in several places counts in this order: dirty, clean, engine. A
 //! name in `gone` is in the engine, perhaps, but no longer alive.
 use super::block::{Block, Inserted, Shape, Visit};
-use super::engine::Engine;
+use super::engine::{Engine, checksum};
+use super::images::{self, Image, NewImages};
 use super::packing::{Packer, Unpacker};
 use crate::Error;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of unchanged blocks kept for readers.
 const CLEAN_BYTES: usize = 4 << 20;
-
-/// How many blocks are written between new names and new names.
-const STRETCH: usize = 512;
-
-/// About what the name of a block that is new takes in memory.
-const FRESH_BYTES: usize = 40;
 
 type Name = Box<[u8]>;
 type Chain = BTreeMap<Name, Arc<Block>>;
@@ -33,9 +29,8 @@ pub(crate) struct Blocks {
     shape: fn(u8) -> Shape,
     dirty: Chain,
     dirty_bytes: usize,
-    gone: BTreeSet<Name>,
-    /// Dirty blocks whose names the engine does not have.
-    fresh: BTreeSet<Name>,
+    /// With the checksums of what the engine has.
+    gone: BTreeMap<Name, u64>,
     clean: Mutex<Clean>,
     unpacker: Unpacker,
 }
@@ -122,8 +117,7 @@ impl Blocks {
             shape,
             dirty: Chain::new(),
             dirty_bytes: 0,
-            gone: BTreeSet::new(),
-            fresh: BTreeSet::new(),
+            gone: BTreeMap::new(),
             clean: Mutex::default(),
             unpacker: Unpacker::default(),
         }
@@ -136,7 +130,7 @@ impl Blocks {
     /// Lets go of the files and the memory. It answers no more.
     pub(crate) fn close(&mut self) {
         self.engine.close();
-        (self.dirty, self.gone, self.fresh) = Default::default();
+        (self.dirty, self.gone) = Default::default();
         self.clean = Mutex::default();
         self.dirty_bytes = 0;
     }
@@ -153,7 +147,9 @@ impl Blocks {
     fn decode(&self, name: &[u8], bytes: &[u8]) -> Result<Arc<Block>, Error> {
         let shape = (self.shape)(tree_of(name));
         let block = self.unpacker.unpack(bytes, |bytes| Block::decode(shape, bytes));
-        Ok(Arc::new(block.ok_or_else(|| damaged(name))?))
+        let mut block = block.ok_or_else(|| damaged(name))?;
+        block.set_stored(checksum(name, bytes));
+        Ok(Arc::new(block))
     }
 
     /// The live block with the greatest name within `upper`, which must reach to `key`.
@@ -173,7 +169,7 @@ impl Blocks {
             return Ok(([tree].into(), Arc::new(Block::new((self.shape)(tree)))));
         };
         let (name, block) = found?;
-        if !reaches(&block, upper, key) || self.gone.contains(&name) {
+        if !reaches(&block, upper, key) || self.gone.contains_key(&name) {
             return Err(damaged(&name));
         }
         self.clean().insert(name.clone(), block.clone());
@@ -280,12 +276,9 @@ impl Blocks {
             let inserted = block.insert(key, value);
             (inserted, block.split(inserted == Inserted::New { last: true }))
         })?;
-        if let Some((name, right)) = split {
+        if let Some((name, mut right)) = split {
             self.dirty_bytes += name.len() + right.weight();
-            if !self.gone.remove(&name) {
-                self.dirty_bytes += FRESH_BYTES;
-                self.fresh.insert(name.clone());
-            }
+            right.set_stored(self.gone.remove(&name).unwrap_or_default());
             self.dirty.insert(name, Arc::new(right));
         }
         Ok(inserted != Inserted::Replaced)
@@ -319,60 +312,94 @@ impl Blocks {
                 self.dirty_bytes = self.dirty_bytes.saturating_sub(name.len() + block.weight());
             }
             self.clean().remove(name);
-            if self.fresh.remove(name) {
-                self.dirty_bytes = self.dirty_bytes.saturating_sub(FRESH_BYTES);
-            } else {
-                self.gone.insert(name.clone());
+            if right.stored() != 0 {
+                self.gone.insert(name.clone(), right.stored());
             }
         }
         Ok(())
     }
 
-    /// Writes what is dirty to the engine, in order, and after it under the name `last` what `note`
-    /// makes of the change of the sum of all checksums; returns when all of it is on the medium.
-    pub(crate) fn write_out(
-        &self,
-        last: &[u8],
-        note: impl FnOnce(u64) -> Vec<u8>,
-    ) -> Result<(), Error> {
-        let mut writes = self.engine.write();
+    /// Writes what is dirty to a file of images, in order.
+    pub(crate) fn images(&self, out: &mut NewImages) -> Result<Imaged, Error> {
         let mut packer = Packer::new();
         let (mut bytes, mut packed) = (Vec::new(), Vec::new());
-        for name in &self.gone {
-            writes.remove(name)?;
+        let mut imaged = Imaged::default();
+        for (name, stored) in &self.gone {
+            out.push(name, Image::Gone)?;
+            imaged.change = imaged.change.wrapping_sub(*stored);
         }
-        // A leaf of the engine that gets too many entries is written again whole, in two; so new
-        // names are entered first, without the bytes. But only a stretch ahead: the engine should
-        // still have their leaves in memory when the bytes follow.
-        let dirty: Vec<_> = self.dirty.iter().collect();
-        for stretch in dirty.chunks(STRETCH) {
-            for (name, _) in stretch {
-                if self.fresh.contains(*name) {
-                    writes.insert(name, &[])?;
-                }
-            }
-            for (name, block) in stretch {
-                bytes.clear();
-                packed.clear();
-                block.encode(&mut bytes);
-                packer.pack(&bytes, &mut packed);
-                writes.insert(name, &packed)?;
-            }
+        for (name, block) in &self.dirty {
+            bytes.clear();
+            packed.clear();
+            block.encode(&mut bytes);
+            packer.pack(&bytes, &mut packed);
+            let checksum = checksum(name, &packed);
+            imaged.checksums.push(checksum);
+            imaged.sum = imaged.sum.wrapping_add(checksum);
+            imaged.change = imaged.change.wrapping_add(checksum).wrapping_sub(block.stored());
+            let image = match block.stored() {
+                0 => Image::Fresh(&bytes),
+                _ => Image::Changed(&bytes),
+            };
+            out.push(name, image)?;
         }
-        let note = note(writes.change());
-        writes.insert(last, &note)?;
-        writes.finish()
+        Ok(imaged)
     }
 
     /// What was dirty has been written out.
-    pub(crate) fn written(&mut self) {
+    pub(crate) fn written(&mut self, imaged: Imaged) {
         self.gone.clear();
-        self.fresh.clear();
         self.dirty_bytes = 0;
         let mut clean = std::mem::take(&mut *self.clean());
-        for (name, block) in std::mem::take(&mut self.dirty) {
+        let dirty = std::mem::take(&mut self.dirty);
+        for ((name, mut block), checksum) in dirty.into_iter().zip(imaged.checksums) {
+            Arc::make_mut(&mut block).set_stored(checksum);
             clean.insert(name, block);
         }
         *self.clean() = clean;
     }
+}
+
+/// What [`Blocks::images`] wrote.
+#[derive(Debug, Default)]
+pub(crate) struct Imaged {
+    /// By how much the sum of all checksums changes.
+    pub(crate) change: u64,
+    /// The sum of those below.
+    pub(crate) sum: u64,
+    /// Of what was dirty, in order.
+    checksums: Vec<u64>,
+}
+
+/// Writes a file of images to the engine, and the note after it; gives the note. Returns when all of
+/// it is on the medium.
+pub(crate) fn write_images(engine: &Engine, path: &Path, note: &[u8]) -> Result<Vec<u8>, Error> {
+    let mut writes = engine.write();
+    let mut packer = Packer::new();
+    let mut packed = Vec::new();
+    let mut sum = 0_u64;
+    let end = images::read(path, &mut |images| {
+        for (name, image) in images {
+            match image {
+                Image::Gone => writes.remove(name)?,
+                Image::Fresh(_) => writes.insert(name, &[])?,
+                Image::Changed(_) => {}
+            }
+        }
+        for (name, image) in images {
+            if let Image::Changed(bytes) | Image::Fresh(bytes) = image {
+                packed.clear();
+                packer.pack(bytes, &mut packed);
+                sum = sum.wrapping_add(checksum(name, &packed));
+                writes.insert(name, &packed)?;
+            }
+        }
+        Ok(())
+    })?;
+    if sum != end.sum {
+        return Err(Error::Index("a checkpoint has other blocks than it began with".into()));
+    }
+    writes.insert(note, &end.note)?;
+    writes.finish()?;
+    Ok(end.note)
 }

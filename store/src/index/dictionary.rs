@@ -59,8 +59,7 @@ impl Index {
 
     fn named(&self, kind: u8, name: &str) -> Result<Option<Code>, Error> {
         let key = key(tree::NAME_ID, &[&[kind], name.as_bytes()]);
-        let id = self.blocks.get(&key, |value| Input::new(value).number())?;
-        id.map(|id| id.map(Code::named).ok_or_else(|| damaged("the id of", &key))).transpose()
+        Ok(self.runs.get(&key)?.map(Code::named))
     }
 
     fn enter_named(&mut self, kind: u8, name: &str) -> Result<Code, Error> {
@@ -71,8 +70,8 @@ impl Index {
         self.note.next_id += 1;
         let code = Code::named(id);
         let name = key(tree::NAME_ID, &[&[kind], name.as_bytes()]);
-        self.blocks.insert(&name, code.id())?;
         self.blocks.insert(&numbered(tree::ID_NAME, &[id]), name.get(1..).unwrap_or_default())?;
+        self.runs.insert(&name, id);
         Ok(code)
     }
 

@@ -2,6 +2,7 @@
 //!
 //! What sled 0.34 was measured to do decides how it is used: small values, single insertions, no
 //! batches (they leak), and its file synced by us, since its own flush syncs no metadata.
+use super::seal::Seal;
 use crate::{Error, files};
 use std::cell::Cell;
 use std::fs::{self, Permissions};
@@ -10,6 +11,7 @@ use std::ops::Bound;
 use std::os::unix::fs::PermissionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Bytes that sled may cache; it holds some thousands of leaves beyond that. With much less, leaves
@@ -24,6 +26,8 @@ pub(crate) struct Engine {
     /// Nothing once it was closed.
     db: Option<sled::Db>,
     folder: PathBuf,
+    /// What the files were when they were last looked at.
+    seal: Mutex<Seal>,
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "map_err gives it away")]
@@ -56,7 +60,7 @@ fn catching<T>(risky: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
 }
 
 /// The checksum of an entry. Sums of them tell one set of entries from another.
-fn checksum(name: &[u8], value: &[u8]) -> u64 {
+pub(crate) fn checksum(name: &[u8], value: &[u8]) -> u64 {
     let crc = crc32c::crc32c_append(crc32c::crc32c(name), value);
     // The finalizer of SplitMix64: CRCs alone are linear, and their sums say little.
     let mut mixed = (value.len() as u64) << 32 | u64::from(crc);
@@ -66,13 +70,17 @@ fn checksum(name: &[u8], value: &[u8]) -> u64 {
 }
 
 impl Engine {
-    /// Opens the engine in a folder of its own; `check` finds out whether it can be used.
+    /// Opens the engine in a folder of its own; `check` finds out whether it can be used, and is told
+    /// whether the files are those that were sealed.
     pub(crate) fn open<T>(
         folder: &Path,
-        check: impl Fn(&Self) -> Result<T, Error>,
+        check: impl Fn(&Self, bool) -> Result<T, Error>,
     ) -> Result<(Self, T), Error> {
         files::make_folder(folder)?;
         remove_named(folder, |name| name.ends_with(".generating"))?;
+        // Before the engine opens them, which changes them.
+        let seal = Seal::of(folder, &Seal::default()).unwrap_or_default();
+        let sealed = seal.is_in(folder);
         let db = match catching(|| open(folder).map_err(fault)) {
             Ok(db) => db,
             Err(error) => {
@@ -82,13 +90,14 @@ impl Engine {
                 catching(|| open(folder).map_err(fault))?
             }
         };
-        let engine = Self { db: Some(db), folder: folder.to_owned() };
-        match catching(|| check(&engine)) {
+        let engine = Self { db: Some(db), folder: folder.to_owned(), seal: Mutex::new(seal) };
+        match catching(|| check(&engine, sealed)) {
             Ok(checked) => {
                 for path in files_of(folder)? {
                     fs::set_permissions(&path, Permissions::from_mode(0o600))
                         .map_err(files::fault("setting the mode of", &path))?;
                 }
+                engine.seal();
                 Ok((engine, checked))
             }
             Err(error) => {
@@ -99,6 +108,21 @@ impl Engine {
                 });
                 Err(error)
             }
+        }
+    }
+
+    /// Seals the files as they are now, which are known to be right. When that fails, the next open
+    /// reads all blocks instead.
+    fn seal(&self) {
+        let mut before = self.seal.lock().unwrap_or_else(PoisonError::into_inner);
+        match Seal::of(&self.folder, &before) {
+            Ok(seal) => {
+                if let Err(cause) = seal.write(&self.folder) {
+                    tracing::debug!(%cause, "The quad index was not sealed.");
+                }
+                *before = seal;
+            }
+            Err(cause) => tracing::debug!(%cause, "The quad index was not sealed."),
         }
     }
 
@@ -154,7 +178,7 @@ impl Engine {
 
     /// Begins a series of writes, which end with [`Writes::finish`].
     pub(crate) fn write(&self) -> Writes<'_> {
-        Writes { engine: self, count: 0, change: 0 }
+        Writes { engine: self, count: 0 }
     }
 
     /// Bytes on disk.
@@ -167,33 +191,22 @@ impl Engine {
 pub(crate) struct Writes<'a> {
     engine: &'a Engine,
     count: usize,
-    /// By how much the sum of all checksums has changed.
-    change: u64,
 }
 
 impl Writes<'_> {
     pub(crate) fn insert(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
-        let before = self.engine.db()?.insert(name, value).map_err(fault)?;
-        self.replaced(name, before.as_deref());
-        self.change = self.change.wrapping_add(checksum(name, value));
+        self.engine.db()?.insert(name, value).map_err(fault)?;
+        self.collect();
         Ok(())
     }
 
     pub(crate) fn remove(&mut self, name: &[u8]) -> Result<(), Error> {
-        let before = self.engine.db()?.remove(name).map_err(fault)?;
-        self.replaced(name, before.as_deref());
+        self.engine.db()?.remove(name).map_err(fault)?;
+        self.collect();
         Ok(())
     }
 
-    /// By how much the sum of the checksums of all entries has changed.
-    pub(crate) fn change(&self) -> u64 {
-        self.change
-    }
-
-    fn replaced(&mut self, name: &[u8], before: Option<&[u8]>) {
-        if let Some(before) = before {
-            self.change = self.change.wrapping_sub(checksum(name, before));
-        }
+    fn collect(&mut self) {
         self.count += 1;
         if self.count.is_multiple_of(COLLECT_EVERY) {
             crossbeam_epoch::pin().flush();
@@ -210,7 +223,9 @@ impl Writes<'_> {
                 .and_then(|file| file.sync_all())
                 .map_err(files::fault("syncing", &path))?;
         }
-        files::sync_folder(folder)
+        files::sync_folder(folder)?;
+        self.engine.seal();
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ pub(crate) mod tree {
 
     /// What the index as a whole notes; no blocks.
     pub(crate) const NOTE: u8 = 0;
-    /// Kind and name of an IRI or blank node: its id.
+    /// Kind and name of an IRI or blank node: its id. In runs.
     pub(crate) const NAME_ID: u8 = 1;
     /// Id: kind and name.
     pub(crate) const ID_NAME: u8 = 2;
@@ -18,7 +18,7 @@ pub(crate) mod tree {
     pub(crate) const POSG: u8 = 4;
     /// Named object, predicate: in which lists of `POSG` an object is.
     pub(crate) const OP: u8 = 5;
-    /// Graph, kind and name of a subject: its id, and how many quads.
+    /// Graph, subject: how many quads.
     pub(crate) const GS: u8 = 6;
     /// Checksum, length, id of a long literal: how many quads.
     pub(crate) const LONG: u8 = 7;
@@ -26,6 +26,13 @@ pub(crate) mod tree {
     pub(crate) const LONG_PART: u8 = 8;
     /// Collection, key, part: bytes.
     pub(crate) const DOCUMENT: u8 = 9;
+    /// Graph, IRI of a subject: its id. In runs.
+    pub(crate) const GRAPH_IRI: u8 = 10;
+
+    /// Whether keys of runs are sought one by one.
+    pub(crate) fn is_sought(key: &[u8]) -> bool {
+        key.first() == Some(&NAME_ID)
+    }
 
     /// What the blocks of a tree are like. Where most entries come at the end, blocks are long and
     /// fill up; where they come anywhere, blocks are short, since each one is written again whole.
@@ -33,7 +40,7 @@ pub(crate) mod tree {
         let full = match tree {
             ID_NAME | LONG_PART => 2_048,
             SPOG => 1_536,
-            DOCUMENT => 1_024,
+            DOCUMENT | GS => 1_024,
             _ => 384,
         };
         Shape { valued: !matches!(tree, SPOG | POSG | OP), full }

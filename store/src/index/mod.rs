@@ -6,29 +6,39 @@ mod checkpoint;
 mod dictionary;
 mod documents;
 mod engine;
+mod filter;
 #[cfg(test)]
 mod fuzz;
+mod images;
 mod key;
+mod merged;
 mod note;
 mod packing;
 mod page;
 mod quads;
+mod run;
+mod runs;
+mod seal;
 mod subjects;
 
 pub(crate) use checkpoint::{Inspected, discard, inspect, is_marked, is_there, open};
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
+pub(crate) use page::Cursor;
 
 use crate::Error;
 use crate::frame::Change;
 use blocks::Blocks;
 use note::Note;
+use runs::Runs;
 use std::path::PathBuf;
 
 /// The index.
 #[derive(Debug)]
 pub(crate) struct Index {
     blocks: Blocks,
+    /// What is named in an order that is not the one it comes in.
+    runs: Runs,
     /// What holds for the state in memory.
     note: Note,
     /// The sequence up to which the medium has it.
@@ -65,17 +75,18 @@ impl Index {
     }
 
     pub(crate) fn dirty_bytes(&self) -> usize {
-        self.blocks.dirty_bytes()
+        self.blocks.dirty_bytes() + self.runs.changed_bytes()
     }
 
     pub(crate) fn bytes_on_disk(&self) -> u64 {
-        self.blocks.engine().size()
+        self.blocks.engine().size() + self.runs.size()
     }
 
     /// Lets go of the files, so that they can be opened anew. It answers no more.
     pub(crate) fn close(&mut self) {
         self.closed = true;
         self.blocks.close();
+        self.runs.close();
     }
 
     /// Refuses when a frame was applied in part.

@@ -1,8 +1,9 @@
 //! What the index notes about itself on the medium, last of all that a checkpoint writes.
+use super::run::RunNote;
 use crate::varint::{self, Input};
 
 /// The format of the index. Another one is thrown away and made again from the journal.
-const FORMAT: u64 = 3;
+const FORMAT: u64 = 4;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Note {
@@ -15,11 +16,13 @@ pub(super) struct Note {
     pub(super) quads: u64,
     /// The checksums of all blocks, added up.
     pub(super) sum: u64,
+    /// The runs that count, newest first.
+    pub(super) runs: Vec<RunNote>,
 }
 
 impl Note {
     pub(super) fn new(store_id: [u8; 16]) -> Self {
-        Self { store_id, sequence: 0, next_id: 1, next_long: 1, quads: 0, sum: 0 }
+        Self { store_id, sequence: 0, next_id: 1, next_long: 1, quads: 0, sum: 0, runs: Vec::new() }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -30,6 +33,10 @@ impl Note {
             varint::put(&mut out, number);
         }
         out.extend_from_slice(&self.sum.to_le_bytes());
+        varint::put_length(&mut out, self.runs.len());
+        for run in &self.runs {
+            run.encode(&mut out);
+        }
         out
     }
 
@@ -38,13 +45,18 @@ impl Note {
         if input.number()? != FORMAT {
             return None;
         }
-        Some(Self {
+        let mut note = Self {
             store_id: input.take(16)?.try_into().ok()?,
             sequence: input.number()?,
             next_id: input.number()?,
             next_long: input.number()?,
             quads: input.number()?,
             sum: u64::from_le_bytes(input.take(8)?.try_into().ok()?),
-        })
+            runs: Vec::new(),
+        };
+        for _ in 0..input.length()? {
+            note.runs.push(RunNote::decode(&mut input)?);
+        }
+        input.is_empty().then_some(note)
     }
 }

@@ -34,6 +34,12 @@ impl Packer {
     }
 }
 
+impl std::fmt::Debug for Packer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Packer")
+    }
+}
+
 /// Reads what a [`Packer`] wrote. One for all readers: its tables take far longer to make than a
 /// block takes to read.
 #[derive(Default)]

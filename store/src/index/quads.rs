@@ -113,24 +113,25 @@ impl Index {
             code.ok_or_else(|| damaged("a quad with numbers", &[])).map(Code::id)
         };
         let (subject, graph) = (of(pending.subject)?, of(pending.graph)?);
-        // Numbers count from 1 where the terms do from 0.
-        let name = terms.get(pending.subject.saturating_sub(1) as usize).copied();
-        let name = name.ok_or_else(|| damaged("a quad with numbers", &[]))?;
-        let mut key = key(tree::GS, &[graph]);
-        term::encode(&mut key, name)?;
-        let read = |value: &[u8]| {
-            let mut input = Input::new(value);
-            input.number()?;
-            input.number()
-        };
+        let key = key(tree::GS, &[graph, subject]);
+        let read = |value: &[u8]| Input::new(value).number();
         let before = self.blocks.get(&key, read)?.flatten().unwrap_or(0);
         let now = if added { before + pending.count } else { before.saturating_sub(pending.count) };
         if now == 0 {
             self.blocks.remove(&key)?;
         } else {
-            let mut value = subject.to_vec();
+            let mut value = Vec::new();
             varint::put(&mut value, now);
             self.blocks.insert(&key, &value)?;
+        }
+        // Numbers count from 1 where the terms do from 0.
+        let name = terms.get(pending.subject.saturating_sub(1) as usize).copied();
+        if let Some(TermRef::NamedNode(iri)) = name
+            && (before == 0 || now == 0)
+        {
+            let key = self::key(tree::GRAPH_IRI, &[graph, iri.as_str().as_bytes()]);
+            let id = Input::new(subject).number().ok_or_else(|| damaged("an id", subject))?;
+            if now == 0 { self.runs.remove(&key) } else { self.runs.insert(&key, id) }
         }
         Ok(())
     }
@@ -294,9 +295,8 @@ impl Index {
 
     fn by_graph(&self, graph: &[u8], visit: &mut VisitRow<'_>) -> Result<(), Error> {
         let prefix = key(tree::GS, &[graph]);
-        self.blocks.scan_prefix(&prefix, &mut |key, value| {
-            let subject = key::number(&mut Input::new(value));
-            let subject = subject.ok_or_else(|| damaged("a subject", key))?;
+        self.blocks.scan_prefix(&prefix, &mut |key, _| {
+            let subject = key.get(prefix.len()..).unwrap_or_default();
             let mut flow = ControlFlow::Continue(());
             self.by_subject(&[subject], &mut |row| {
                 if row.graph == graph {

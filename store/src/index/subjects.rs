@@ -61,12 +61,9 @@ impl Index {
         Ok(true)
     }
 
-    fn satisfies(&self, wanted: &Wanted, iri: &str, subject: &[u8]) -> Result<bool, Error> {
+    fn satisfies(&self, wanted: &Wanted, subject: &[u8]) -> Result<bool, Error> {
         let there = match &wanted.graph {
-            Some(graph) => {
-                let key = key(tree::GS, &[graph, &[term::kind::IRI], iri.as_bytes()]);
-                self.blocks.get(&key, |_| ())?.is_some()
-            }
+            Some(graph) => self.blocks.get(&key(tree::GS, &[graph, subject]), |_| ())?.is_some(),
             None => self.blocks.any(&key(tree::SPOG, &[subject]))?,
         };
         Ok(there && self.has_all(wanted, subject)?)
@@ -118,7 +115,7 @@ impl Index {
         }
         named.sort_unstable_by(|(a, _), (b, _): &(NamedNode, _)| a.as_str().cmp(b.as_str()));
         for (iri, subject) in named {
-            if self.satisfies(wanted, iri.as_str(), &subject)? && visit(iri.as_str()).is_break() {
+            if self.satisfies(wanted, &subject)? && visit(iri.as_str()).is_break() {
                 break;
             }
         }
@@ -132,24 +129,21 @@ impl Index {
         visit: &mut dyn FnMut(&str) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let prefix = match &wanted.graph {
-            Some(graph) => key(tree::GS, &[graph, &[term::kind::IRI]]),
+            Some(graph) => key(tree::GRAPH_IRI, &[graph]),
             None => key(tree::NAME_ID, &[&[term::kind::IRI]]),
         };
         let mut from = prefix.clone();
         from.extend_from_slice(after.unwrap_or_default().as_bytes());
-        self.blocks.scan(&from, &mut |key, value| {
-            let Some(name) = key.strip_prefix(prefix.as_slice()) else {
-                return Ok(ControlFlow::Break(()));
-            };
+        self.runs.scan_prefix(&prefix, &from, &mut |key, id| {
+            let name = key.get(prefix.len()..).unwrap_or_default();
             let iri = std::str::from_utf8(name).map_err(|_| damaged("an IRI", name))?;
             if after == Some(iri) {
                 return Ok(ControlFlow::Continue(()));
             }
-            let subject = super::key::number(&mut Input::new(value));
-            let subject = subject.ok_or_else(|| damaged("a subject", key))?;
+            let subject = Code::named(id);
             let there = match &wanted.graph {
-                Some(_) => self.has_all(wanted, subject)?,
-                None => self.satisfies(wanted, iri, subject)?,
+                Some(_) => self.has_all(wanted, subject.id())?,
+                None => self.satisfies(wanted, subject.id())?,
             };
             if there { Ok(visit(iri)) } else { Ok(ControlFlow::Continue(())) }
         })

@@ -4,6 +4,10 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+/// How many times the bytes of its base the frames behind it may take. A quad takes a third as much
+/// in the base; with 1, each quad that is added lets three be written anew, with 2 it is half of that.
+const OUTGROWN: u64 = 2;
+
 /// How far the journal is written and synced. Shared by the writer and those who wait.
 #[derive(Debug)]
 pub(crate) struct Synced {
@@ -89,11 +93,12 @@ impl Synced {
         state.base_bytes = base_bytes;
     }
 
-    /// Whether the frames behind the base take more bytes than it does, and more than `least`.
+    /// Whether the frames behind the base take more than twice the bytes that it does, and more than
+    /// `least`.
     pub(crate) fn is_outgrown(&self, least: u64) -> bool {
         let state = self.state();
         let tail = state.journal_bytes.saturating_sub(state.base_bytes);
-        tail > least.max(state.base_bytes)
+        tail > least.max(state.base_bytes.saturating_mul(OUTGROWN))
     }
 
     /// Lets no further commit in.

@@ -1,0 +1,73 @@
+//! A Bloom filter: which keys a run surely does not have.
+
+/// Bits for each key; with [`PROBES`] one in a hundred keys that are not there is sought in vain.
+const BITS: u64 = 10;
+const PROBES: u32 = 7;
+
+/// The bits of a filter. One without bits may have nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Filter(Box<[u8]>);
+
+/// What a filter knows of a key.
+pub(super) fn hash(key: &[u8]) -> u64 {
+    // The finalizer of SplitMix64, of the length too: a CRC alone has equal steps between like keys.
+    let mut mixed = (key.len() as u64) << 32 | u64::from(crc32c::crc32c(key));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl Filter {
+    /// A filter for so many keys.
+    pub(super) fn new(keys: u64) -> Self {
+        let bytes = usize::try_from((keys * BITS).div_ceil(8)).unwrap_or_default();
+        Self(vec![0; bytes].into())
+    }
+
+    fn places(&self, hash: u64) -> impl Iterator<Item = (usize, u8)> + use<> {
+        let bits = (self.0.len() as u64 * 8).max(1);
+        let step = (hash >> 32) | 1;
+        (0..PROBES).scan(hash, move |at, _| {
+            *at = at.wrapping_add(step);
+            let bit = *at % bits;
+            Some((usize::try_from(bit / 8).unwrap_or_default(), 1 << (bit % 8)))
+        })
+    }
+
+    pub(super) fn add(&mut self, hash: u64) {
+        for (at, bit) in self.places(hash) {
+            if let Some(byte) = self.0.get_mut(at) {
+                *byte |= bit;
+            }
+        }
+    }
+
+    pub(super) fn may_have(&self, hash: u64) -> bool {
+        self.places(hash).all(|(at, bit)| self.0.get(at).is_some_and(|byte| byte & bit != 0))
+    }
+
+    pub(super) fn encode(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_has_all_that_was_added_and_hardly_anything_else() {
+        let key = |n: u32| hash(format!("https://example.org/object/{n:016x}").as_bytes());
+        let mut filter = Filter::new(10_000);
+        (0..10_000).for_each(|n| filter.add(key(n)));
+        assert!((0..10_000).all(|n| filter.may_have(key(n))));
+        let wrong = (10_000..110_000).filter(|n| filter.may_have(key(*n))).count();
+        assert!(wrong < 1_500, "{wrong} of 100,000");
+        assert!(!Filter::new(0).may_have(key(1)));
+        assert_eq!(Filter::decode(filter.encode()), filter);
+    }
+}

@@ -1,0 +1,241 @@
+//! What a checkpoint writes to the engine, first in a file of its own, so that one that was cut is
+//! finished by the next open and need not be made again from the journal.
+use crate::varint::{self, Input};
+use crate::{Error, files};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use zstd::bulk::{Compressor, Decompressor};
+
+const MAGIC: &[u8; 8] = b"PENSCKP1";
+/// Blocks in a part. New names are entered in the engine a part ahead of their bytes: a leaf of the
+/// engine that gets too many entries is written again whole, in two; but it should still have them in
+/// memory when the bytes follow.
+const PART_BLOCKS: usize = 512;
+/// Bytes after which a part ends.
+const PART_BYTES: usize = 512 << 10;
+/// No part is longer: it ends after one block too many.
+const LONGEST: usize = 4 << 20;
+const LEVEL: i32 = 1;
+/// What stands before a part: two lengths and a checksum.
+const HEAD: usize = 12;
+
+/// What becomes of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Image<'a> {
+    /// It goes.
+    Gone,
+    /// It gets a block in place of the one it had.
+    Changed(&'a [u8]),
+    /// It is new, and gets a block.
+    Fresh(&'a [u8]),
+}
+
+/// What ends the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct End {
+    /// The index's note as it is to be.
+    pub(super) note: Vec<u8>,
+    /// The checksums of all blocks in the file, added up.
+    pub(super) sum: u64,
+}
+
+/// The file in the making.
+pub(super) struct NewImages {
+    file: File,
+    path: PathBuf,
+    length: u64,
+    part: Vec<u8>,
+    blocks: usize,
+    compressor: Compressor<'static>,
+}
+
+impl NewImages {
+    pub(super) fn begin(path: &Path) -> Result<Self, Error> {
+        let file = files::make_anew(path)?;
+        let compressor = Compressor::new(LEVEL).map_err(files::fault("packing", path))?;
+        let mut new = Self {
+            file,
+            path: path.to_owned(),
+            length: 0,
+            part: Vec::new(),
+            blocks: 0,
+            compressor,
+        };
+        new.write(MAGIC)?;
+        Ok(new)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        files::write_at(&self.file, &self.path, bytes, self.length)
+            .map_err(files::fault("writing", &self.path))?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn push(&mut self, name: &[u8], image: Image<'_>) -> Result<(), Error> {
+        varint::put_bytes(&mut self.part, name);
+        match image {
+            Image::Gone => self.part.push(0),
+            Image::Changed(block) => {
+                self.part.push(1);
+                varint::put_bytes(&mut self.part, block);
+            }
+            Image::Fresh(block) => {
+                self.part.push(2);
+                varint::put_bytes(&mut self.part, block);
+            }
+        }
+        self.blocks += 1;
+        if self.blocks >= PART_BLOCKS || self.part.len() >= PART_BYTES {
+            self.end_part()?;
+        }
+        Ok(())
+    }
+
+    fn end_part(&mut self) -> Result<(), Error> {
+        if self.blocks == 0 {
+            return Ok(());
+        }
+        let packed = self.compressor.compress(&self.part);
+        let packed = packed.map_err(files::fault("packing", &self.path))?;
+        let out = framed(&packed, self.part.len());
+        self.part.clear();
+        self.blocks = 0;
+        self.write(&out)
+    }
+
+    /// Returns when the file is on the medium, perhaps not yet its name.
+    pub(super) fn finish(mut self, end: &End) -> Result<(), Error> {
+        self.end_part()?;
+        let mut bytes = end.sum.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&end.note);
+        let out = framed(&bytes, 0);
+        self.write(&out)?;
+        files::sync(&self.file, &self.path)
+    }
+}
+
+/// Bytes with their length, that of what they were packed from, and the checksum of all of it.
+fn framed(bytes: &[u8], raw: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + HEAD);
+    for number in [bytes.len(), raw] {
+        out.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
+    }
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&out), bytes);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(bytes);
+    out
+}
+
+fn cut(path: &Path) -> Error {
+    Error::Index(format!("{} is damaged, or was not finished", path.display()))
+}
+
+/// Reads the file, a part at a time. Those before a damaged one have been handed over when it fails.
+pub(super) fn read(
+    path: &Path,
+    visit: &mut dyn FnMut(&[(&[u8], Image<'_>)]) -> Result<(), Error>,
+) -> Result<End, Error> {
+    let unreadable =
+        |cause: io::Error| Error::Index(format!("{} cannot be read: {cause}", path.display()));
+    let mut file = File::open(path).map_err(unreadable)?;
+    let mut left = file.metadata().map_err(unreadable)?.len();
+    let mut take = |length: usize| {
+        left = left.checked_sub(length as u64).ok_or_else(|| cut(path))?;
+        let mut bytes = vec![0; length];
+        file.read_exact(&mut bytes).map_err(unreadable)?;
+        Ok::<_, Error>((bytes, left))
+    };
+    if take(MAGIC.len())?.0 != MAGIC {
+        return Err(cut(path));
+    }
+    let mut unpacker = Decompressor::new().map_err(unreadable)?;
+    loop {
+        let (head, _) = take(HEAD)?;
+        let mut numbers =
+            head.chunks(4).map(|four| four.try_into().map(u32::from_le_bytes).unwrap_or_default());
+        let mut number = || numbers.next().unwrap_or_default();
+        let (length, raw, crc) = (number() as usize, number() as usize, number());
+        let (bytes, left) = take(length)?;
+        let found = crc32c::crc32c(head.get(..HEAD - 4).unwrap_or_default());
+        if crc32c::crc32c_append(found, &bytes) != crc || raw > LONGEST {
+            return Err(cut(path));
+        }
+        if raw == 0 {
+            let (sum, note) = bytes.split_first_chunk().ok_or_else(|| cut(path))?;
+            let end = End { note: note.to_vec(), sum: u64::from_le_bytes(*sum) };
+            return if left == 0 { Ok(end) } else { Err(cut(path)) };
+        }
+        let part = unpacker.decompress(&bytes, raw).map_err(unreadable)?;
+        visit(&entries(&part).ok_or_else(|| cut(path))?)?;
+    }
+}
+
+fn entries(part: &[u8]) -> Option<Vec<(&[u8], Image<'_>)>> {
+    let mut input = Input::new(part);
+    let mut found = Vec::new();
+    while !input.is_empty() {
+        let name = input.bytes()?;
+        let image = match input.byte()? {
+            0 => Image::Gone,
+            1 => Image::Changed(input.bytes()?),
+            2 => Image::Fresh(input.bytes()?),
+            _ => return None,
+        };
+        found.push((name, image));
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_was_written_is_read_and_what_is_damaged_or_cut_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("images");
+        let mut new = NewImages::begin(&path).unwrap();
+        for n in 0..1_400_u32 {
+            let image = match n % 3 {
+                0 => Image::Gone,
+                1 => Image::Changed(b"changed"),
+                _ => Image::Fresh(b"fresh"),
+            };
+            new.push(&n.to_be_bytes(), image).unwrap();
+        }
+        let end = End { note: vec![1, 2, 3], sum: 77 };
+        new.finish(&end).unwrap();
+        let mut found = Vec::new();
+        let read_all = |found: &mut Vec<u32>| {
+            read(&path, &mut |entries| {
+                found.extend(entries.iter().map(|(name, image)| {
+                    let n = u32::from_be_bytes((*name).try_into().unwrap());
+                    assert_eq!(n % 3 == 0, *image == Image::Gone);
+                    n
+                }));
+                Ok(())
+            })
+        };
+        assert_eq!(read_all(&mut found).unwrap(), end);
+        assert_eq!(found, (0..1_400).collect::<Vec<_>>());
+        let whole = std::fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            std::fs::write(&path, &bytes).unwrap();
+            assert!(matches!(read(&path, &mut |_| Ok(())), Err(Error::Index(_))), "byte {at}");
+            std::fs::write(&path, &whole[..at]).unwrap();
+            assert!(matches!(read(&path, &mut |_| Ok(())), Err(Error::Index(_))), "cut at {at}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_entries_or_refused(bytes: Vec<u8>) {
+            entries(&bytes);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Several sorted sources as one: of entries with the same key the newest counts.
+use super::packing::Unpacker;
+use super::run::Cursor;
+use crate::Error;
+use crate::varint::Input;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::collections::btree_map::Range;
+
+/// Stands for a name that is no longer there.
+pub(super) const GONE: u64 = 0;
+
+/// A source, standing at an entry.
+#[derive(Debug)]
+pub(super) struct Source<'a> {
+    /// The newer it is, the smaller.
+    age: usize,
+    kind: Kind<'a>,
+}
+
+#[derive(Debug)]
+enum Kind<'a> {
+    Run(Cursor),
+    Changed { key: &'a [u8], value: u64, rest: Range<'a, Box<[u8]>, u64> },
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn run(age: usize, cursor: Cursor) -> Self {
+        Self { age, kind: Kind::Run(cursor) }
+    }
+
+    /// What waits for a checkpoint; it is newer than any run.
+    pub(super) fn changed(mut rest: Range<'a, Box<[u8]>, u64>) -> Option<Self> {
+        let (key, value) = rest.next()?;
+        Some(Self { age: 0, kind: Kind::Changed { key, value: *value, rest } })
+    }
+
+    fn key(&self) -> &[u8] {
+        match &self.kind {
+            Kind::Run(cursor) => cursor.key(),
+            Kind::Changed { key, .. } => key,
+        }
+    }
+
+    fn value(&self) -> Result<u64, Error> {
+        match &self.kind {
+            Kind::Changed { value, .. } => Ok(*value),
+            Kind::Run(cursor) => Input::new(cursor.value())
+                .number()
+                .ok_or_else(|| super::damaged("the number of", cursor.key())),
+        }
+    }
+
+    fn advance(&mut self, unpacker: &Unpacker) -> Result<bool, Error> {
+        match &mut self.kind {
+            Kind::Run(cursor) => cursor.advance(unpacker),
+            Kind::Changed { key, value, rest } => Ok(rest.next().is_some_and(|next| {
+                (*key, *value) = (next.0, *next.1);
+                true
+            })),
+        }
+    }
+}
+
+/// The least key is the greatest source, since the heap gives that first; then the newest.
+impl Ord for Source<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(self.key()).then_with(|| other.age.cmp(&self.age))
+    }
+}
+
+impl PartialOrd for Source<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Source<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Source<'_> {}
+
+/// All sources in order.
+#[derive(Debug)]
+pub(super) struct Merged<'a> {
+    sources: BinaryHeap<Source<'a>>,
+    /// The key of the last entry; nothing before the first.
+    last: Option<Vec<u8>>,
+}
+
+impl<'a> Merged<'a> {
+    pub(super) fn new(sources: impl IntoIterator<Item = Source<'a>>) -> Self {
+        Self { sources: sources.into_iter().collect(), last: None }
+    }
+
+    /// Hands the next entry of any source, and whether it counts, to `read`; nothing past the last.
+    pub(super) fn next<T>(
+        &mut self,
+        unpacker: &Unpacker,
+        read: impl FnOnce(&[u8], u64, bool) -> T,
+    ) -> Result<Option<T>, Error> {
+        let Some(mut source) = self.sources.peek_mut() else { return Ok(None) };
+        let value = source.value()?;
+        let counts = self.last.as_deref() != Some(source.key());
+        if counts {
+            let last = self.last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(source.key());
+        }
+        let done = read(source.key(), value, counts);
+        if !source.advance(unpacker)? {
+            PeekMut::pop(source);
+        }
+        Ok(Some(done))
+    }
+}

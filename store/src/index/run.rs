@@ -1,0 +1,472 @@
+//! A run: names in order, each with a number, in a file that never changes once it is written.
+//!
+//! FORMAT.md draws the file. Its blocks are those of the trees, and each is read with its checksum;
+//! what says where they are stays in memory.
+use super::block::{Block, Shape};
+use super::filter::Filter;
+use super::packing::{Packer, Unpacker};
+use crate::varint::{self, Input};
+use crate::{Error, files};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 8] = b"PENSRUN1";
+/// Bytes gathered before they are written.
+const GATHERED: usize = 64 << 10;
+/// A block of a run is written once, and never again for a change.
+const SHAPE: Shape = Shape { valued: true, full: 4_096 };
+/// What says where the rest is: offset of the directory, and checksum of all from the directory on.
+const END_BYTES: usize = 12;
+
+/// What the index notes of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RunNote {
+    /// Names the file. Runs are numbered in the order in which they were begun.
+    pub(super) id: u64,
+    /// How often its entries were merged.
+    pub(super) level: u64,
+    /// Bytes of the file.
+    pub(super) length: u64,
+    /// The checksum of the file.
+    pub(super) crc: u32,
+}
+
+impl RunNote {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        for number in [self.id, self.level, self.length, u64::from(self.crc)] {
+            varint::put(out, number);
+        }
+    }
+
+    pub(super) fn decode(input: &mut Input<'_>) -> Option<Self> {
+        Some(Self {
+            id: input.number()?,
+            level: input.number()?,
+            length: input.number()?,
+            crc: input.number()?.try_into().ok()?,
+        })
+    }
+}
+
+/// Where a block is.
+#[derive(Debug)]
+struct Place {
+    /// The shortest key that is greater than all in the blocks before.
+    name: Box<[u8]>,
+    offset: u64,
+    length: usize,
+    crc: u32,
+}
+
+/// A run that is open for reading.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) note: RunNote,
+    pub(super) entries: u64,
+    /// How many of them are sought one by one.
+    pub(super) sought: u64,
+    path: PathBuf,
+    file: File,
+    places: Vec<Place>,
+    filter: Filter,
+}
+
+/// The file of a run.
+pub(super) fn path_of(folder: &Path, id: u64) -> PathBuf {
+    folder.join(format!("{id:020}.run"))
+}
+
+fn damaged(path: &Path) -> Error {
+    Error::Index(format!("{} is missing or damaged", path.display()))
+}
+
+/// A part of the medium that cannot be read is damage of the index, which is made again.
+fn unreadable(path: &Path, cause: &io::Error) -> Error {
+    Error::Index(format!("{} cannot be read: {cause}", path.display()))
+}
+
+impl Run {
+    /// Opens a run, all of whose bytes must be those that were noted.
+    pub(super) fn open(folder: &Path, note: RunNote) -> Result<Self, Error> {
+        let path = path_of(folder, note.id);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged(&path)),
+            opened => opened.map_err(|cause| unreadable(&path, &cause))?,
+        };
+        let (length, crc) = checksum(&file).map_err(|cause| unreadable(&path, &cause))?;
+        if (length, crc) != (note.length, note.crc) {
+            return Err(damaged(&path));
+        }
+        let mut end = [0; END_BYTES];
+        let end_at = length.checked_sub(END_BYTES as u64).ok_or_else(|| damaged(&path))?;
+        file.read_exact_at(&mut end, end_at).map_err(|cause| unreadable(&path, &cause))?;
+        let begin = Input::new(&end).take(8).and_then(|bytes| bytes.try_into().ok());
+        let begin = begin.map(u64::from_le_bytes).ok_or_else(|| damaged(&path))?;
+        let length = length.checked_sub(begin).and_then(|length| usize::try_from(length).ok());
+        let mut tail = vec![0; length.ok_or_else(|| damaged(&path))?];
+        file.read_exact_at(&mut tail, begin).map_err(|cause| unreadable(&path, &cause))?;
+        let tail = read_tail(&tail).ok_or_else(|| damaged(&path))?;
+        let Tail { places, filter, entries, sought } = tail;
+        Ok(Self { note, entries, sought, path, file, places, filter })
+    }
+
+    /// Whether the run may have the key; only of keys that were to be sought.
+    pub(super) fn may_have(&self, hash: u64) -> bool {
+        self.filter.may_have(hash)
+    }
+
+    /// The number of the block that `key` belongs to; nothing when it comes before all.
+    pub(super) fn block_of(&self, key: &[u8]) -> Option<usize> {
+        self.places.partition_point(|place| *place.name <= *key).checked_sub(1)
+    }
+
+    /// Removes the file. Who reads the run may go on.
+    pub(super) fn discard(&self) {
+        // A name that stays is removed by the next open.
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// Reads a block; nothing past the last.
+    pub(super) fn block(
+        &self,
+        number: usize,
+        unpacker: &Unpacker,
+    ) -> Result<Option<Arc<Block>>, Error> {
+        let Some(place) = self.places.get(number) else { return Ok(None) };
+        let mut bytes = vec![0; place.length];
+        self.file
+            .read_exact_at(&mut bytes, place.offset)
+            .map_err(|cause| unreadable(&self.path, &cause))?;
+        let block = if crc32c::crc32c(&bytes) == place.crc {
+            unpacker.unpack(&bytes, |bytes| Block::decode(SHAPE, bytes))
+        } else {
+            None
+        };
+        Ok(Some(Arc::new(block.ok_or_else(|| damaged(&self.path))?)))
+    }
+}
+
+/// The length and checksum of what a file holds.
+fn checksum(mut file: &File) -> io::Result<(u64, u32)> {
+    let (mut length, mut crc) = (0, 0);
+    let mut buffer = vec![0; GATHERED];
+    loop {
+        let count = match file.read(&mut buffer) {
+            Ok(0) => return Ok((length, crc)),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        length += count as u64;
+        crc = crc32c::crc32c_append(crc, buffer.get(..count).unwrap_or_default());
+    }
+}
+
+/// What stands behind the blocks.
+struct Tail {
+    places: Vec<Place>,
+    filter: Filter,
+    entries: u64,
+    sought: u64,
+}
+
+fn read_tail(bytes: &[u8]) -> Option<Tail> {
+    let (whole, crc) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
+    if crc32c::crc32c(whole) != u32::from_le_bytes(crc.try_into().ok()?) {
+        return None;
+    }
+    let mut input = Input::new(whole);
+    let count = input.length()?;
+    let mut places = Vec::new();
+    let mut offset = MAGIC.len() as u64;
+    for _ in 0..count {
+        let name = input.bytes()?.into();
+        let length = input.length()?;
+        let crc = u32::from_le_bytes(input.take(4)?.try_into().ok()?);
+        places.push(Place { name, offset, length, crc });
+        offset = offset.checked_add(length as u64)?;
+    }
+    let filter = Filter::decode(input.bytes()?);
+    let entries = input.number()?;
+    let sought = input.number()?;
+    let begin = u64::from_le_bytes(input.take(8)?.try_into().ok()?);
+    let tail = Tail { places, filter, entries, sought };
+    (begin == offset && input.is_empty()).then_some(tail)
+}
+
+/// A run in the making.
+#[derive(Debug)]
+pub(super) struct NewRun {
+    id: u64,
+    level: u64,
+    path: PathBuf,
+    file: File,
+    /// Bytes written, and their checksum; then those that wait.
+    length: u64,
+    crc: u32,
+    waiting: Vec<u8>,
+    block: Block,
+    name: Box<[u8]>,
+    last: Vec<u8>,
+    offset: u64,
+    places: Vec<Place>,
+    filter: Filter,
+    entries: u64,
+    sought: u64,
+    packer: Packer,
+}
+
+impl NewRun {
+    /// Begins a run that may get so many keys that are sought.
+    pub(super) fn begin(folder: &Path, id: u64, level: u64, most: u64) -> Result<Self, Error> {
+        let path = path_of(folder, id);
+        let file = files::make_anew(&path)?;
+        Ok(Self {
+            id,
+            level,
+            path,
+            file,
+            length: 0,
+            crc: 0,
+            waiting: MAGIC.to_vec(),
+            block: Block::new(SHAPE),
+            name: Box::default(),
+            last: Vec::new(),
+            offset: MAGIC.len() as u64,
+            places: Vec::new(),
+            filter: Filter::new(most),
+            entries: 0,
+            sought: 0,
+            packer: Packer::new(),
+        })
+    }
+
+    /// Appends an entry, whose key is greater than all before it.
+    pub(super) fn push(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        sought: Option<u64>,
+    ) -> Result<(), Error> {
+        if !self.block.has_room_for(key.len() + value.len()) {
+            self.end_block()?;
+            let shared = self.last.iter().zip(key).take_while(|(a, b)| a == b).count();
+            self.name = key.get(..=shared).unwrap_or(key).into();
+        }
+        self.block.insert(key, value);
+        self.last.clear();
+        self.last.extend_from_slice(key);
+        if let Some(hash) = sought {
+            self.filter.add(hash);
+            self.sought += 1;
+        }
+        self.entries += 1;
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        let mut packed = Vec::new();
+        self.block.encode(&mut bytes);
+        self.packer.pack(&bytes, &mut packed);
+        let name = std::mem::take(&mut self.name);
+        let (length, crc) = (packed.len(), crc32c::crc32c(&packed));
+        self.places.push(Place { name, offset: self.offset, length, crc });
+        self.offset += length as u64;
+        self.block = Block::new(SHAPE);
+        self.write(&packed)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() >= GATHERED { self.write_out() } else { Ok(()) }
+    }
+
+    fn write_out(&mut self) -> Result<(), Error> {
+        files::write_at(&self.file, &self.path, &self.waiting, self.length)
+            .map_err(files::fault("writing", &self.path))?;
+        self.length += self.waiting.len() as u64;
+        self.crc = crc32c::crc32c_append(self.crc, &self.waiting);
+        self.waiting.clear();
+        Ok(())
+    }
+
+    /// Returns when the file is on the medium; its name is once the folder was synced.
+    pub(super) fn finish(mut self) -> Result<Run, Error> {
+        self.end_block()?;
+        let mut tail = Vec::new();
+        varint::put_length(&mut tail, self.places.len());
+        for place in &self.places {
+            varint::put_bytes(&mut tail, &place.name);
+            varint::put_length(&mut tail, place.length);
+            tail.extend_from_slice(&place.crc.to_le_bytes());
+        }
+        varint::put_bytes(&mut tail, self.filter.encode());
+        varint::put(&mut tail, self.entries);
+        varint::put(&mut tail, self.sought);
+        tail.extend_from_slice(&self.offset.to_le_bytes());
+        tail.extend_from_slice(&crc32c::crc32c(&tail).to_le_bytes());
+        self.write(&tail)?;
+        self.write_out()?;
+        files::sync(&self.file, &self.path)?;
+        self.places.shrink_to_fit();
+        let note = RunNote { id: self.id, level: self.level, length: self.length, crc: self.crc };
+        Ok(Run {
+            note,
+            entries: self.entries,
+            sought: self.sought,
+            path: self.path,
+            file: self.file,
+            places: self.places,
+            filter: self.filter,
+        })
+    }
+}
+
+/// Goes through a run in order.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    run: Arc<Run>,
+    block: Arc<Block>,
+    next_block: usize,
+    at: usize,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Cursor {
+    /// Stands at the first key from `from` on; nothing when there is none. `first` reads its block.
+    pub(super) fn seek(
+        run: &Arc<Run>,
+        from: &[u8],
+        unpacker: &Unpacker,
+        first: impl FnOnce(&Run, usize) -> Result<Option<Arc<Block>>, Error>,
+    ) -> Result<Option<Self>, Error> {
+        let number = run.block_of(from).unwrap_or(0);
+        let Some(block) = first(run, number)? else { return Ok(None) };
+        let mut cursor = Self {
+            run: run.clone(),
+            block,
+            next_block: number + 1,
+            at: 0,
+            key: Vec::new(),
+            value: Vec::new(),
+        };
+        while cursor.advance(unpacker)? {
+            if *cursor.key >= *from {
+                return Ok(Some(cursor));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub(super) fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    /// Goes on to the next entry; `false` past the last.
+    pub(super) fn advance(&mut self, unpacker: &Unpacker) -> Result<bool, Error> {
+        loop {
+            if let Some(value) = self.block.step(&mut self.at, &mut self.key) {
+                self.value.clear();
+                self.value.extend_from_slice(value);
+                return Ok(true);
+            }
+            let Some(block) = self.run.block(self.next_block, unpacker)? else { return Ok(false) };
+            self.block = block;
+            self.next_block += 1;
+            self.at = 0;
+            self.key.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// A run of entries, written and opened again.
+    pub(crate) fn written(folder: &Path, entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Run {
+        let mut run = NewRun::begin(folder, 7, 2, entries.len() as u64).unwrap();
+        for (key, value) in entries {
+            run.push(key, value, Some(super::super::filter::hash(key))).unwrap();
+        }
+        let note = run.finish().unwrap().note;
+        Run::open(folder, note).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn what_was_written_is_found_from_anywhere_on(
+            entries in prop::collection::btree_map(
+                prop::collection::vec(0_u8..4, 1..12),
+                prop::collection::vec(any::<u8>(), 1..90),
+                0..300,
+            ),
+            from in prop::collection::vec(0_u8..4, 0..12),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let run = Arc::new(written(dir.path(), &entries));
+            prop_assert_eq!(run.entries, entries.len() as u64);
+            prop_assert!(entries.keys().all(|key| run.may_have(super::super::filter::hash(key))));
+            let unpacker = Unpacker::default();
+            let first = |run: &Run, number| run.block(number, &unpacker);
+            let mut cursor = Cursor::seek(&run, &from, &unpacker, first).unwrap();
+            let mut found = Vec::new();
+            while let Some(at) = &mut cursor {
+                found.push((at.key().to_vec(), at.value().to_vec()));
+                if !at.advance(&unpacker).unwrap() {
+                    cursor = None;
+                }
+            }
+            let expected: Vec<_> =
+                entries.range(from..).map(|(k, v)| (k.clone(), v.clone())).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_run_with_any_bit_flipped_or_an_end_cut_off_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let entries = (0..900_u32).map(|n| (n.to_be_bytes().to_vec(), vec![1, 2])).collect();
+        let run = written(dir.path(), &entries);
+        assert!(run.places.len() > 1);
+        let path = path_of(dir.path(), 7);
+        let whole = std::fs::read(&path).unwrap();
+        for at in (0..whole.len()).step_by(37) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << (at % 8);
+            std::fs::write(&path, &bytes).unwrap();
+            assert!(Run::open(dir.path(), run.note).is_err(), "byte {at}");
+            std::fs::write(&path, &whole[..at]).unwrap();
+            assert!(Run::open(dir.path(), run.note).is_err(), "cut at {at}");
+        }
+        // A file that rots while it is open: each block is read with its checksum.
+        let place = &run.places[1];
+        let mut bytes = whole;
+        bytes[usize::try_from(place.offset).unwrap() + place.length / 2] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(run.block(0, &Unpacker::default()).is_ok());
+        assert!(matches!(run.block(1, &Unpacker::default()), Err(Error::Index(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_as_a_tail_or_refused(bytes: Vec<u8>) {
+            let mut sealed = bytes;
+            read_tail(&sealed);
+            sealed.extend_from_slice(&crc32c::crc32c(&sealed).to_le_bytes());
+            read_tail(&sealed);
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! Names in an order that is not the one they come in, each with a number: a map in sorted runs.
+//!
+//! In blocks of a tree names at random would touch a block each, and a checkpoint would write that
+//! block whole for one of them. So what changed is written as a run of its own, and when a level
+//! has enough runs they are merged into one of the next: a name is written once for each level.
+//! Merging goes on a stretch at each checkpoint, so that none of them takes long.
+//!
+//! Invariant: of entries with the same key, in memory or in `runs`, the first one counts; a merge
+//! takes all runs of a level, and what it makes stands where they stood.
+use super::block::Block;
+use super::filter;
+use super::merged::{GONE, Merged, Source};
+use super::packing::Unpacker;
+use super::run::{Cursor, NewRun, Run, RunNote};
+use crate::varint;
+use crate::{Error, files};
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::ops::{Bound, ControlFlow};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Runs of a level that are merged into one.
+const MERGED: usize = 8;
+/// Entries merged at a checkpoint for each that it wrote. More than there will be levels, so that
+/// merging keeps up.
+const PACE: u64 = 6;
+/// Entries merged at a checkpoint at least.
+const STRETCH: u64 = if cfg!(test) { 40 } else { 20_000 };
+/// Blocks kept for readers, in two halves.
+const CACHED: usize = 256;
+/// About what an entry takes in memory besides its key.
+const ENTRY_BYTES: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Runs {
+    folder: PathBuf,
+    /// Which keys are sought one by one; the others are only listed.
+    sought: fn(&[u8]) -> bool,
+    /// What waits for a checkpoint.
+    changed: BTreeMap<Box<[u8]>, u64>,
+    changed_bytes: usize,
+    /// Newest first: by level, and then the later ones.
+    runs: Vec<Arc<Run>>,
+    /// Names the next file, also after a checkpoint that failed.
+    next: AtomicU64,
+    merge: Mutex<Option<Merge>>,
+    cache: Mutex<Cache>,
+    unpacker: Unpacker,
+}
+
+/// A merge that has begun.
+#[derive(Debug)]
+struct Merge {
+    inputs: Vec<u64>,
+    merged: Merged<'static>,
+    out: NewRun,
+    /// Whether there is nothing older that an entry of what is gone would have to hide.
+    is_oldest: bool,
+}
+
+/// Blocks read, by run and number. What was not used since half of them were read is dropped.
+#[derive(Debug, Default)]
+struct Cache {
+    young: HashMap<(u64, usize), Arc<Block>>,
+    old: HashMap<(u64, usize), Arc<Block>>,
+}
+
+impl Cache {
+    fn get(&mut self, key: (u64, usize)) -> Option<Arc<Block>> {
+        if let Some(block) = self.young.get(&key) {
+            return Some(block.clone());
+        }
+        let block = self.old.remove(&key)?;
+        self.insert(key, block.clone());
+        Some(block)
+    }
+
+    fn insert(&mut self, key: (u64, usize), block: Arc<Block>) {
+        self.young.insert(key, block);
+        if self.young.len() > CACHED / 2 {
+            self.old = std::mem::take(&mut self.young);
+        }
+    }
+}
+
+/// What a checkpoint made of the runs; [`Runs::written`] takes it.
+#[derive(Debug)]
+pub(super) struct Written {
+    runs: Vec<Arc<Run>>,
+}
+
+impl Written {
+    pub(super) fn notes(&self) -> Vec<RunNote> {
+        self.runs.iter().map(|run| run.note).collect()
+    }
+}
+
+impl Runs {
+    /// Opens the runs that the index notes, and removes what a checkpoint left that was cut.
+    pub(super) fn open(
+        folder: PathBuf,
+        notes: &[RunNote],
+        sought: fn(&[u8]) -> bool,
+    ) -> Result<Self, Error> {
+        let runs = notes.iter().map(|note| Run::open(&folder, *note).map(Arc::new));
+        let runs = runs.collect::<Result<Vec<_>, _>>()?;
+        remove_all_but(&folder, notes)?;
+        Ok(Self {
+            folder,
+            sought,
+            changed: BTreeMap::new(),
+            changed_bytes: 0,
+            runs,
+            next: AtomicU64::new(notes.iter().map(|note| note.id + 1).max().unwrap_or(1)),
+            merge: Mutex::default(),
+            cache: Mutex::default(),
+            unpacker: Unpacker::default(),
+        })
+    }
+
+    /// Lets go of the files and the memory.
+    pub(super) fn close(&mut self) {
+        self.changed.clear();
+        self.changed_bytes = 0;
+        self.runs.clear();
+        self.merge = Mutex::default();
+        self.cache = Mutex::default();
+    }
+
+    /// Bytes that wait for a checkpoint.
+    pub(super) fn changed_bytes(&self) -> usize {
+        self.changed_bytes
+    }
+
+    /// Bytes on disk.
+    pub(super) fn size(&self) -> u64 {
+        files::size_of(&self.folder)
+    }
+
+    fn cached(&self, run: &Run, number: usize) -> Result<Option<Arc<Block>>, Error> {
+        let key = (run.note.id, number);
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(block) = cache.get(key) {
+            return Ok(Some(block));
+        }
+        drop(cache);
+        let block = run.block(number, &self.unpacker)?;
+        if let Some(block) = &block {
+            cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+            cache.insert(key, block.clone());
+        }
+        Ok(block)
+    }
+
+    /// The number of a name that is sought one by one.
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        let there = |number| (number != GONE).then_some(number);
+        if let Some(number) = self.changed.get(key) {
+            return Ok(there(*number));
+        }
+        let hash = filter::hash(key);
+        for run in &self.runs {
+            if run.may_have(hash)
+                && let Some(number) = run.block_of(key)
+                && let Some(block) = self.cached(run, number)?
+                && let Some(value) = block.get(key)
+            {
+                let number = varint::Input::new(value).number();
+                return number.map(there).ok_or_else(|| super::damaged("the number of", key));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives a name a number, whatever it had before.
+    pub(super) fn insert(&mut self, key: &[u8], number: u64) {
+        if self.changed.insert(key.into(), number).is_none() {
+            self.changed_bytes += key.len() + ENTRY_BYTES;
+        }
+    }
+
+    /// Removes a name.
+    pub(super) fn remove(&mut self, key: &[u8]) {
+        self.insert(key, GONE);
+    }
+
+    /// Hands the names that begin with `prefix`, from `from` on, to `visit`, in order, until it breaks.
+    pub(super) fn scan_prefix(
+        &self,
+        prefix: &[u8],
+        from: &[u8],
+        visit: &mut dyn FnMut(&[u8], u64) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<(), Error> {
+        let range = self.changed.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
+        let mut sources: Vec<_> = Source::changed(range).into_iter().collect();
+        for (age, run) in (1..).zip(&self.runs) {
+            let first = |run: &Run, number| self.cached(run, number);
+            if let Some(cursor) = Cursor::seek(run, from, &self.unpacker, first)? {
+                sources.push(Source::run(age, cursor));
+            }
+        }
+        let mut merged = Merged::new(sources);
+        let mut read = |key: &[u8], number, counts: bool| {
+            if !key.starts_with(prefix) {
+                return Ok(ControlFlow::Break(()));
+            }
+            if counts && number != GONE {
+                visit(key, number)
+            } else {
+                Ok(ControlFlow::Continue(()))
+            }
+        };
+        while let Some(flow) = merged.next(&self.unpacker, &mut read)? {
+            if flow?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&self) -> MutexGuard<'_, Option<Merge>> {
+        self.merge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn new_run(&self, level: u64, sought: u64) -> Result<NewRun, Error> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        NewRun::begin(&self.folder, id, level, sought)
+    }
+
+    fn push(&self, run: &mut NewRun, key: &[u8], number: u64) -> Result<(), Error> {
+        let mut value = Vec::with_capacity(9);
+        varint::put(&mut value, number);
+        run.push(key, &value, (self.sought)(key).then(|| filter::hash(key)))
+    }
+
+    /// Writes what changed as a run, merges a stretch, and returns when both are on the medium.
+    /// Nothing counts before the index notes it.
+    pub(super) fn write_out(&self) -> Result<Written, Error> {
+        let mut runs = self.runs.clone();
+        if self.changed.is_empty() {
+            return Ok(Written { runs });
+        }
+        files::make_folder(&self.folder)?;
+        let sought = self.changed.keys().filter(|key| (self.sought)(key)).count() as u64;
+        let mut run = self.new_run(0, sought)?;
+        for (key, number) in &self.changed {
+            self.push(&mut run, key, *number)?;
+        }
+        runs.insert(0, Arc::new(run.finish()?));
+        let mut merge = self.merge();
+        // Lost when it fails; it begins again.
+        if let Some(going) =
+            merge.take().map_or_else(|| self.begin_merge(&runs), |m| Ok(Some(m)))?
+        {
+            *merge = self.go_on(going, &mut runs)?;
+        }
+        files::sync_folder(&self.folder)?;
+        Ok(Written { runs })
+    }
+
+    /// Begins to merge the runs of the lowest level that has enough.
+    fn begin_merge(&self, runs: &[Arc<Run>]) -> Result<Option<Merge>, Error> {
+        let of = |level| runs.iter().filter(move |run| run.note.level == level);
+        let levels = runs.iter().map(|run| run.note.level);
+        let Some(level) = levels.clone().find(|level| of(*level).count() >= MERGED) else {
+            return Ok(None);
+        };
+        let mut sources = Vec::new();
+        for (age, run) in of(level).enumerate() {
+            let first = |run: &Run, number| run.block(number, &self.unpacker);
+            if let Some(cursor) = Cursor::seek(run, &[], &self.unpacker, first)? {
+                sources.push(Source::run(age, cursor));
+            }
+        }
+        Ok(Some(Merge {
+            inputs: of(level).map(|run| run.note.id).collect(),
+            merged: Merged::new(sources),
+            out: self.new_run(level + 1, of(level).map(|run| run.sought).sum())?,
+            is_oldest: levels.max() == Some(level),
+        }))
+    }
+
+    /// Merges a stretch. What is finished takes the place of what it was made of.
+    fn go_on(&self, mut merge: Merge, runs: &mut Vec<Arc<Run>>) -> Result<Option<Merge>, Error> {
+        let written = runs.first().map_or(0, |run| run.entries);
+        for _ in 0..(written * PACE).max(STRETCH) {
+            let (out, is_oldest) = (&mut merge.out, merge.is_oldest);
+            let more = merge.merged.next(&self.unpacker, |key, number, counts| {
+                if counts && !(number == GONE && is_oldest) {
+                    self.push(out, key, number)
+                } else {
+                    Ok(())
+                }
+            })?;
+            match more {
+                Some(pushed) => pushed?,
+                None => {
+                    let run = Arc::new(merge.out.finish()?);
+                    runs.retain(|run| !merge.inputs.contains(&run.note.id));
+                    let at = runs.partition_point(|older| older.note.level < run.note.level);
+                    runs.insert(at, run);
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(merge))
+    }
+
+    /// What changed has been written out, and the index notes it.
+    pub(super) fn written(&mut self, written: Written) {
+        self.changed = BTreeMap::new();
+        self.changed_bytes = 0;
+        let before = std::mem::replace(&mut self.runs, written.runs);
+        for run in before {
+            if !self.runs.iter().any(|kept| kept.note.id == run.note.id) {
+                run.discard();
+            }
+        }
+    }
+}
+
+/// Removes the files of runs that are not noted.
+fn remove_all_but(folder: &Path, notes: &[RunNote]) -> Result<(), Error> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).map_err(files::fault("reading", folder))? {
+        let path = entry.map_err(files::fault("reading", folder))?.path();
+        if !notes.iter().any(|note| super::run::path_of(folder, note.id) == path) {
+            files::remove(&path, folder)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Insert(Vec<u8>, u64),
+        Remove(Vec<u8>),
+        Checkpoint,
+        /// What was written counts for nothing.
+        Fail,
+        Reopen,
+    }
+
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(0_u8..5, 1..5)
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            20 => (key(), 1_u64..1 << 40).prop_map(|(key, number)| Step::Insert(key, number)),
+            6 => key().prop_map(Step::Remove),
+            5 => Just(Step::Checkpoint),
+            1 => Just(Step::Fail),
+            1 => Just(Step::Reopen),
+        ]
+    }
+
+    fn all(runs: &Runs, prefix: &[u8], from: &[u8]) -> Vec<(Vec<u8>, u64)> {
+        let mut found = Vec::new();
+        runs.scan_prefix(prefix, from, &mut |key, number| {
+            found.push((key.to_vec(), number));
+            Ok(ControlFlow::Continue(()))
+        })
+        .unwrap();
+        found
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn runs_are_what_was_put_into_them(
+            steps in prop::collection::vec(step(), 1..600),
+            from in key(),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let folder = dir.path().join("runs");
+            let open = |notes: &[RunNote]| Runs::open(folder.clone(), notes, |_| true).unwrap();
+            let mut runs = open(&[]);
+            let mut model = BTreeMap::new();
+            let mut noted = (Vec::new(), BTreeMap::new());
+            for step in steps {
+                match step {
+                    Step::Insert(key, number) => {
+                        runs.insert(&key, number);
+                        model.insert(key, number);
+                    }
+                    Step::Remove(key) => {
+                        runs.remove(&key);
+                        model.remove(&key);
+                    }
+                    Step::Checkpoint => {
+                        let written = runs.write_out().unwrap();
+                        noted = (written.notes(), model.clone());
+                        runs.written(written);
+                        prop_assert!(runs.runs.len() < 4 * MERGED, "merging does not keep up");
+                    }
+                    Step::Fail => {
+                        let _ = runs.write_out().unwrap();
+                    }
+                    Step::Reopen => {
+                        runs = open(&noted.0);
+                        model = noted.1.clone();
+                    }
+                }
+            }
+            let expected: Vec<_> = model.clone().into_iter().collect();
+            prop_assert_eq!(all(&runs, &[], &[]), expected);
+            let expected: Vec<_> = model
+                .range(from.clone()..)
+                .filter(|(key, _)| key.starts_with(&from[..1]))
+                .map(|(key, number)| (key.clone(), *number))
+                .collect();
+            prop_assert_eq!(all(&runs, &from[..1], &from), expected);
+            for key in model.keys().chain([&from]) {
+                prop_assert_eq!(runs.get(key).unwrap(), model.get(key).copied());
+            }
+        }
+    }
+}

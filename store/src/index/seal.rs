@@ -1,0 +1,206 @@
+//! The seal of the engine's files: their checksums after a checkpoint.
+//!
+//! The engine passes over damage in its own log and answers with what was there before. So nothing
+//! that it says is believed unless its files are byte for byte what they were when it was last known
+//! to be right, or all that it holds adds up to what the index notes.
+use crate::Error;
+use crate::files;
+use crate::varint;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+const MAGIC: &[u8; 8] = b"PENSEAL1";
+const NAME: &str = "seal";
+/// The engine's log.
+const LOG: &str = "db";
+/// The length of a segment of the engine's log.
+const CHUNK: usize = 512 << 10;
+/// The header of a segment: a checksum, the place in the order of all writes, and another one.
+const HEAD: usize = 20;
+
+type Head = [u8; HEAD];
+
+/// What files were.
+#[derive(Debug, Default)]
+pub(super) struct Seal(BTreeMap<String, Sealed>);
+
+#[derive(Debug, Default)]
+struct Sealed {
+    length: u64,
+    changed: Option<SystemTime>,
+    chunks: Vec<Chunk>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Chunk {
+    head: Head,
+    crc: u32,
+}
+
+impl Chunk {
+    /// Where a segment of the log stands in the order of all writes; the engine keeps it inverted but
+    /// for its sign. Nothing for a segment that is not in use, which is filled with one byte.
+    fn order(&self) -> Option<i64> {
+        let first = self.head.first();
+        if self.head.iter().all(|byte| Some(byte) == first) {
+            return None;
+        }
+        let bytes = self.head.get(4..12).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(|bytes| i64::from_le_bytes(bytes) ^ i64::MAX)
+    }
+}
+
+impl Seal {
+    /// What the files in a folder are. `before` is what they were; of it is taken what the engine has
+    /// not written since: it fills one segment of its log after the other, and never changes one that
+    /// is full but for using it anew under another header.
+    pub(super) fn of(folder: &Path, before: &Self) -> io::Result<Self> {
+        let mut seal = Self::default();
+        for (within, folder) in [("", folder.to_owned()), ("blobs/", folder.join("blobs"))] {
+            let entries = match fs::read_dir(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries?,
+            };
+            for entry in entries {
+                let entry = entry?;
+                let name = format!("{within}{}", entry.file_name().to_string_lossy());
+                if name != NAME && entry.metadata()?.is_file() {
+                    let sealed = Sealed::of(&entry.path(), before.0.get(&name), name == LOG)?;
+                    seal.0.insert(name, sealed);
+                }
+            }
+        }
+        Ok(seal)
+    }
+
+    /// Writes the seal into the folder. Nothing is synced: one that is lost or torn costs time alone.
+    pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
+        let path = folder.join(NAME);
+        let file = files::make_anew(&path)?;
+        files::write_at(&file, &path, &self.encode(), 0).map_err(files::fault("writing", &path))
+    }
+
+    /// Whether the seal in the folder says the same.
+    pub(super) fn is_in(&self, folder: &Path) -> bool {
+        fs::read(folder.join(NAME)).is_ok_and(|bytes| bytes == self.encode())
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        varint::put_length(&mut out, self.0.len());
+        for (name, sealed) in &self.0 {
+            varint::put_bytes(&mut out, name.as_bytes());
+            varint::put(&mut out, sealed.length);
+            for chunk in &sealed.chunks {
+                out.extend_from_slice(&chunk.crc.to_le_bytes());
+            }
+        }
+        let crc = crc32c::crc32c(&out);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out
+    }
+}
+
+impl Sealed {
+    fn of(path: &Path, before: Option<&Self>, is_log: bool) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let data = file.metadata()?;
+        let changed = data.modified().ok();
+        let newest = before.and_then(|before| before.chunks.iter().filter_map(Chunk::order).max());
+        let kept = |at: usize, head: &Head| {
+            let before = before?;
+            let chunk = before.chunks.get(at)?;
+            let same = if is_log {
+                let order = chunk.order();
+                chunk.head == *head && order.is_some() && order < newest
+            } else {
+                changed.is_some() && (before.length, before.changed) == (data.len(), changed)
+            };
+            same.then_some(*chunk)
+        };
+        let mut chunks = Vec::new();
+        let mut buffer = vec![0; CHUNK];
+        let mut at = 0;
+        while at < data.len() {
+            let length = usize::try_from(data.len() - at).unwrap_or(CHUNK).min(CHUNK);
+            let mut head = [0; HEAD];
+            let begin = head.get_mut(..length.min(HEAD)).unwrap_or_default();
+            file.read_exact_at(begin, at)?;
+            // A last segment that is cut is short of what it had.
+            let whole = if length == CHUNK || !is_log { kept(chunks.len(), &head) } else { None };
+            chunks.push(match whole {
+                Some(chunk) => chunk,
+                None => {
+                    let bytes = buffer.get_mut(..length).unwrap_or_default();
+                    file.read_exact_at(bytes, at)?;
+                    Chunk { head, crc: crc32c::crc32c(bytes) }
+                }
+            });
+            at += length as u64;
+        }
+        Ok(Self { length: data.len(), changed, chunks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::engine::Engine;
+    use super::*;
+
+    fn open(folder: &Path) -> (Engine, bool) {
+        Engine::open(folder, |_, sealed| Ok(sealed)).unwrap()
+    }
+
+    fn write(engine: &Engine, round: u32) {
+        let mut writes = engine.write();
+        for n in 0..600_u32 {
+            let name = n.wrapping_mul(0x9e37_79b9).to_be_bytes();
+            writes.insert(&name, &round.to_be_bytes().repeat(130)).unwrap();
+        }
+        writes.finish().unwrap();
+    }
+
+    #[test]
+    fn files_that_are_as_they_were_are_sealed_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut engine, sealed) = open(dir.path());
+        assert!(!sealed, "there was nothing");
+        // Some segments of the log, most of them used anew.
+        for round in 0..20 {
+            write(&engine, round);
+            let whole = Seal::of(dir.path(), &Seal::default()).unwrap();
+            assert!(whole.is_in(dir.path()), "round {round}: what was kept is not what is there");
+        }
+        let log = dir.path().join(LOG);
+        assert!(fs::metadata(&log).unwrap().len() > 3 * CHUNK as u64);
+        for _ in 0..3 {
+            engine.close();
+            let sealed;
+            (engine, sealed) = open(dir.path());
+            assert!(sealed, "after a clean stop");
+        }
+        // Files that were only read are as they were.
+        assert!(engine.get(&[0; 4], |_| ()).unwrap().is_some());
+        engine.close();
+        for name in [LOG, "conf", NAME] {
+            let path = dir.path().join(name);
+            let whole = fs::read(&path).unwrap();
+            for eighth in 0..8 {
+                let mut bytes = whole.clone();
+                let at = whole.len() * eighth / 8;
+                bytes[at] ^= 1;
+                fs::write(&path, &bytes).unwrap();
+                let seal = Seal::of(dir.path(), &Seal::default()).unwrap();
+                assert!(!seal.is_in(dir.path()), "{name}, byte {at}");
+            }
+            fs::write(&path, &whole).unwrap();
+        }
+        assert!(open(dir.path()).1);
+        fs::write(dir.path().join("blobs/stray"), b"").unwrap();
+        assert!(!Seal::of(dir.path(), &Seal::default()).unwrap().is_in(dir.path()));
+    }
+}

@@ -190,7 +190,8 @@ impl Keys {
         clock: &Clock,
     ) -> Result<Self, Fault> {
         let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-        let documents = store.read().documents(COLLECTION, range)?;
+        let read = store.read();
+        let documents = read.documents(COLLECTION, range)?;
         let mut entries = Entries::default();
         for (id, document) in documents {
             let key = match decode(&id, &document) {
@@ -201,12 +202,17 @@ impl Keys {
                     continue;
                 }
             };
-            if key.owner.as_ref().is_some_and(|owner| accounts.get(owner).is_none()) {
-                later.surely(move |t| Ok(t.delete(COLLECTION, &id)?));
-            } else {
-                entries.insert(Arc::new(key));
+            match &key.owner {
+                Some(owner) if accounts.get(owner).is_none() => {
+                    // An account that was left out keeps its keys; they let nobody in meanwhile.
+                    if read.document(super::accounts::COLLECTION, owner.as_bytes())?.is_none() {
+                        later.surely(move |t| Ok(t.delete(COLLECTION, &id)?));
+                    }
+                }
+                _ => entries.insert(Arc::new(key)),
             }
         }
+        drop(read);
         let inner = Inner {
             store: store.clone(),
             entries: RwLock::new(entries),

@@ -316,7 +316,6 @@ impl World {
             tells_objects: true,
             watch: self.catalogue.watch(),
             events: None,
-            elapsed: 0,
             body: Body::Json(body.as_bytes()),
         };
         // Many are refused: another value is there, the view lacks a field, the URI is unknown.
@@ -486,7 +485,6 @@ fn changes_in_the_midst_of_exports_are_not_missed() {
                 tells_objects: true,
                 watch: catalogue.watch(),
                 events: None,
-                elapsed: 0,
                 body: Body::Json(body.as_bytes()),
             };
             ingest(&store, &LIMITS, &request).unwrap();

@@ -190,16 +190,29 @@ impl Keys {
         clock: &Clock,
     ) -> Result<Self, Fault> {
         let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-        let documents = store.read().documents(COLLECTION, range)?;
+        let read = store.read();
+        let documents = read.documents(COLLECTION, range)?;
         let mut entries = Entries::default();
         for (id, document) in documents {
-            let key = decode(&id, &document)?;
-            if key.owner.as_ref().is_some_and(|owner| accounts.get(owner).is_none()) {
-                later.surely(move |t| Ok(t.delete(COLLECTION, &id)?));
-            } else {
-                entries.insert(Arc::new(key));
+            let key = match decode(&id, &document) {
+                Ok(key) => key,
+                // A later version may have written it; the others are served all the same.
+                Err(error) => {
+                    tracing::error!(%error, "An API key was left out; it lets nobody in.");
+                    continue;
+                }
+            };
+            match &key.owner {
+                Some(owner) if accounts.get(owner).is_none() => {
+                    // An account that was left out keeps its keys; they let nobody in meanwhile.
+                    if read.document(super::accounts::COLLECTION, owner.as_bytes())?.is_none() {
+                        later.surely(move |t| Ok(t.delete(COLLECTION, &id)?));
+                    }
+                }
+                _ => entries.insert(Arc::new(key)),
             }
         }
+        drop(read);
         let inner = Inner {
             store: store.clone(),
             entries: RwLock::new(entries),
@@ -458,7 +471,7 @@ fn event(by: &Caller, what: &'static str, key: &Key, detail: String) -> Event {
 fn write_used(transaction: &mut Transaction<'_>, id: &str, at: &str) -> Result<(), Fault> {
     // It may have been revoked meanwhile.
     let Some(document) = transaction.document(COLLECTION, id.as_bytes())? else { return Ok(()) };
-    let mut key = decode(id.as_bytes(), &document)?;
+    let Ok(mut key) = decode(id.as_bytes(), &document) else { return Ok(()) };
     key.last_used = Some(at.to_owned());
     Ok(transaction.put(COLLECTION, id.as_bytes(), &encode(&key))?)
 }

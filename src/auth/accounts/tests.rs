@@ -328,6 +328,22 @@ fn bodies_are_read_with_every_finding() {
     assert_eq!(pointers(password), ["/password"]);
 }
 
+#[tokio::test]
+async fn an_account_that_cannot_be_read_is_left_out_and_stays() {
+    let world = World::new();
+    let lost = world.account("lost", Role::User);
+    world.account("kept", Role::User);
+    let newer = b"{\"id\": \"x\", \"role\": \"Emperor\"}";
+    let put =
+        |t: &mut Transaction<'_>| Ok::<_, Fault>(t.put(COLLECTION, lost.id.as_bytes(), newer)?);
+    world.store.transact(put).unwrap();
+    let world = world.restarted(&[]);
+    assert!(!signs_in(&world, "lost", PASSWORD).await);
+    assert!(signs_in(&world, "kept", PASSWORD).await);
+    let document = world.store.read().document(COLLECTION, lost.id.as_bytes()).unwrap();
+    assert_eq!(document.as_deref(), Some(newer.as_slice()));
+}
+
 #[test]
 fn a_change_tells_who_made_it() {
     let world = World::new();

@@ -12,6 +12,8 @@ pub(crate) struct Client {
     runtime: Runtime,
     sender: SendRequest<Full<Bytes>>,
     host: String,
+    /// What goes into `Authorization`.
+    pub(crate) authorization: Option<String>,
 }
 
 impl Client {
@@ -24,7 +26,7 @@ impl Client {
             tokio::spawn(connection);
             Some(sender)
         })?;
-        Some(Self { runtime, sender, host: address.to_string() })
+        Some(Self { runtime, sender, host: address.to_string(), authorization: None })
     }
 
     /// Whether a GET of this path succeeds.
@@ -44,6 +46,9 @@ impl Client {
         piece: &mut dyn FnMut(&[u8]),
     ) -> u64 {
         let mut request = Request::builder().method(method).uri(path).header("Host", &self.host);
+        if let Some(authorization) = &self.authorization {
+            request = request.header("Authorization", authorization);
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -5,6 +5,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::fmt::Write as _;
+use std::process::Command;
 use std::time::Instant;
 
 /// Objects of one request.
@@ -78,6 +79,11 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
     let server = Server::start(binary, &arguments, "/health/ready");
     let idle_mb = server.memory_mb("VmRSS");
     let mut client = server.client();
+    let arguments_of_key = ["api-key", "create", "--name", "bench", "--role", "Admin", &data_dir];
+    let key = Command::new(binary).args(arguments_of_key).output().unwrap();
+    assert!(key.status.success(), "{key:?}");
+    client.authorization =
+        Some(format!("Bearer {}", String::from_utf8(key.stdout).unwrap().trim()));
     let mut config = "type: object\npath: \"Machines:.\"\nfields:\n".to_owned();
     for field in 1..=5 {
         let _ = writeln!(config, "  r{field}: {{type: resource, path: <{VOCABULARY}r{field}>}}");

@@ -13,7 +13,12 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-#[expect(dead_code, reason = "the tests forge more than is measured here")]
+#[expect(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a part of the tests, which forge more than is measured here"
+)]
 #[path = "../tests/tokens/forge.rs"]
 mod forge;
 

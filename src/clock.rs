@@ -198,7 +198,7 @@ impl Clock {
 
     fn save(&self) -> Result<(), Fault> {
         let reading = Reading::take();
-        let (_, _) = self.store.transact(|change| -> Result<(), Fault> {
+        self.store.transact(|change| -> Result<(), Fault> {
             let known = self.known().at(&reading);
             let value = serde_json::to_vec(&known)
                 .map_err(|error| Fault::new(Kind::Internal, error.to_string()))?;

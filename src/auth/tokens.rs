@@ -67,7 +67,7 @@ impl Tokens {
         crypto::install();
         let provider = Provider::new(resource_server, security.ca_file.as_deref())?;
         let max_stale = resource_server.max_stale;
-        let jwks = Jwks::open(provider, settings.data_dir.clone(), clock.clone(), max_stale);
+        let jwks = Jwks::open(provider, &settings.data_dir, clock.clone(), max_stale);
         Ok(Some(Self(Arc::new(Shared {
             expected: Expected {
                 issuer: resource_server.issuer_uri.clone(),
@@ -165,18 +165,16 @@ impl Tokens {
             name: subject,
         };
         let accounts = &self.0.accounts;
-        let account = match accounts.recognised(&identity, &profile, role) {
-            Some(recognised) => recognised?,
-            None => {
-                let accounts = accounts.clone();
-                let signing_in = tokio::task::spawn_blocking(move || {
-                    accounts.signed_in(&identity, &profile, role)
-                });
-                signing_in.await.unwrap_or_else(|error| {
-                    tracing::error!(%error, "Making a service account was cut off.");
-                    Err(Refusal::Unavailable("the service account could not be made now".into()))
-                })?
-            }
+        let account = if let Some(recognised) = accounts.recognised(&identity, &profile, role) {
+            recognised?
+        } else {
+            let accounts = accounts.clone();
+            let signing_in =
+                tokio::task::spawn_blocking(move || accounts.signed_in(&identity, &profile, role));
+            signing_in.await.unwrap_or_else(|error| {
+                tracing::error!(%error, "Making a service account was cut off.");
+                Err(Refusal::Unavailable("the service account could not be made now".into()))
+            })?
         };
         Ok(bearer(account, role))
     }

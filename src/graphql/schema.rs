@@ -117,7 +117,7 @@ impl Answer {
     }
 }
 
-/// The library would read them by serde, which shows the numbers of serde_json, kept digit by digit here,
+/// The library would read them by serde, which shows the numbers of `serde_json`, kept digit by digit here,
 /// as objects.
 fn variables(values: serde_json::Map<String, serde_json::Value>) -> Variables {
     let mut variables = Variables::default();

@@ -50,7 +50,7 @@ fn text(name: &'static str, description: &str, value: fn(&Account) -> Option<&st
         FieldFuture::new(async move {
             let account = caller?.account;
             let text = account.as_ref().and_then(|account| value(account));
-            Ok(text.map(|text| Value::from(text)))
+            Ok(text.map(Value::from))
         })
     })
     .description(description)

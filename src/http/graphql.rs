@@ -164,7 +164,8 @@ impl Range {
         let mut parts = text.split(';').map(str::trim);
         let name = parts.next().filter(|name| !name.is_empty())?.to_ascii_lowercase();
         let weights = parts.filter_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
-        let weight = weights.last().map_or(1.0, |q| q.parse::<f32>().unwrap_or(0.0));
+        let weight =
+            weights.reduce(|_, last| last).map_or(1.0, |q| q.parse::<f32>().unwrap_or(0.0));
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

@@ -125,7 +125,7 @@ async fn a_slow_issuer_holds_up_nobody_whose_key_is_known() {
     let gateway = Gateway::start(&issuer, &[]).await;
     let token = key.token(&claims(&issuer));
     assert_eq!(gateway.status(&token).await, 200);
-    issuer.state().delay = Duration::from_secs(60);
+    issuer.state().delay = Duration::from_mins(1);
     let unknown = Key::rsa("unknown").token(&claims(&issuer));
     let mut asked = Box::pin(gateway.status(&unknown));
     // While the one waits, the other comes in.

@@ -2,6 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::print_stderr,
     reason = "a test ends at once where something is wrong"
 )]
 

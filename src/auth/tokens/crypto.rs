@@ -21,6 +21,7 @@ pub(super) fn install() {
     let _ = PROVIDER.install_default();
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "jsonwebtoken asks for this signature")]
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     let method = method(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
     if method.family() != key.family() {

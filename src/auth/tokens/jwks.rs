@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::files::write_atomically;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
@@ -77,7 +77,7 @@ impl Jwks {
     /// Takes up what the file has, if it is this issuer's. Blocks.
     pub(super) fn open(
         provider: Provider,
-        data_dir: PathBuf,
+        data_dir: &Path,
         clock: Clock,
         max_stale: Duration,
     ) -> Self {
@@ -99,7 +99,7 @@ impl Jwks {
             },
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::warn!(%error, "The kept keys of the token issuer could not be read.")
+                tracing::warn!(%error, "The kept keys of the token issuer could not be read.");
             }
         }
         let held = RwLock::new(held);
@@ -247,7 +247,7 @@ impl Jwks {
                 tracing::warn!(%error, "The keys of the token issuer could not be kept in the data directory.");
             }
             Err(error) => {
-                tracing::warn!(%error, "Keeping the keys of the token issuer was cut off.")
+                tracing::warn!(%error, "Keeping the keys of the token issuer was cut off.");
             }
         }
     }

@@ -69,6 +69,7 @@ impl Gateway {
             version: 1,
             created_at: String::new(),
             updated_at: String::new(),
+            updated_by: None,
             created_namespaces: Vec::new(),
         };
         let business_object = Compiled { object, mapping, conditions: Vec::new() };
@@ -89,6 +90,7 @@ impl Gateway {
             mode: Mode::Add,
             caller: "local",
             idempotency_key: None,
+            elapsed: 0,
             tells_objects: true,
             watch: &Watch::default(),
             events: None,

@@ -9,6 +9,7 @@ use crate::events::{self, Events};
 use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
+use crate::graphql;
 use penstock_store::{Options, Progress, Read as _, Store, Transaction};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -51,6 +52,8 @@ pub struct Gateway {
     pub disk: Disk,
     /// Who may come in.
     pub auth: Auth,
+    /// What GraphQL reaches.
+    pub graphql: graphql::Schema,
     /// What happens, for whoever listens.
     pub events: Events,
     /// `service.gateway-id`, configured or made.
@@ -85,6 +88,8 @@ impl Gateway {
             },
         )?;
         let clock = Clock::open(store.clone())?;
+        let ages = clock.clone();
+        let catalogue = catalogue.with_elapsed(move || ages.elapsed());
         let auth = Auth::open(&store, &settings, &clock)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         let events = Events::new(events::Options {
@@ -103,13 +108,25 @@ impl Gateway {
                 gateway_id: gateway_id.clone(),
                 data_dir: dir.clone(),
                 history: settings.limits.history,
+                pace: export::Pace::default(),
                 events: events.clone(),
                 spool: settings.targets.spool_bytes,
                 disk: disk.clone(),
                 catalogue: catalogue.clone(),
             },
         )?;
-        Ok(Self { settings, store, clock, catalogue, exporter, disk, auth, events, gateway_id })
+        Ok(Self {
+            settings,
+            store,
+            clock,
+            catalogue,
+            exporter,
+            disk,
+            auth,
+            graphql: graphql::Schema::new()?,
+            events,
+            gateway_id,
+        })
     }
 }
 

@@ -7,6 +7,12 @@ pub fn rfc3339() -> String {
     format!("{:.3}", now.round(Unit::Millisecond).unwrap_or(now))
 }
 
+/// The moment so long from now, in the form of [`rfc3339`].
+pub fn rfc3339_in(wait: std::time::Duration) -> String {
+    let then = Timestamp::now().saturating_add(wait).unwrap_or(Timestamp::MAX);
+    format!("{:.3}", then.round(Unit::Millisecond).unwrap_or(then))
+}
+
 /// Now, as the compact form of the specification (2.4): `20260301T120000Z`.
 pub fn compact() -> String {
     Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()

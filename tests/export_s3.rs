@@ -55,9 +55,10 @@ fn target(bucket: &str, endpoint: &str, secret: &str) -> Targets {
         secret_access_key: secret.to_owned(),
         path_style: true,
         ca_file: None,
+        compression: penstock::config::Compression::None,
     };
     let named = [("plant-a".to_owned(), Target { kind, prefix: "from/edge 1/".to_owned() })].into();
-    Targets { named, default: None, history_bytes: 64 << 20, spool_bytes: 256 << 20 }
+    Targets { named, history_bytes: 64 << 20, ..Targets::default() }
 }
 
 fn good(bucket: &str) -> Targets {

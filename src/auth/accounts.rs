@@ -9,7 +9,7 @@ mod entries;
 mod initial;
 mod sign_in;
 
-pub use edit::{Edit, New};
+pub use edit::{Edit, New, NewPassword};
 
 use super::account::Source;
 use super::attempts::Attempts;

@@ -1,7 +1,8 @@
 //! Documents of identity providers: small ones, in good time, from nobody else.
 use crate::fault::{Fault, Kind};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, StatusCode};
+use reqwest::{Certificate, Client, Request, StatusCode};
 use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
@@ -62,28 +63,49 @@ pub(super) fn client(ca_file: Option<&Path>) -> Result<Client, Fault> {
     client.build().map_err(|error| cannot(&error))
 }
 
+/// An answer that has come whole.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Its status, which is no server's fault.
+    pub(super) status: StatusCode,
+    /// Its media type.
+    pub(super) media_type: Option<HeaderValue>,
+    /// Its body.
+    pub(super) body: Vec<u8>,
+}
+
 /// The document at this address.
 pub(super) async fn get(client: &Client, url: &str) -> Result<Vec<u8>, Missing> {
-    let out_of_reach =
-        |error: &reqwest::Error| Missing::OutOfReach(format!("{url}: {}", words(error)));
-    let request = client.get(url).header(reqwest::header::ACCEPT, "application/json");
-    let mut response = request.send().await.map_err(|error| out_of_reach(&error))?;
+    let request = client.get(url).header(ACCEPT, "application/json").build();
+    let answer = send(client, request.map_err(|error| out_of_reach(url, &error))?).await?;
+    if answer.status == StatusCode::OK {
+        return Ok(answer.body);
+    }
+    Err(Missing::NotThere { url: url.to_owned(), status: answer.status })
+}
+
+/// The answer to this request, whatever its status, unless that is a server's fault.
+pub(super) async fn send(client: &Client, request: Request) -> Result<Answer, Missing> {
+    let url = request.url().to_string();
+    let sent = client.execute(request).await;
+    let mut response = sent.map_err(|error| out_of_reach(&url, &error))?;
     let status = response.status();
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         return Err(Missing::OutOfReach(format!("{url} answered {status}")));
     }
-    if status != StatusCode::OK {
-        return Err(Missing::NotThere { url: url.to_owned(), status });
-    }
-    let mut document = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| out_of_reach(&error))? {
-        if document.len() + piece.len() > LONGEST {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| out_of_reach(&url, &error))? {
+        if body.len() + piece.len() > LONGEST {
             let words = format!("{url} answered more than {LONGEST} bytes");
             return Err(Missing::OutOfReach(words));
         }
-        document.extend_from_slice(&piece);
+        body.extend_from_slice(&piece);
     }
-    Ok(document)
+    Ok(Answer { status, media_type: response.headers().get(CONTENT_TYPE).cloned(), body })
+}
+
+fn out_of_reach(url: &str, error: &reqwest::Error) -> Missing {
+    Missing::OutOfReach(format!("{url}: {}", words(error)))
 }
 
 /// The innermost cause: the others only say that something failed.

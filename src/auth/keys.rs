@@ -11,6 +11,7 @@ use super::accounts::{Accounts, disabled};
 use super::audit::{self, Audit, Event};
 use super::later::Later;
 use super::{Account, Caller, Credential, Refusal, Role};
+use crate::business_object::catalogue::Catalogue;
 use crate::business_object::json::{self, Members};
 use crate::clock::Clock;
 use crate::fault::{Fault, Finding, Kind};
@@ -139,6 +140,21 @@ impl New {
         }
         if findings.is_empty() { Ok(new) } else { Err(invalid(findings)) }
     }
+
+    /// The same with the id of the Business Object in place of its name.
+    ///
+    /// # Errors
+    /// `Kind::Invalid` when there is no such Business Object.
+    pub fn resolved(mut self, catalogue: &Catalogue) -> Result<Self, Fault> {
+        if let Some(name) = &mut self.business_object {
+            let Some(found) = catalogue.get(name) else {
+                let why = format!("there is no Business Object with the id or name {name:?}");
+                return Err(invalid(vec![Finding::at("/businessObject", why)]));
+            };
+            found.object.id.clone_into(name);
+        }
+        Ok(self)
+    }
 }
 
 /// What a role may be called.
@@ -209,30 +225,38 @@ impl Keys {
         // Digests are no secret: what can be measured of looking one up says nothing about a key.
         let key = self.entries().by_digest(&digest).cloned();
         let key = key.ok_or_else(|| unknown("the API key is unknown or has been revoked"))?;
-        if is_over(&key, self.inner.clock.now()) {
-            return Err(unknown("the API key has expired"));
-        }
-        let account = match &key.owner {
-            None => None,
-            Some(owner) => {
-                let account = self.inner.accounts.get(owner);
-                Some(account.ok_or_else(|| unknown("the account of the API key is gone"))?)
-            }
-        };
-        if account.as_ref().is_some_and(|account| !account.enabled) {
-            return Err(disabled());
-        }
-        let most = account.as_ref().map_or(Role::Admin, |account| account.role);
-        if key.role == Role::Metrics && most < Role::Admin {
-            return Err(Refusal::Forbidden(
-                "an API key with the role Metrics is worth nothing once its owner is no Admin"
-                    .into(),
-            ));
-        }
+        let (account, role) = self.worth(&key)?;
         self.used(&key);
         let credential =
             Credential::ApiKey { id: key.id.clone(), business_object: key.business_object.clone() };
-        Ok(Caller { account, role: key.role.min(most), credential })
+        Ok(Caller { account, role, credential })
+    }
+
+    /// What the key with this id may do now; `None` when it is worth nothing any more. Never blocks.
+    pub(super) fn still(&self, id: &str) -> Option<Role> {
+        let key = self.entries().by_id.get(id)?.key.clone();
+        self.worth(&key).ok().map(|(_, role)| role)
+    }
+
+    /// The account that a key belongs to, and what it may do now.
+    fn worth(&self, key: &Key) -> Result<(Option<Arc<Account>>, Role), Refusal> {
+        if key.expires_at.is_some() && is_over(key, self.inner.clock.now()) {
+            return Err(Refusal::Invalid("the API key has expired".to_owned()));
+        }
+        let Some(owner) = &key.owner else { return Ok((None, key.role)) };
+        let account = self.inner.accounts.get(owner);
+        let account = account
+            .ok_or_else(|| Refusal::Invalid("the account of the API key is gone".to_owned()))?;
+        if !account.enabled {
+            return Err(disabled());
+        }
+        if key.role == Role::Metrics && account.role < Role::Admin {
+            let why =
+                "an API key with the role Metrics is worth nothing once its owner is no Admin";
+            return Err(Refusal::Forbidden(why.to_owned()));
+        }
+        let role = key.role.min(account.role);
+        Ok((Some(account), role))
     }
 
     /// One key by id: of any owner for an Admin, else of the caller's own.
@@ -271,7 +295,7 @@ impl Keys {
             owner: by.account.as_ref().map(|account| account.id.clone()),
             business_object: new.business_object,
             created_at: time::rfc3339(),
-            expires_at: new.expires_at.map(|at| format!("{at:.3}")),
+            expires_at: new.expires_at.map(|at| at.to_string()),
             last_used: None,
             digest,
         };

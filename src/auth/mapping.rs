@@ -25,6 +25,11 @@ pub fn role(values: &RoleValues, names: &[String], claims: &Map<String, Value>) 
     }
 }
 
+/// Whether one of these claims is there, whatever it holds.
+pub fn is_there(names: &[String], claims: &Map<String, Value>) -> bool {
+    names.iter().any(|name| claim(name, claims).is_some_and(|claim| !claim.is_null()))
+}
+
 /// The claim of this name, or that inside the object that the part before one of its dots names.
 fn claim<'a>(name: &str, claims: &'a Map<String, Value>) -> Option<&'a Value> {
     claims.get(name).or_else(|| {

@@ -20,11 +20,14 @@ mod fetch;
 pub mod keys;
 mod later;
 pub mod mapping;
+pub mod oidc;
 pub mod password;
 pub mod refusal;
 pub mod role;
 pub mod sessions;
 pub mod tokens;
+#[cfg(test)]
+mod world;
 
 pub use account::{Account, Identity, Profile, Source};
 pub use caller::{Caller, Credential};
@@ -39,6 +42,7 @@ use accounts::Accounts;
 use audit::Audit;
 use keys::Keys;
 use later::Later;
+use oidc::Oidc;
 use penstock_store::Store;
 use sessions::Sessions;
 use std::sync::Arc;
@@ -58,6 +62,8 @@ pub struct Auth {
     later: Later,
     /// Access tokens of machines; `None` without `issuer-uri`.
     pub tokens: Option<Tokens>,
+    /// Sign-in at an OpenID provider; `None` when the accounts are built in.
+    pub oidc: Option<Oidc>,
 }
 
 impl Auth {
@@ -76,7 +82,8 @@ impl Auth {
         let sessions = Sessions::open(store, parts, security.session, &settings.data_dir)?;
         let keys = Keys::open(store, parts, clock)?;
         let tokens = Tokens::open(settings, &accounts, clock)?;
-        Ok(Self { accounts, sessions, keys, audit, tokens, later })
+        let oidc = Oidc::open(security, clock)?;
+        Ok(Self { accounts, sessions, keys, audit, tokens, oidc, later })
     }
 
     /// Deletes an account, its sessions and its API keys.
@@ -88,6 +95,20 @@ impl Auth {
         let account = self.accounts.delete(by, id, asked)?;
         // They are dead already: should this fail, the next start lets them go.
         self.keys.revoke_of(&account)
+    }
+
+    /// What a caller may do now, for what outlasts the request that it was let in with; `None` when its
+    /// session is over, its key is revoked or expired, or its account is disabled or gone. Never blocks.
+    pub fn still(&self, caller: &Caller) -> Option<Role> {
+        match (&caller.credential, &caller.account) {
+            (Credential::Local, _) => Some(Role::Admin),
+            (Credential::Session(hash), _) => self.sessions.still(hash),
+            (Credential::ApiKey { id, .. }, _) => self.keys.still(id),
+            (Credential::Bearer, account) => {
+                let account = self.accounts.get(&account.as_ref()?.id)?;
+                account.enabled.then(|| account.role.min(caller.role))
+            }
+        }
     }
 
     /// Commits what waits to be. Blocks.

@@ -12,7 +12,7 @@ mod era;
 use super::accounts::{Accounts, disabled};
 use super::audit::{Audit, Event};
 use super::later::Later;
-use super::{Account, Caller, Credential, Refusal};
+use super::{Account, Caller, Credential, Refusal, Role};
 use crate::config::SessionLimits;
 use crate::fault::Fault;
 use era::Era;
@@ -197,6 +197,12 @@ impl Sessions {
                 Err(refusal)
             }
         }
+    }
+
+    /// What the session with this hash may do now; `None` when it is over. It does not count as a request.
+    pub(super) fn still(&self, hash: &str) -> Option<Role> {
+        let session = self.sessions().get(hash)?.clone();
+        self.account(&session, era::now()).ok().map(|account| account.role)
     }
 
     /// The account of a session that lasts.

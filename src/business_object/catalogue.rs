@@ -97,7 +97,7 @@ impl Catalogue {
     }
 
     /// Creates or replaces the one of the same name, and creates the namespaces it lacks. True when created.
-    /// `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that
+    /// `by` is who asks, as it stands in the answer; `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that
     /// is there changes nothing: version and `updatedAt` stay.
     ///
     /// # Errors
@@ -105,6 +105,7 @@ impl Catalogue {
     /// `Kind::PreconditionFailed`.
     pub fn put(
         &self,
+        by: &str,
         body: &[u8],
         if_match: IfMatch,
         check_target: &dyn Fn(&str) -> Result<(), String>,
@@ -114,7 +115,7 @@ impl Catalogue {
         let before = self.entries().find_name(&read.0.name).cloned();
         check_version(before.as_ref(), if_match)?;
         let created = before.is_none();
-        Ok((self.save(&writer, before.as_ref(), read)?, created))
+        Ok((self.save(&writer, by, before.as_ref(), read)?, created))
     }
 
     /// Replaces the one of this id or name; it may be renamed, unless another has the name (409).
@@ -123,6 +124,7 @@ impl Catalogue {
     /// As [`Self::put`], and `Kind::NotFound`.
     pub fn replace(
         &self,
+        by: &str,
         id_or_name: &str,
         body: &[u8],
         if_match: IfMatch,
@@ -142,7 +144,7 @@ impl Catalogue {
                 vec![Finding::at("/name", "this name is taken; choose another one")],
             ));
         }
-        self.save(&writer, Some(&before), read)
+        self.save(&writer, by, Some(&before), read)
     }
 
     /// Deletes the definition; the objects stay in the graph.
@@ -158,6 +160,11 @@ impl Catalogue {
             t.delete(COLLECTION, entry.id.as_bytes())
         })?;
         self.entries_mut().remove(&entry.id);
+        tracing::info!(
+            business_object = entry.name,
+            id = entry.id,
+            "A Business Object was deleted."
+        );
         self.watch.wake();
         Ok(())
     }
@@ -166,6 +173,7 @@ impl Catalogue {
     fn save(
         &self,
         _writer: &MutexGuard<'_, ()>,
+        by: &str,
         before: Option<&Entry>,
         (definition, mapping, conditions): (Definition, Mapping, Conditions),
     ) -> Result<Arc<Compiled>, Fault> {
@@ -186,6 +194,7 @@ impl Catalogue {
                 version: before.map_or(1, |b| b.version + 1),
                 created_at: before.map_or_else(|| now.clone(), |b| b.created_at.clone()),
                 updated_at: now,
+                updated_by: Some(by.to_owned()),
                 created_namespaces,
             };
             let there = before.and_then(|before| before.compiled.as_deref());
@@ -196,6 +205,13 @@ impl Catalogue {
         })?;
         let compiled = Arc::new(Compiled { object, mapping, conditions });
         self.entries_mut().insert(Entry::of(compiled.clone()));
+        let BusinessObject { id, version, definition, .. } = &compiled.object;
+        tracing::info!(
+            business_object = definition.name,
+            id,
+            version,
+            "A Business Object was defined."
+        );
         self.watch.wake();
         Ok(compiled)
     }

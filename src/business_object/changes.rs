@@ -28,7 +28,7 @@ mod note;
 mod watch;
 
 pub use cursor::{Changed, changed, has_changes, sweep, sweep_all};
-pub use cursor::{Cursor, Known, age, close_generation, cursor, put_cursor};
+pub use cursor::{Cursor, Known, age, close_generation, cursor, forget_age, put_age, put_cursor};
 pub(super) use cursor::{defined, removed};
 pub use note::{note, note_but};
 pub use watch::{Mark, Watch};

@@ -87,6 +87,9 @@ pub struct BusinessObject {
     pub created_at: String,
     /// When it was last changed (RFC 3339, UTC).
     pub updated_at: String,
+    /// Who changed it last: an account's id, or `local`. `None` when that was before there were accounts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_by: Option<String>,
     /// Namespaces that its last change created, because the mapping names them and nobody had.
     #[serde(default)]
     pub created_namespaces: Vec<String>,

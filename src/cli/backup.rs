@@ -4,7 +4,7 @@ use crate::config::Settings;
 use crate::files::sync_folder;
 use crate::gateway::{COUNTERS, make_private, store_of};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use penstock_store::{Backup, BackupFile, JUMP, Options, Restored, Store};
+use penstock_store::{Backup, BackupFile, JUMP, Restored};
 use serde_json::json;
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
@@ -132,13 +132,8 @@ fn write(settings: &Settings, file: &mut File) -> Result<(), String> {
     if runtime.block_on(control::download(dir, "/control/backup", file))? {
         return Ok(());
     }
-    let store = store_of(dir);
-    if !store.is_dir() {
-        return Err(format!("there is no store in {}", dir.display()));
-    }
-    owner::become_owner(dir)?;
-    let store = Store::open(&store, Options::default(), &mut output::progress());
-    store.and_then(|store| store.backup(file)).map(drop).map_err(|error| error.to_string())
+    let store = data_dir::store(settings)?;
+    store.backup(file).map(drop).map_err(|error| error.to_string())
 }
 
 fn restore(settings: &Settings, path: &Path) -> Result<Restored, String> {

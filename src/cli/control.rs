@@ -1,14 +1,24 @@
 //! The control socket of a service that runs: `<data-dir>/control.sock`, HTTP/1.1.
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
-use hyper::body::Incoming;
+use futures_util::stream;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::client::conn::http1::SendRequest;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use std::fs::File;
-use std::io::{ErrorKind, Write as _};
-use std::path::Path;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+
+/// Bytes of a text that are read at once.
+const PIECE: usize = 64 << 10;
+
+/// Items asked for at once.
+const PAGE: usize = 100;
 
 /// Asks the service for JSON; `None` when none runs.
 ///
@@ -19,17 +29,81 @@ pub(super) async fn request(
     method: Method,
     path: &str,
 ) -> Result<Option<Value>, String> {
-    let Some(response) = send(data_dir, method, path).await? else { return Ok(None) };
+    ask(data_dir, method, path, None).await
+}
+
+/// As [`request`], with a body; what answers nothing gives null.
+///
+/// # Errors
+/// As [`request`].
+pub(super) async fn ask(
+    data_dir: &Path,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Option<Value>, String> {
+    let Some(response) = send(data_dir, method, path, body).await? else { return Ok(None) };
     let status = response.status();
     read(status, &whole(response).await?).map(Some)
+}
+
+/// Whether a service runs.
+///
+/// # Errors
+/// Why that cannot be told.
+pub(super) async fn is_served(data_dir: &Path) -> Result<bool, String> {
+    Ok(connect(data_dir).await?.is_some())
+}
+
+/// A path with a query.
+pub(super) fn path(path: &str, query: &[(&str, String)]) -> String {
+    let parameters = query
+        .iter()
+        .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
+    format!("{path}?{}", parameters.collect::<Vec<_>>().join("&"))
+}
+
+/// Asks the service for the items of a list, at most `limit`, page by page; `None` when none runs.
+///
+/// # Errors
+/// As [`request`].
+pub(super) async fn list(
+    data_dir: &Path,
+    path: &str,
+    limit: usize,
+) -> Result<Option<Vec<Value>>, String> {
+    let mut items: Vec<Value> = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let count = PAGE.min(limit - items.len());
+        let page = format!("{path}?limit={count}{cursor}");
+        let Some(mut page) = request(data_dir, Method::GET, &page).await? else {
+            return Ok(None);
+        };
+        if let Some(Value::Array(more)) = page.get_mut("items").map(Value::take) {
+            items.extend(more);
+        }
+        match page.get("next").and_then(Value::as_str) {
+            Some(next) if items.len() < limit => {
+                cursor = format!("&cursor={}", utf8_percent_encode(next, NON_ALPHANUMERIC));
+            }
+            _ => return Ok(Some(items)),
+        }
+    }
 }
 
 /// Asks the service for what goes into a file as it comes; `false` when none runs.
 ///
 /// # Errors
 /// Why there is no answer or no end of it, or the fault that the answer names.
-pub(super) async fn download(data_dir: &Path, path: &str, file: &mut File) -> Result<bool, String> {
-    let Some(mut response) = send(data_dir, Method::GET, path).await? else { return Ok(false) };
+pub(super) async fn download(
+    data_dir: &Path,
+    path: &str,
+    out: &mut dyn Write,
+) -> Result<bool, String> {
+    let Some(mut response) = send(data_dir, Method::GET, path, None).await? else {
+        return Ok(false);
+    };
     let status = response.status();
     if !status.is_success() {
         return read(status, &whole(response).await?).map(|_| true);
@@ -38,7 +112,58 @@ pub(super) async fn download(data_dir: &Path, path: &str, file: &mut File) -> Re
         let frame = frame
             .map_err(|error| format!("the service's answer was cut: {error}; its log says why"))?;
         if let Some(bytes) = frame.data_ref() {
-            file.write_all(bytes).map_err(|error| error.to_string())?;
+            out.write_all(bytes).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(true)
+}
+
+/// Sends a text as it is read, and hands each line of the answer, which is NDJSON, to `line`; `false`
+/// when no service runs.
+///
+/// # Errors
+/// As of [`download`], or that the text cannot be read.
+pub(super) async fn upload(
+    data_dir: &Path,
+    path: &str,
+    mut text: impl Read + Send + 'static,
+    line: &mut dyn FnMut(Value),
+) -> Result<bool, String> {
+    let (sender, receiver) = mpsc::channel::<io::Result<Frame<Bytes>>>(2);
+    let frames = stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|frame| (frame, receiver))
+    });
+    let body = BodyExt::boxed(StreamBody::new(frames));
+    let Some(mut sending) = connect(data_dir).await? else { return Ok(false) };
+    std::thread::spawn(move || {
+        loop {
+            let mut piece = vec![0; PIECE];
+            let read = text.read(&mut piece).map(|read| {
+                piece.truncate(read);
+                Frame::data(Bytes::from(piece))
+            });
+            let ended =
+                read.as_ref().is_ok_and(|frame| frame.data_ref().is_none_or(Bytes::is_empty));
+            let failed = read.is_err();
+            // An error breaks the connection, so that what was read does not look whole.
+            if ended || sender.blocking_send(read).is_err() || failed {
+                return;
+            }
+        }
+    });
+    let mut response = sending.send(Method::POST, path, None, body).await?;
+    let status = response.status();
+    if !status.is_success() {
+        return read(status, &whole(response).await?).map(|_| true);
+    }
+    let mut rest = Vec::new();
+    while let Some(frame) = response.frame().await {
+        let frame = frame
+            .map_err(|error| format!("the service's answer was cut: {error}; its log says why"))?;
+        rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let value: Vec<u8> = rest.drain(..=end).collect();
+            line(read(status, &value)?);
         }
     }
     Ok(true)
@@ -53,7 +178,29 @@ async fn send(
     data_dir: &Path,
     method: Method,
     path: &str,
+    body: Option<&Value>,
 ) -> Result<Option<Response<Incoming>>, String> {
+    match connect(data_dir).await? {
+        Some(mut sending) => {
+            let json = body.map(|_| "application/json");
+            let body = Bytes::from(body.map(Value::to_string).unwrap_or_default());
+            let body = Full::new(body).map_err(|never| match never {}).boxed();
+            sending.send(method, path, json, body).await.map(Some)
+        }
+        None => Ok(None),
+    }
+}
+
+type Body = BoxBody<Bytes, io::Error>;
+
+/// A connection to the service.
+struct Sending {
+    sender: SendRequest<Body>,
+    socket: PathBuf,
+}
+
+/// Connects to the service; `None` when none runs.
+async fn connect(data_dir: &Path) -> Result<Option<Sending>, String> {
     let socket = data_dir.join("control.sock");
     let stream = match UnixStream::connect(&socket).await {
         Ok(stream) => stream,
@@ -70,26 +217,50 @@ async fn send(
         }
     };
     let failed = |error: hyper::Error| format!("{}: {error}", socket.display());
-    let (mut sender, connection) =
+    let (sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
     // It ends with the sender; its fault shows in the answer too.
     tokio::spawn(connection);
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(hyper::header::HOST, "localhost")
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| format!("{path}: {error}"))?;
-    sender.send_request(request).await.map_err(failed).map(Some)
+    Ok(Some(Sending { sender, socket }))
+}
+
+impl Sending {
+    async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        media_type: Option<&str>,
+        body: Body,
+    ) -> Result<Response<Incoming>, String> {
+        let mut request =
+            Request::builder().method(method).uri(path).header(hyper::header::HOST, "localhost");
+        if let Some(media_type) = media_type {
+            request = request.header(hyper::header::CONTENT_TYPE, media_type);
+        }
+        let request = request.body(body).map_err(|error| format!("{path}: {error}"))?;
+        let failed = |error: hyper::Error| format!("{}: {error}", self.socket.display());
+        self.sender.send_request(request).await.map_err(failed)
+    }
 }
 
 fn read(status: StatusCode, body: &[u8]) -> Result<Value, String> {
+    if status == StatusCode::NO_CONTENT {
+        return Ok(Value::Null);
+    }
     let value = serde_json::from_slice::<Value>(body);
     if status.is_success() {
         return value.map_err(|error| format!("the service's answer cannot be read: {error}"));
     }
-    let detail = value.ok().and_then(|v| v.get("detail")?.as_str().map(str::to_owned));
-    Err(detail.unwrap_or_else(|| format!("the service answered {status}")))
+    let value = value.unwrap_or_default();
+    let text = |value: &Value, member: &str| value.get(member)?.as_str().map(str::to_owned);
+    let mut told =
+        text(&value, "detail").unwrap_or_else(|| format!("the service answered {status}"));
+    for finding in value.get("errors").and_then(Value::as_array).into_iter().flatten() {
+        let place = text(finding, "pointer").filter(|pointer| !pointer.is_empty());
+        let place = place.map_or_else(String::new, |pointer| format!("{pointer}: "));
+        told += &format!("\n  {place}{}", text(finding, "message").unwrap_or_default());
+    }
+    Err(told)
 }
 
 #[cfg(test)]
@@ -101,6 +272,9 @@ mod tests {
         let fault = read(StatusCode::NOT_FOUND, br#"{"detail": "there is no export x"}"#);
         assert_eq!(fault, Err("there is no export x".to_owned()));
         assert!(read(StatusCode::BAD_GATEWAY, b"<html>").unwrap_err().contains("502"));
+        let fault = br#"{"detail": "no", "errors": [{"pointer": "/a", "message": "wrong"}]}"#;
+        assert_eq!(read(StatusCode::CONFLICT, fault), Err("no\n  /a: wrong".to_owned()));
+        assert_eq!(read(StatusCode::NO_CONTENT, b""), Ok(Value::Null));
         assert!(read(StatusCode::OK, b"<html>").is_err());
         assert_eq!(read(StatusCode::OK, b"{}"), Ok(serde_json::json!({})));
     }

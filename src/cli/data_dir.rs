@@ -1,8 +1,12 @@
 //! The data directory that a command works on.
-use super::output;
+use super::{output, owner};
 use crate::config::{self, Settings, Sources};
+use crate::gateway::{Gateway, store_of};
 use crate::telemetry;
+use penstock_store::{Options, Store};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// The settings that the command was given. Its log is for faults alone: what it did, it answers.
 pub(super) fn settings(arguments: Vec<String>) -> Result<Settings, ExitCode> {
@@ -33,4 +37,35 @@ pub(super) fn must_exist(settings: &Settings) -> Result<(), String> {
         "there is no data directory {}; name it with --service.data-dir=DIR",
         settings.data_dir.display()
     ))
+}
+
+/// Opens the store, as the owner of its files; its lock decides who has it.
+///
+/// # Errors
+/// That there is none, that another process has it, or why it cannot be opened.
+pub(super) fn store(settings: &Settings) -> Result<Store, String> {
+    let store = owned(settings)?;
+    Store::open(&store, Options::default(), &mut output::progress())
+        .map_err(|error| error.to_string())
+}
+
+/// As [`store`], with all that knows what its changes mean.
+///
+/// # Errors
+/// As of [`store`].
+pub(super) fn gateway(settings: &Settings) -> Result<Gateway, String> {
+    owned(settings)?;
+    Gateway::open(Arc::new(settings.clone()), &mut output::progress())
+        .map_err(|fault| fault.to_string())
+}
+
+/// Where the store is, once this acts as the owner of its files.
+fn owned(settings: &Settings) -> Result<PathBuf, String> {
+    let dir = &settings.data_dir;
+    let store = store_of(dir);
+    if !store.is_dir() {
+        return Err(format!("there is no store in {}", dir.display()));
+    }
+    owner::become_owner(dir)?;
+    Ok(store)
 }

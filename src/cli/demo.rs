@@ -4,11 +4,12 @@
 //! in a directory of its own and leaves configured targets alone.
 
 mod client;
+mod key;
 mod tour;
 
 use super::output;
 use crate::app;
-use crate::config::{self, Sources, Targets};
+use crate::config::{self, Security, Sources, Targets};
 use crate::telemetry;
 use clap::{ArgMatches, Command};
 use client::{Client, Failure};
@@ -55,6 +56,8 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
         spool_bytes: settings.targets.spool_bytes,
         ..Targets::default()
     };
+    // Nor does anybody else sign in to it: its account and its key are its own.
+    settings.security = Security { session: settings.security.session, ..Security::default() };
     if !given("service.data-dir") {
         settings.data_dir = PathBuf::from(DATA_DIR);
     }
@@ -92,8 +95,10 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
         let tour = async move {
             // When the server fails before it is ready, it says why.
             let Ok((address, gateway)) = started.await else { return Ok(()) };
-            let client = Client { address };
-            let mut tour = Tour { client, gateway: &gateway, out: &mut out, step: 0 };
+            let made = gateway.clone();
+            let (key, key_file) = tokio::task::spawn_blocking(move || key::make(&made)).await??;
+            let client = Client { address, key };
+            let mut tour = Tour { client, gateway: &gateway, key_file, out: &mut out, step: 0 };
             let base = tour.run().await?;
             if exit {
                 return Ok(());

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Entries asked for at once.
-const PAGE: usize = 100;
+/// Exports listed when no limit is given.
+const LISTED: usize = 100;
 
 pub(super) fn command() -> Command {
     let id = || {
@@ -65,7 +65,7 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     let action = match (action, given.try_get_one::<String>("ID")) {
         ("retry", Ok(Some(id))) => Action::Retry(id),
         ("park", Ok(Some(id))) => Action::Park(id),
-        _ => Action::List(given.get_one("limit").map_or(PAGE, |n: &u32| *n as usize)),
+        _ => Action::List(given.get_one("limit").map_or(LISTED, |n: &u32| *n as usize)),
     };
     let answer = match perform(&action, settings) {
         Ok(answer) => answer,
@@ -110,24 +110,8 @@ async fn by_service(action: &Action<'_>, settings: &Settings) -> Result<Option<V
         Action::Park(id) => return control::request(dir, Method::POST, &act(id, "park")).await,
         Action::List(limit) => *limit,
     };
-    let mut items: Vec<Value> = Vec::new();
-    let mut cursor = String::new();
-    loop {
-        let count = PAGE.min(limit - items.len());
-        let path = format!("/api/v1/exports?limit={count}{cursor}");
-        let Some(mut page) = control::request(dir, Method::GET, &path).await? else {
-            return Ok(None);
-        };
-        if let Some(Value::Array(more)) = page.get_mut("items").map(Value::take) {
-            items.extend(more);
-        }
-        match page.get("next").and_then(Value::as_str) {
-            Some(next) if items.len() < limit => {
-                cursor = format!("&cursor={}", utf8_percent_encode(next, NON_ALPHANUMERIC));
-            }
-            _ => return Ok(Some(json!({ "items": items }))),
-        }
-    }
+    let items = control::list(dir, "/api/v1/exports", limit).await?;
+    Ok(items.map(|items| json!({ "items": items })))
 }
 
 fn by_store(action: &Action<'_>, settings: Settings) -> Result<Value, Fault> {
@@ -160,32 +144,13 @@ fn table(entries: &[Value]) -> String {
     if entries.is_empty() {
         return "There are no exports.".to_owned();
     }
-    let headings = COLUMNS.map(|(heading, _)| heading.to_owned());
-    let rows = entries.iter().map(|entry| COLUMNS.map(|(_, field)| cell(entry, field)));
-    let rows: Vec<_> = std::iter::once(headings).chain(rows).collect();
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
-    let line = |row: &[String]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    let mut lines: Vec<String> = rows.iter().map(|row| line(row)).collect();
+    let mut text = output::table(&COLUMNS, entries);
     for entry in entries {
         if let Some(why) = entry.get("lastError").and_then(Value::as_str) {
-            lines.push(format!("{}: {why}", cell(entry, "id")));
+            text += &format!("\n{}: {why}", output::cell(entry, "id"));
         }
     }
-    lines.join("\n")
-}
-
-fn cell(entry: &Value, field: &str) -> String {
-    match entry.get(field) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Null) | None => "-".to_owned(),
-        Some(other) => other.to_string(),
-    }
+    text
 }
 
 #[cfg(test)]

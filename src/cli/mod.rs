@@ -3,15 +3,20 @@
 //! `--name=value` with a dot in the name is a setting and may stand anywhere; the rest is read by clap.
 //! Standard output carries the answer, standard error everything else.
 
+mod api_key;
 mod backup;
 mod check;
+mod clock;
 mod control;
 mod data_dir;
 mod demo;
+mod dump;
 mod export;
+mod load;
 mod output;
 mod owner;
 mod serve;
+mod user;
 mod verify;
 mod verify_export;
 mod version;
@@ -47,9 +52,15 @@ pub fn main() -> ExitCode {
     match matches.subcommand() {
         Some(("serve", _)) => serve::run(settings),
         Some(("demo", given)) => demo::run(given, settings),
+        Some(("user", given)) => user::run(given, settings),
+        Some(("api-key", given)) => api_key::run(given, settings),
         Some(("export", given)) => export::run(given, settings),
+        Some(("clock", given)) => clock::run(given, settings),
+        Some(("verify-export", given)) => verify_export::run(given, settings),
         Some(("verify", given)) => verify::run(given, settings),
         Some(("backup", given)) => backup::run(given, settings),
+        Some(("dump", given)) => dump::run(given, settings),
+        Some(("load", given)) => load::run(given, settings),
         Some(("restore", given)) => backup::run_restore(given, settings),
         Some((name, given)) => match (name, settings.first()) {
             (_, Some(setting)) => {
@@ -57,7 +68,6 @@ pub fn main() -> ExitCode {
                 USED_WRONGLY.into()
             }
             ("check", None) => check::run(given),
-            ("verify-export", None) => verify_export::run(given),
             (_, None) => version::run(given),
         },
         None => USED_WRONGLY.into(),
@@ -76,10 +86,15 @@ fn command() -> Command {
             demo::command(),
             check::command(),
             verify_export::command(),
+            user::command(),
+            api_key::command(),
             export::command(),
+            clock::command(),
             verify::command(),
             backup::command(),
             backup::restore_command(),
+            dump::command(),
+            load::command(),
             version::command(),
         ])
 }

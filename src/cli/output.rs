@@ -1,6 +1,7 @@
 //! What every command writes, and the statuses they end with.
 use crate::config::ConfigFault;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -79,6 +80,12 @@ pub(super) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
+/// Writes to standard error what a person is asked for.
+pub(super) fn prompt(text: &str) {
+    // There is nowhere left to report it to.
+    let _ = write!(std::io::stderr().lock(), "{text}");
+}
+
 /// Says why a command failed.
 pub(super) fn fail(why: &impl std::fmt::Display) -> ExitCode {
     say(&format!("penstock: {why}"));
@@ -93,6 +100,39 @@ pub(super) fn configuration_faults(faults: &[ConfigFault]) {
     say(&format!("penstock: the configuration has {count}:\n  {}", lines.join("\n  ")));
 }
 
+/// A table of items: `columns` are the headings and the members under them.
+pub(super) fn table(columns: &[(&str, &str)], items: &[Value]) -> String {
+    let headings = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
+    let row = |item| columns.iter().map(|(_, member)| cell(item, member)).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(headings).chain(items.iter().map(row)).collect();
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A member in words.
+pub(super) fn cell(item: &Value, member: &str) -> String {
+    match item.get(member) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => "-".to_owned(),
+        Some(Value::Bool(true)) => "yes".to_owned(),
+        Some(Value::Bool(false)) => "no".to_owned(),
+        Some(Value::Array(items)) => {
+            let items = items
+                .iter()
+                .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+            items.collect::<Vec<_>>().join(", ")
+        }
+        Some(other) => other.to_string(),
+    }
+}
+
 /// Tells on a terminal how far an opening store has come, once it takes longer than a second.
 pub(super) fn progress() -> impl FnMut(penstock_store::Progress) {
     let terminal = std::io::stderr().is_terminal();
@@ -100,6 +140,18 @@ pub(super) fn progress() -> impl FnMut(penstock_store::Progress) {
     move |progress| {
         if terminal && Instant::now() >= next {
             say(&format!("replaying the journal: {} of {} frames", progress.done, progress.total));
+            next = Instant::now() + Duration::from_secs(1);
+        }
+    }
+}
+
+/// Tells on a terminal how many of something are done, each second from the first on.
+pub(super) fn counting(what: &'static str) -> impl FnMut(u64) {
+    let terminal = std::io::stderr().is_terminal();
+    let mut next = Instant::now() + Duration::from_secs(1);
+    move |count| {
+        if terminal && Instant::now() >= next {
+            say(&format!("{count} {what}"));
             next = Instant::now() + Duration::from_secs(1);
         }
     }

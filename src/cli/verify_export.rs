@@ -1,26 +1,187 @@
-//! `penstock verify-export FILE...`: are export files whole?
-use super::output;
+//! `penstock verify-export FILE...`: are export files whole? And `--bucket`: is a bucket?
+use super::{data_dir, output};
 use crate::export::verify;
-use crate::fault::Kind;
-use clap::{ArgMatches, Command};
+use crate::export::walk::{self, Finding, Place, Reader, Walked};
+use crate::fault::{Fault, Kind};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::json;
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 pub(super) fn command() -> Command {
     Command::new("verify-export")
-        .about("Check the form, the count and the checksum of export files")
-        .arg(output::files("Export files"))
-        .arg(output::json_flag().help("Answer in JSON, an object a line for each file"))
+        .about("Check export files, or all that a bucket holds: is anything missing, doubled, damaged, foreign?")
+        .override_usage(
+            "penstock verify-export [--json] FILE...\n       \
+             penstock verify-export --bucket NAME|URL|DIRECTORY... [--keys-only] [--json] [--name=value]...",
+        )
+        .arg(output::files("Export files").required(false).required_unless_present("bucket").conflicts_with("bucket"))
+        .arg(
+            Arg::new("bucket")
+                .long("bucket")
+                .value_name("NAME|URL|DIRECTORY")
+                .num_args(1..)
+                .action(ArgAction::Append)
+                .help("A bucketName of the configuration, https://HOST/BUCKET[/PREFIX], or a directory with a / in its name"),
+        )
+        .arg(output::flag("keys-only", "Look at the keys alone: gaps and doubles, and no object is read").requires("bucket"))
+        .arg(output::json_flag().help("Answer in JSON, an object a line"))
         .after_help(
-            "Exit status: 0 every file is whole, 1 one is not.\n\nExamples:\n  \
+            "A bucket that is named by its URL is read with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION \
+             of the environment. What is missing behind the last sequence cannot be told from a bucket: the gateway \
+             says at /api/v1/targets what still waits. docs/verify-export.md has the same check in a few lines of Python.\n\n\
+             Exit status: 0 everything is there and whole, 1 something is not, or could not be read.\n\nExamples:\n  \
              penstock verify-export data/buckets/operations/Pumps/*.json\n  \
-             penstock verify-export --json export.json",
+             penstock verify-export --json export.json\n  \
+             penstock verify-export --bucket operations --service.data-dir=data\n  \
+             penstock verify-export --bucket https://s3.example/plant-exports/edge-1 --json",
         )
 }
 
-pub(super) fn run(given: &ArgMatches) -> ExitCode {
-    output::each_file(given, one)
+pub(super) fn run(given: &ArgMatches, settings: Vec<String>) -> ExitCode {
+    let Some(places) = given.get_many::<String>("bucket") else {
+        if let Some(setting) = settings.first() {
+            output::say(&format!(
+                "penstock verify-export of files takes no settings, such as {setting}"
+            ));
+            return output::USED_WRONGLY.into();
+        }
+        return output::each_file(given, one);
+    };
+    let (json, keys_only) = (given.get_flag("json"), given.get_flag("keys-only"));
+    let mut status = ExitCode::SUCCESS;
+    let mut loaded = None;
+    for name in places {
+        let place = if name.contains("://") {
+            of_url(name)
+        } else if name.contains('/') {
+            Ok(Place::directory(name.into()))
+        } else {
+            let settings =
+                match loaded.take().map_or_else(|| data_dir::settings(settings.clone()), Ok) {
+                    Ok(settings) => loaded.insert(settings),
+                    Err(failed) => return failed,
+                };
+            Place::target(&settings.targets, &settings.data_dir, name)
+        };
+        match place.and_then(|place| bucket(name, &place, keys_only, json)) {
+            Ok(Some(walked)) if walked.findings == 0 => {}
+            Ok(Some(_)) => status = output::FAILED.into(),
+            // The reader went away.
+            Ok(None) => return output::FAILED.into(),
+            Err(fault) => status = output::fail(&format!("{name}: {fault}")),
+        }
+    }
+    status
+}
+
+fn of_url(url: &str) -> Result<Place, Fault> {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let reader = Reader {
+        access_key_id: variable("AWS_ACCESS_KEY_ID"),
+        secret_access_key: variable("AWS_SECRET_ACCESS_KEY"),
+        region: Some(variable("AWS_REGION"))
+            .filter(|region| !region.is_empty())
+            .unwrap_or_else(|| "us-east-1".to_owned()),
+    };
+    if reader.access_key_id.is_empty() || reader.secret_access_key.is_empty() {
+        return Err(Fault::new(
+            Kind::Invalid,
+            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, with which the bucket is read",
+        ));
+    }
+    Place::url(url, reader)
+}
+
+/// Walks one bucket and answers as it goes; `None` when nobody takes the answer.
+fn bucket(name: &str, place: &Place, keys_only: bool, json: bool) -> Result<Option<Walked>, Fault> {
+    let mut gone = false;
+    let mut told = |line: String| gone |= output::answer(&line).is_err();
+    let mut progress = progress();
+    let walked = walk::walk(place, keys_only, &mut progress, &mut |finding| {
+        told(if json {
+            finding_json(name, finding)
+        } else {
+            format!("{name}: {}", in_words(finding))
+        });
+    })?;
+    if json {
+        let mut line = json!({ "bucket": name, "whole": walked.findings == 0 });
+        if let (Some(fields), Ok(serde_json::Value::Object(said))) =
+            (line.as_object_mut(), serde_json::to_value(&walked))
+        {
+            fields.extend(said);
+        }
+        told(line.to_string());
+    } else {
+        for folder in &walked.folders {
+            let gateway =
+                folder.gateway.as_ref().map(|gateway| format!(" of the gateway {gateway}"));
+            told(format!(
+                "{name}: {}: {}, the last with sequence {}{}",
+                folder.folder,
+                counted(folder.exports, "export"),
+                folder.last,
+                gateway.unwrap_or_default()
+            ));
+        }
+        let verdict = if walked.findings == 0 {
+            "whole".to_owned()
+        } else {
+            counted(walked.findings, "finding")
+        };
+        let read =
+            if keys_only { "not read".to_owned() } else { format!("{} bytes", walked.bytes) };
+        told(format!("{name}: {verdict}: {}, {read}", counted(walked.objects, "object")));
+    }
+    Ok((!gone).then_some(walked))
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn finding_json(bucket: &str, finding: &Finding) -> String {
+    let mut line = json!({ "bucket": bucket });
+    if let (Some(fields), Ok(serde_json::Value::Object(said))) =
+        (line.as_object_mut(), serde_json::to_value(finding))
+    {
+        fields.extend(said);
+    }
+    line.to_string()
+}
+
+fn in_words(finding: &Finding) -> String {
+    match finding {
+        Finding::Gap { folder, from, to } if from == to => {
+            format!("gap: {folder}: sequence {from} is missing: parked at the gateway, or removed")
+        }
+        Finding::Gap { folder, from, to } => format!(
+            "gap: {folder}: sequences {from} to {to} are missing: parked at the gateway, or removed"
+        ),
+        Finding::Double { key, sequence } => {
+            format!("double: {key}: sequence {sequence} is there under another key too")
+        }
+        Finding::Damaged { key, cause } => format!("damaged: {key}: {cause}"),
+        Finding::Foreign { key } => format!("foreign: {key}: this is no key of an export"),
+        Finding::Mixed { key, gateway, expected } => format!(
+            "mixed: {key}: it comes from the gateway {gateway}, and others beside it from {expected}"
+        ),
+    }
+}
+
+/// Tells on a terminal how far it has come, once it takes longer than a second.
+fn progress() -> impl FnMut(u64, u64) {
+    let terminal = std::io::stderr().is_terminal();
+    let mut next = Instant::now() + Duration::from_secs(1);
+    move |objects, bytes| {
+        if terminal && Instant::now() >= next {
+            output::say(&format!("read {objects} objects, {bytes} bytes"));
+            next = Instant::now() + Duration::from_secs(1);
+        }
+    }
 }
 
 fn one(path: &Path, json: bool) -> (bool, String) {
@@ -35,10 +196,9 @@ fn one(path: &Path, json: bool) -> (bool, String) {
             (true, line.to_string())
         }
         Ok(verified) => {
-            let objects = if verified.object_count == 1 { "object" } else { "objects" };
             let text = format!(
-                "{shown}: whole: {} {objects} of {}, exported {}, SHA-256 {}",
-                verified.object_count,
+                "{shown}: whole: {} of {}, exported {}, SHA-256 {}",
+                counted(verified.object_count, "object"),
                 verified.object_type,
                 verified.export_date,
                 verified.data_checksum

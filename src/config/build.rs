@@ -4,7 +4,8 @@ use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::security;
 use super::settings::{
-    Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind, Targets, Tls,
+    Compression, Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind,
+    Targets, Times, Tls,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -210,7 +211,15 @@ fn targets(
         default,
         history_bytes: values.number("service.export.history"),
         spool_bytes: values.number("service.export.spool"),
+        bandwidth: Some(values.number("service.export.bandwidth")).filter(|bytes| *bytes > 0),
+        times: times(values),
     }
+}
+
+fn times(values: &Values<'_>) -> Option<Times> {
+    let window = values.text("service.export.window")?.parse().ok()?;
+    let zone = values.text("service.export.timezone")?.parse().ok()?;
+    Some(Times { window, zone })
 }
 
 /// The target whose properties begin with `prefix`; `None` when it has none, or with a fault.
@@ -241,6 +250,7 @@ fn target(
                 "secret-access-key",
                 "path-style",
                 "ca-file",
+                "compression",
             ],
         ),
     };
@@ -268,6 +278,11 @@ fn target(
             secret_access_key: text("secret-access-key")?,
             path_style: values.get(&format!("{prefix}path-style")) != Some(Value::Flag(false)),
             ca_file: ca_file.map(Into::into),
+            compression: match text("compression").as_deref() {
+                Some("gzip") => Compression::Gzip,
+                Some("zstd") => Compression::Zstd,
+                _ => Compression::None,
+            },
         },
         _ => TargetKind::Directory { path: text("path").map(Into::into) },
     };

@@ -1,4 +1,5 @@
 //! What a setting's value may be, and how its text is read.
+use super::window::Window;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -66,6 +67,10 @@ pub enum Kind {
     Tenant,
     /// What follows the name in an email, with its `@`.
     EmailDomain,
+    /// Times of day.
+    Window,
+    /// A time zone.
+    TimeZone,
 }
 
 /// A value as a source gives it.
@@ -123,6 +128,11 @@ impl Kind {
         self.read(raw).ok_or_else(|| self.to_string())
     }
 
+    /// Whether a text is such a value.
+    pub fn accepts(self, text: &str) -> bool {
+        self.parse(&Raw::Text(text.to_owned())).is_ok()
+    }
+
     fn read(self, raw: &Raw) -> Option<Value> {
         match self {
             Self::List => return Some(Value::List(raw.items())),
@@ -174,6 +184,8 @@ impl Kind {
             Self::Registration => whole(is_registration(text)),
             Self::Tenant => whole(is_tenant(text)),
             Self::EmailDomain => whole(is_email_domain(text)),
+            Self::Window => whole(text.parse::<Window>().is_ok()),
+            Self::TimeZone => whole(text.parse::<chrono_tz::Tz>().is_ok()),
             Self::Text => whole(!text.contains(|c: char| c.is_control())),
             Self::Pem => whole(
                 text.trim_start().starts_with("-----BEGIN ")
@@ -240,6 +252,10 @@ impl fmt::Display for Kind {
                 "the identifier or the domain of one tenant, not common, organizations or consumers",
             ),
             Self::EmailDomain => f.write_str("a domain that starts with @, such as @machines.example"),
+            Self::Window => f.write_str(
+                "times of day from beginning to end, such as 22:00-06:00, with commas; not the same time twice",
+            ),
+            Self::TimeZone => f.write_str("a time zone of the IANA database, such as Europe/Berlin or UTC"),
         }
     }
 }

@@ -23,17 +23,19 @@ mod security;
 mod settings;
 mod sources;
 mod table;
+mod window;
 mod yaml;
 
 pub use fault::ConfigFault;
 pub use kind::{Kind, check_bucket_name};
 pub use load::{Effective, Loaded, check_file, load};
 pub use settings::{
-    Claims, ForwardHeaders, Limits, LogFormat, Oidc, ResourceServer, RoleValues, Security, Server,
-    SessionLimits, Settings, Target, TargetKind, Targets, Tls,
+    Claims, Compression, ForwardHeaders, Limits, LogFormat, Oidc, ResourceServer, RoleValues,
+    Security, Server, SessionLimits, Settings, Target, TargetKind, Targets, Times, Tls,
 };
 pub use sources::Sources;
 pub use table::{Setting, TABLE};
+pub use window::{NoWindow, Window};
 
 /// Whether an argument of the command line, as far as its `=`, is the name of a setting: there is a dot
 /// in it, or it is a known name without one.

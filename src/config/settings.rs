@@ -1,5 +1,7 @@
 //! The settings as the rest of the program sees them: typed, checked, complete.
+use super::window::Window;
 use crate::auth::Role;
+use chrono_tz::Tz;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -288,8 +290,33 @@ pub struct Targets {
     pub default: Option<Target>,
     /// `service.export.history`: bytes of delivered files kept for reading and replay.
     pub history_bytes: u64,
+    /// `service.export.bandwidth`: bytes a second, all targets together.
+    pub bandwidth: Option<u64>,
+    /// `service.export.window`, and its time zone.
+    pub times: Option<Times>,
     /// `service.export.spool`: bytes of files that wait for their targets.
     pub spool_bytes: u64,
+}
+
+/// When deliveries are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Times {
+    /// `service.export.window`
+    pub window: Window,
+    /// `service.export.timezone`
+    pub zone: Tz,
+}
+
+/// How an object is compressed on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// It is not.
+    #[default]
+    None,
+    /// `gzip` (RFC 1952).
+    Gzip,
+    /// `zstd` (RFC 8878).
+    Zstd,
 }
 
 /// One export target.
@@ -325,6 +352,8 @@ pub enum TargetKind {
         path_style: bool,
         /// `ca-file`: PEM certificates that are trusted for this target.
         ca_file: Option<PathBuf>,
+        /// `compression`
+        compression: Compression,
     },
 }
 

@@ -4,7 +4,7 @@
 //! changed. So a failure, a full spool or a stop only puts it off, and what comes meanwhile joins it.
 use super::alarm::Alarm;
 use super::entry::Kind;
-use super::{Inner, make, room, schedule};
+use super::{Inner, make, retention, room, schedule};
 use crate::business_object::changes::{self, Cursor, Mark};
 use crate::business_object::resource::{Compiled, Schedule};
 use crate::fault::{self, Fault};
@@ -42,6 +42,9 @@ struct Planned {
     /// When the next run is due.
     next: Option<DateTime<Utc>>,
     debounce: Duration,
+    retention: Option<Duration>,
+    /// When objects whose time is over are looked for next.
+    sweep_at: Instant,
     /// Whether some target may have to have a full export.
     is_new: bool,
     /// Failures since the last success, and when to try again.
@@ -158,6 +161,7 @@ pub(super) fn turn(inner: &Inner, plan: &mut Plan) -> Next {
     for planned in plan.by_id.values_mut() {
         if !inner.stopping.load(Ordering::Relaxed) {
             planned.make_due(inner);
+            planned.sweep(inner);
         }
     }
     plan.next(inner)
@@ -187,7 +191,10 @@ impl Plan {
             let definition = &business_object.object.definition;
             let id = business_object.object.id.clone();
             let may_run = definition.enabled && !definition.push_targets.is_empty();
-            if !may_run || (definition.schedule.is_none() && !definition.export_on_change) {
+            let asks = definition.schedule.is_some()
+                || definition.export_on_change
+                || definition.retention.is_some();
+            if !may_run || !asks {
                 continue;
             }
             let automatic = match definition.automatic() {
@@ -208,6 +215,8 @@ impl Plan {
                 schedule: automatic.schedule,
                 next: None,
                 debounce: automatic.debounce,
+                retention: automatic.retention,
+                sweep_at: Instant::now(),
                 is_new: definition.export_on_change,
                 failures: before.as_ref().map_or(0, |before| before.failures),
                 not_before: None,
@@ -237,7 +246,8 @@ impl Plan {
                 None if held_up => None,
                 None => planned.due(watch.marked_at(id).as_ref()),
             };
-            next.passed = next.passed.into_iter().chain(due).min();
+            let sweep = planned.retention.map(|_| planned.sweep_at);
+            next.passed = next.passed.into_iter().chain(due).chain(sweep).min();
             if !held_up {
                 next.clock = next.clock.into_iter().chain(planned.next).min();
             }
@@ -289,6 +299,9 @@ impl Planned {
             }
             Err(Delay::NoRoom(kind, cause)) => {
                 if inner.waiting.add(&business_object, kind, &cause) {
+                    for entry in inner.waiting.of(id) {
+                        inner.queue.tell(&entry);
+                    }
                     tracing::warn!(
                         business_object = name,
                         cause,
@@ -310,6 +323,22 @@ impl Planned {
                     );
                 }
             }
+        }
+    }
+
+    /// Removes the objects whose time is over, now and then.
+    fn sweep(&mut self, inner: &Inner) {
+        let Some(time) = self.retention else { return };
+        if Instant::now() < self.sweep_at {
+            return;
+        }
+        self.sweep_at = Instant::now() + retention::interval(time);
+        if let Err(fault) = retention::sweep(inner, &self.business_object, time) {
+            tracing::warn!(
+                business_object = self.business_object.object.definition.name,
+                cause = %fault,
+                "Objects whose time is over could not be removed yet."
+            );
         }
     }
 
@@ -345,7 +374,7 @@ impl Planned {
             make::incremental(inner, &business_object)
         } else {
             let now = Utc::now();
-            let made = make::full(inner, &business_object, &full, &mut |t| {
+            let made = make::full(inner, &business_object, &full, None, &mut |t| {
                 if is_run { schedule::put(t, id, &object.definition, now) } else { Ok(()) }
             });
             made.map(|push| push.exports)

@@ -1,5 +1,7 @@
 //! Exports by themselves against a consumer that applies the files in the order of their sequences: whatever
 //! happens in whatever order, it ends with exactly what the view shows.
+mod retention;
+
 use super::automatic::{Plan, turn};
 use super::entry::{Entry, Kind, Status};
 use super::{Exporter, Inner, Options};
@@ -19,7 +21,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const NAMES: [&str; 2] = ["Plant", "Part"];
 const TARGETS: [&str; 2] = ["north", "south"];
@@ -151,6 +153,8 @@ struct World {
     exporter: Exporter,
     plan: Plan,
     consumer: Consumer,
+    /// Milliseconds by which ages count.
+    elapsed: Arc<AtomicU64>,
 }
 
 /// What a consumer of all targets has seen, and the files by target, name and sequence.
@@ -183,7 +187,7 @@ impl Consumer {
     }
 }
 
-fn open(dir: &Path) -> (Catalogue, Exporter) {
+fn open(dir: &Path, elapsed: &Arc<AtomicU64>) -> (Catalogue, Exporter) {
     let options = penstock_store::Options::default();
     let store = Store::open(&dir.join("store"), options, &mut |_| {}).unwrap();
     let defaults = Defaults {
@@ -191,12 +195,16 @@ fn open(dir: &Path) -> (Catalogue, Exporter) {
         gateway_id: "gateway-1".to_owned(),
         auto_create_namespaces: true,
     };
-    let catalogue = Catalogue::open(store.clone(), defaults).unwrap();
+    let elapsed = Arc::clone(elapsed);
+    let catalogue = Catalogue::open(store.clone(), defaults)
+        .unwrap()
+        .with_elapsed(move || elapsed.load(Ordering::Relaxed));
     let options = Options {
         targets: Targets { history_bytes: 1 << 30, ..Targets::default() },
         gateway_id: "gateway-1".to_owned(),
         data_dir: dir.to_owned(),
         history: 10_000,
+        pace: super::Pace::default(),
         events: Events::default(),
         spool: SPOOL,
         disk: Disk::new(dir.to_owned(), 0),
@@ -208,9 +216,10 @@ fn open(dir: &Path) -> (Catalogue, Exporter) {
 impl World {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let (catalogue, exporter) = open(dir.path());
-        let mut world =
-            Self { dir, catalogue, exporter, plan: Plan::default(), consumer: Consumer::default() };
+        let elapsed = Arc::new(AtomicU64::new(1_000_000));
+        let (catalogue, exporter) = open(dir.path(), &elapsed);
+        let (plan, consumer) = (Plan::default(), Consumer::default());
+        let mut world = Self { dir, catalogue, exporter, plan, consumer, elapsed };
         for of in 0..2 {
             world.define(
                 of,
@@ -237,14 +246,14 @@ impl World {
 
     fn define(&mut self, of: usize, definition: &Defined) {
         let body = definition.json(of).to_string();
-        self.catalogue.put(body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
 
     fn restart(self) -> Self {
-        let Self { dir, catalogue, exporter, consumer, .. } = self;
+        let Self { dir, catalogue, exporter, consumer, elapsed, .. } = self;
         drop((catalogue, exporter));
-        let (catalogue, exporter) = open(dir.path());
-        Self { dir, catalogue, exporter, plan: Plan::default(), consumer }
+        let (catalogue, exporter) = open(dir.path(), &elapsed);
+        Self { dir, catalogue, exporter, plan: Plan::default(), consumer, elapsed }
     }
 
     fn turn(&mut self) {
@@ -303,6 +312,7 @@ impl World {
             mode,
             caller: "local",
             idempotency_key: None,
+            elapsed: 0,
             tells_objects: true,
             watch: self.catalogue.watch(),
             events: None,
@@ -471,6 +481,7 @@ fn changes_in_the_midst_of_exports_are_not_missed() {
                 mode,
                 caller: "local",
                 idempotency_key: None,
+                elapsed: 0,
                 tells_objects: true,
                 watch: catalogue.watch(),
                 events: None,

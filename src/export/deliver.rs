@@ -1,33 +1,36 @@
 //! Delivery: one worker for each target with entries waiting, oldest first, and again until it is through.
-use super::Inner;
+use super::backoff::Announcements;
+use super::cause::{Class, Failure};
+use super::entry::Entry;
+use super::parcel::Parcel;
 use super::queue::Job;
-use super::target::{Failure, Target};
+use super::target::Target;
+use super::{Inner, sweep};
 use crate::fault::Fault;
 use crate::telemetry::metrics;
-use rand::Rng as _;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::{self, JoinSet};
 
-/// The longest wait before the second attempt; it doubles with each failure.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// The longest wait of all.
-const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// How long a delivery under way may go on when the gateway stops.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long a closed window is trusted to stay closed: the clock may be set.
+const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(20);
 
 /// Delivers until `stop` becomes true. A target that is blocked holds up no other.
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut workers = JoinSet::new();
     let mut targets: HashMap<task::Id, String> = HashMap::new();
+    let mut sweeping = JoinSet::new();
+    sweeping.spawn(sweep::run(Arc::clone(&inner)));
     while !*stop.borrow_and_update() {
         let waiting = blocking(&inner, |inner| Ok(inner.queue.targets_waiting())).await;
         for target in waiting.unwrap_or_default() {
             if !targets.values().any(|running| *running == target) {
-                let worker = worker(Arc::clone(&inner), target.clone(), stop.clone());
-                targets.insert(workers.spawn(worker).id(), target);
+                let worker = Worker::new(Arc::clone(&inner), target.clone(), stop.clone());
+                targets.insert(workers.spawn(worker.run()).id(), target);
             }
         }
         tokio::select! {
@@ -49,156 +52,228 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 }
 
 /// Delivers what waits for one target; ends when nothing does.
-async fn worker(inner: Arc<Inner>, target: String, mut stop: watch::Receiver<bool>) {
-    let wake = {
-        let target = target.clone();
-        blocking(&inner, move |inner| Ok(inner.queue.wake(&target))).await
-    };
-    let Ok(wake) = wake else { return };
-    let mut opened: Option<Target> = None;
-    while !*stop.borrow() {
-        let begun = {
-            let target = target.clone();
-            blocking(&inner, move |inner| inner.queue.begin(&target)).await
-        };
-        let job = match begun {
-            Ok(Some(job)) => job,
-            Ok(None) => return,
-            Err(fault) => {
-                tracing::error!(target_name = target, %fault, "The export queue could not be read.");
-                if wait(LONGEST_WAIT, &wake, &mut stop).await {
+struct Worker {
+    inner: Arc<Inner>,
+    name: String,
+    stop: watch::Receiver<bool>,
+    /// Opened anew after each failure: what was mended (a certificate, a name's address) counts then.
+    opened: Option<Target>,
+    announcements: Announcements,
+}
+
+impl Worker {
+    fn new(inner: Arc<Inner>, name: String, stop: watch::Receiver<bool>) -> Self {
+        Self { inner, name, stop, opened: None, announcements: Announcements::default() }
+    }
+
+    async fn run(mut self) {
+        let name = self.name.clone();
+        let wake = blocking(&self.inner, move |inner| Ok(inner.queue.wake(&name))).await;
+        let Ok(wake) = wake else { return };
+        while self.opens().await {
+            let name = self.name.clone();
+            let job = match blocking(&self.inner, move |inner| inner.queue.begin(&name)).await {
+                Ok(Some(job)) => job,
+                Ok(None) => return,
+                Err(fault) => {
+                    tracing::error!(target_name = self.name, %fault, "The export queue could not be read.");
+                    let longest = self.inner.options.pace.longest;
+                    if !wait(longest, &wake, &mut self.stop, None::<std::future::Ready<()>>).await {
+                        return;
+                    }
                     continue;
                 }
-                return;
-            }
-        };
-        let started = Instant::now();
-        let result = tokio::select! {
-            result = deliver(&inner, &mut opened, &job) => result,
-            () = grace(&mut stop) => {
-                let target_name = target.clone();
-                let _ = blocking(&inner, move |inner| {
-                    inner.queue.left_off(&target_name);
-                    Ok(())
-                })
-                .await;
-                tracing::info!(
-                    export_id = job.entry.id,
-                    target_name = target,
-                    "A delivery was left off, since the gateway stops; it goes on at the next start."
-                );
-                return;
-            }
-        };
-        let seconds = started.elapsed().as_secs_f64();
-        metrics::delivery(&target, result.is_ok(), job.entry.bytes, seconds);
-        let noted = match result {
-            Ok(()) => {
-                let order = job.order;
-                blocking(&inner, move |inner| inner.queue.delivered(order)).await.map_err(|fault| {
-                    Failure {
-                        reached: Some(true),
-                        cause: format!(
-                            "the target has it, and the gateway could not note that: {fault}"
-                        ),
+            };
+            let started = Instant::now();
+            let result = {
+                let mut stop = self.stop.clone();
+                tokio::select! {
+                    result = self.deliver(&job) => result,
+                    () = grace(&mut stop) => Err(Failure::new(Class::Closed, "the gateway stops")),
+                }
+            };
+            let result = match result {
+                Err(Failure { class: Class::Closed, cause, .. }) => {
+                    self.leave_off(&job.entry, &cause).await;
+                    continue;
+                }
+                result => result,
+            };
+            let seconds = started.elapsed().as_secs_f64();
+            metrics::delivery(&self.name, result.is_ok(), job.entry.bytes, seconds);
+            let noted = match result {
+                Ok(()) => self.note(job.order).await,
+                Err(failure) => Err(failure),
+            };
+            match noted {
+                Ok(entry) => self.delivered(&entry, started.elapsed()).await,
+                Err(failure) => {
+                    if !self.failed(&job, failure, &wake).await {
+                        return;
                     }
-                })
-            }
-            Err(failure) => Err(failure),
-        };
-        match noted {
-            Ok(entry) => {
-                if job.entry.attempts > 0 {
-                    tell(&inner, &target).await;
-                }
-                tracing::info!(
-                    export_id = entry.id,
-                    business_object = entry.business_object_name,
-                    target_name = target,
-                    sequence = entry.sequence,
-                    objects = entry.object_count,
-                    bytes = entry.bytes,
-                    duration_ms = started.elapsed().as_millis(),
-                    attempts = entry.attempts,
-                    "An export was delivered."
-                );
-            }
-            Err(Failure { reached, cause }) => {
-                opened = None;
-                let (target_name, error) = (target.clone(), cause.clone());
-                let failures = blocking(&inner, move |inner| {
-                    Ok(inner.queue.failed(&target_name, job.order, error, reached))
-                })
-                .await
-                .unwrap_or(1);
-                if failures == 1 {
-                    tell(&inner, &target).await;
-                }
-                if failures.is_power_of_two() {
-                    tracing::warn!(
-                        export_id = job.entry.id,
-                        business_object = job.entry.business_object_name,
-                        target_name = target,
-                        sequence = job.entry.sequence,
-                        failures,
-                        cause,
-                        "An export did not get through and is tried again."
-                    );
-                }
-                if !wait(backoff(failures), &wake, &mut stop).await {
-                    return;
                 }
             }
         }
     }
+
+    /// Waits until deliveries may be made; false when the gateway stops.
+    async fn opens(&mut self) -> bool {
+        let mut paused = false;
+        while !*self.stop.borrow() {
+            if self.inner.uplink.is_open() {
+                return true;
+            }
+            if !std::mem::replace(&mut paused, true) {
+                let why = self.inner.uplink.paused().unwrap_or_default();
+                tracing::info!(target_name = self.name, why, "Deliveries are paused.");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AT_THE_CLOCK) => {}
+                _ = self.stop.wait_for(|stop| *stop) => {}
+            }
+        }
+        false
+    }
+
+    async fn deliver(&mut self, job: &Job) -> Result<(), Failure> {
+        let entry = &job.entry;
+        let target = match self.opened.take() {
+            Some(target) => target,
+            None => Target::open(&self.inner.options, &entry.target)?,
+        };
+        let target = self.opened.insert(target);
+        let file = self.inner.queue.spool.file(&super::record::file_name(&entry.id), entry.bytes);
+        let parcel = Parcel {
+            entry,
+            file,
+            unclear: job.unclear,
+            uploads: &self.inner.uploads,
+            uplink: &self.inner.uplink,
+        };
+        target.deliver(parcel).await
+    }
+
+    /// Commits that the target has it.
+    async fn note(&self, order: u64) -> Result<Entry, Failure> {
+        let noted = blocking(&self.inner, move |inner| {
+            let entry = inner.queue.delivered(order)?;
+            inner.uploads.sent(&entry.id);
+            Ok(entry)
+        });
+        noted.await.map_err(|fault| {
+            Failure::gateway(format!(
+                "the target has it, and the gateway could not note that: {fault}"
+            ))
+        })
+    }
+
+    async fn delivered(&mut self, entry: &Entry, time: Duration) {
+        tracing::info!(
+            export_id = entry.id,
+            business_object = entry.business_object_name,
+            target_name = self.name,
+            sequence = entry.sequence,
+            objects = entry.object_count,
+            bytes = entry.bytes,
+            duration_ms = time.as_millis(),
+            attempts = entry.attempts,
+            "An export was delivered."
+        );
+        if self.announcements.over() {
+            self.tell().await;
+        }
+    }
+
+    /// Notes and tells a failure, and waits; false when the gateway stops.
+    async fn failed(&mut self, job: &Job, failure: Failure, wake: &Notify) -> bool {
+        let (name, order, pace) = (self.name.clone(), job.order, self.inner.options.pace);
+        let (class, cause) = (failure.class, failure.cause.clone());
+        let (failures, time) = blocking(&self.inner, move |inner| {
+            Ok(inner.queue.failed(&name, order, &failure, |failures| pace.wait(&failure, failures)))
+        })
+        .await
+        .unwrap_or((1, pace.first));
+        if self.announcements.is_due(class, Instant::now()) {
+            tracing::warn!(
+                export_id = job.entry.id,
+                business_object = job.entry.business_object_name,
+                target_name = self.name,
+                sequence = job.entry.sequence,
+                attempts = failures,
+                cause,
+                "An export did not get through and is tried again."
+            );
+        }
+        if failures == 1 {
+            self.tell().await;
+        }
+        let link = self.opened.as_ref().filter(|_| class.is_link());
+        let probing = link.map(|target| back(target, pace.probe));
+        let goes_on = wait(time, wake, &mut self.stop, probing).await;
+        self.opened = None;
+        goes_on
+    }
+
+    async fn leave_off(&self, entry: &Entry, why: &str) {
+        let name = self.name.clone();
+        let _ = blocking(&self.inner, move |inner| {
+            inner.queue.left_off(&name);
+            Ok(())
+        })
+        .await;
+        tracing::info!(
+            export_id = entry.id,
+            target_name = self.name,
+            why,
+            "A delivery was left off; it goes on later."
+        );
+    }
+
+    /// Tells of the target, which was just reached again or lost.
+    async fn tell(&self) {
+        let name = self.name.clone();
+        let _ = blocking(&self.inner, move |inner| {
+            inner.tell_target(&name);
+            Ok(())
+        })
+        .await;
+    }
 }
 
-/// Tells of the target, which was just reached again or lost.
-async fn tell(inner: &Arc<Inner>, target: &str) {
-    let target = target.to_owned();
-    let _ = blocking(inner, move |inner| {
-        inner.tell_target(&target);
-        Ok(())
-    })
-    .await;
+/// Ends once the target, which was away, answers again.
+async fn back(target: &Target, every: Duration) {
+    let mut away = false;
+    loop {
+        let asked = Instant::now();
+        if target.is_answered().await {
+            if away {
+                return;
+            }
+        } else {
+            away = true;
+        }
+        tokio::time::sleep(every.saturating_sub(asked.elapsed()).max(every / 4)).await;
+    }
 }
 
-async fn deliver(
-    inner: &Arc<Inner>,
-    opened: &mut Option<Target>,
-    job: &Job,
-) -> Result<(), Failure> {
-    let entry = &job.entry;
-    let target = match opened.take() {
-        Some(target) => target,
-        None => Target::open(&inner.options, &entry.target)?,
-    };
-    let target = opened.insert(target);
-    let file = inner.queue.spool.file(&super::record::file_name(&entry.id), entry.bytes).map_err(
-        |cause| Failure {
-            reached: None,
-            cause: format!("{cause}; park it to let the others go on"),
-        },
-    )?;
-    target.deliver(file, entry, entry.attempts > 0).await
-}
-
-/// Between nothing and the cap, evenly ("full jitter"), so that many gateways do not come at once.
-fn backoff(failures: u64) -> Duration {
-    let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
-    let cap = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);
-    cap.mul_f64(rand::rng().random_range(0.1..=1.0))
-}
-
-/// Waits until the time is over or somebody asks for an attempt; false when the gateway stops.
+/// Waits until the time is over, somebody asks for an attempt, or the link is back; false when the gateway
+/// stops.
 async fn wait(
     time: Duration,
-    wake: &tokio::sync::Notify,
+    wake: &Notify,
     stop: &mut watch::Receiver<bool>,
+    back: Option<impl Future<Output = ()>>,
 ) -> bool {
+    let back = async {
+        match back {
+            Some(back) => back.await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = tokio::time::sleep(time) => true,
         () = wake.notified() => true,
+        () = back => true,
         _ = stop.wait_for(|stop| *stop) => false,
     }
 }
@@ -208,7 +283,7 @@ async fn grace(stop: &mut watch::Receiver<bool>) {
     tokio::time::sleep(GRACE).await;
 }
 
-async fn blocking<T: Send + 'static>(
+pub(super) async fn blocking<T: Send + 'static>(
     inner: &Arc<Inner>,
     work: impl FnOnce(&Inner) -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, Fault> {
@@ -220,18 +295,4 @@ async fn blocking<T: Send + 'static>(
             "the exporter failed; the gateway's log says why",
         ))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_up_to_five_minutes() {
-        for failures in [1, 2, 5, 9, 10, 1_000, u64::MAX] {
-            let wait = backoff(failures);
-            let cap = Duration::from_secs(1 << (failures - 1).min(9)).min(LONGEST_WAIT);
-            assert!(wait <= cap && wait >= cap / 11, "{failures}: {wait:?}");
-        }
-    }
 }

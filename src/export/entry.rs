@@ -40,6 +40,9 @@ pub struct Entry {
     /// Why the last attempt failed, in words.
     #[serde(default)]
     pub last_error: Option<String>,
+    /// The account that pushed it; absent for one that was made by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pushed_by: Option<String>,
     /// What the view warned of while rendering, bounded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

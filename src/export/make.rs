@@ -83,6 +83,7 @@ pub(super) fn full(
     inner: &Inner,
     business_object: &Compiled,
     targets: &[String],
+    by: Option<&str>,
     also: Also<'_>,
 ) -> Result<Push, Fault> {
     let started = Instant::now();
@@ -105,6 +106,7 @@ pub(super) fn full(
         None => None,
     };
     let mut making = Making::new(inner, business_object, targets);
+    making.by = by;
     let path = making.add_file();
     let rendered = making.rendering().full(&path)?;
     let mut queued = |t: &mut Transaction<'_>, _: &[Entry]| {
@@ -119,7 +121,7 @@ pub(super) fn full(
         cursor.exports += 1;
         changes::put_cursor(t, id, &cursor)
     };
-    if rendered.0.objects == 0 && inner.queue.held_outside(name)? == 0 {
+    if rendered.0.objects == 0 && !inner.queue.is_held(targets, name)? {
         let reason = render::why_none(store, business_object)?;
         // Nobody holds anything, so nothing is to be told; a target still starts with a full export, once
         // there is something.
@@ -214,6 +216,7 @@ struct Making<'a> {
     business_object: &'a Compiled,
     targets: &'a [String],
     export_date: String,
+    by: Option<&'a str>,
     /// The ids of the first target's entries, which name the rendered files.
     ids: Vec<String>,
     files: Unqueued<'a>,
@@ -223,7 +226,7 @@ impl<'a> Making<'a> {
     fn new(inner: &'a Inner, business_object: &'a Compiled, targets: &'a [String]) -> Self {
         let files = Unqueued { spool: &inner.queue.spool, names: Vec::new() };
         let export_date = time::compact();
-        Self { inner, business_object, targets, export_date, ids: Vec::new(), files }
+        Self { inner, business_object, targets, export_date, by: None, ids: Vec::new(), files }
     }
 
     fn rendering(&self) -> Rendering<'_> {
@@ -282,7 +285,7 @@ impl<'a> Making<'a> {
         let targets: Vec<(String, String)> = self
             .targets
             .iter()
-            .map(|name| (name.clone(), target::prefix(&self.inner.options, name)))
+            .map(|name| (name.clone(), target::prefix(&self.inner.options.targets, name)))
             .collect();
         let name = self.business_object.object.definition.name.as_str();
         let new = New {
@@ -292,6 +295,7 @@ impl<'a> Making<'a> {
             files: &files,
             targets: &targets,
             covers,
+            by: self.by,
         };
         let added = queue.add(&new, also);
         let none_remains = added.as_ref().is_err_and(|error| {

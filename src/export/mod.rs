@@ -8,14 +8,20 @@
 //! | `operate`, `history` | retry, park, replay; what is kept of the delivered ones |
 //! | `make` | an export made: rendered, synced, queued, with how far the changes have come |
 //! | `automatic`, `schedule`, `alarm` | the exports that are due by themselves |
+//! | `retention` | objects removed once every target has them |
 //! | `room` | the bound of the spool, and what waits for room |
-//! | `deliver` | the workers, one a target |
+//! | `deliver`, `backoff`, `cause`, `uplink` | the workers, one a target; when they try, what goes wrong, what they share |
+//! | `parcel`, `uploads`, `sweep` | what goes out; what is kept of a long upload, and what is left of one |
 //! | `target`, `directory`, `s3` | where a bucketName leads |
+//! | `targets` | how each target is |
+//! | `walk` | a bucket checked as a consumer would |
 
 mod alarm;
 mod automatic;
 #[cfg(test)]
 mod automatic_model;
+mod backoff;
+mod cause;
 mod deliver;
 mod directory;
 pub mod entry;
@@ -25,37 +31,48 @@ mod make;
 #[cfg(test)]
 mod model;
 mod operate;
+mod parcel;
 mod queue;
 mod record;
 mod render;
+mod retention;
 mod room;
 mod s3;
 mod schedule;
 mod spool;
 mod state;
+mod sweep;
 mod target;
+mod targets;
 mod tokens;
+mod uplink;
+mod uploads;
 pub mod verify;
+pub mod walk;
 
+pub use backoff::Pace;
+pub use cause::Class;
 pub use entry::{Entry, Kind, Status};
 pub use record::SEQUENCES;
+pub use targets::TargetState;
 
-use crate::business_object::catalogue::{self, Catalogue};
+use crate::business_object::catalogue::Catalogue;
 use crate::business_object::resource::Compiled;
 use crate::config::Targets;
 use crate::disk::Disk;
 use crate::events::{self, Events};
 use crate::fault::{self, Fault};
-use penstock_store::{DocumentRange, Read as _, Store};
+use penstock_store::Store;
 use queue::Queue;
 use room::Waiting;
-use serde::{Deserialize, Serialize};
 use spool::Spool;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
+use uplink::Uplink;
+use uploads::Uploads;
 
 /// What exporting takes from the configuration.
 #[derive(Debug, Clone)]
@@ -68,6 +85,8 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// `service.limits.history`
     pub history: usize,
+    /// How delivery keeps time.
+    pub pace: Pace,
     /// Where changes of exports and targets are told.
     pub events: Events,
     /// `service.export.spool`: bytes of files that no target has taken yet, at which no more are made.
@@ -88,6 +107,8 @@ pub struct Exporter {
 struct Inner {
     options: Options,
     queue: Queue,
+    uplink: Arc<Uplink>,
+    uploads: Uploads,
     /// One lock for each Business Object: its exports are made one after the other, so that sequences
     /// follow the content.
     making: Mutex<HashMap<String, Arc<Mutex<()>>>>,
@@ -113,31 +134,6 @@ pub struct Push {
     pub reason: Option<String>,
 }
 
-/// A target and how it is.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TargetState {
-    /// The bucketName.
-    pub name: String,
-    /// `directory` or `s3`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// Whether the last attempt reached it; null before the first.
-    pub reachable: Option<bool>,
-    /// Why its head of the queue does not get through, in words.
-    pub blocked: Option<String>,
-    /// Exports that wait for it.
-    pub depth: u64,
-    /// Business Objects whose exports by themselves wait for room in the spool.
-    pub waiting: u64,
-    /// Bytes that wait for it.
-    pub bytes: u64,
-    /// When the oldest that waits was made (RFC 3339).
-    pub oldest: Option<String>,
-    /// When the last one was delivered (RFC 3339).
-    pub last_delivery: Option<String>,
-}
-
 /// The bytes of an export's file.
 #[derive(Debug)]
 pub struct Content {
@@ -155,10 +151,14 @@ impl Exporter {
         let spool = Spool::open(options.data_dir.join("spool"))?;
         let limits =
             queue::Limits { records: options.history, bytes: options.targets.history_bytes };
+        let uplink = Uplink::new(options.targets.bandwidth, options.targets.times.clone());
+        let uploads = Uploads::new(options.data_dir.join("uploads"));
         let queue = Queue::open(store, spool, limits, options.events.clone())?;
         let inner = Inner {
             options,
             queue,
+            uplink: Arc::new(uplink),
+            uploads,
             making: Mutex::default(),
             waiting: Waiting::default(),
             stopping: AtomicBool::new(false),
@@ -171,13 +171,21 @@ impl Exporter {
         target::check(&self.inner.options, bucket_name)
     }
 
-    /// Renders everything that belongs to the Business Object and queues it for each of its targets.
-    /// Blocks. When it returns, the files and the entries are on disk.
+    /// [`Self::push_by`] nobody.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn push(&self, business_object: &Compiled) -> Result<Push, Fault> {
+        self.push_by(business_object, None)
+    }
+
+    /// Renders everything that belongs to the Business Object and queues it for each of its targets; `by` is
+    /// the account that asks. Blocks. When it returns, the files and the entries are on disk.
     ///
     /// # Errors
     /// `Kind::Conflict` when it is disabled or has no target; `Kind::Invalid` when a target leads
     /// nowhere any more; `Kind::NoRoom`, also when the spool is full.
-    pub fn push(&self, business_object: &Compiled) -> Result<Push, Fault> {
+    pub fn push_by(&self, business_object: &Compiled, by: Option<&str>) -> Result<Push, Fault> {
         let inner = &*self.inner;
         make::check(inner, business_object)?;
         if let Some(cause) = room::spool(inner) {
@@ -185,7 +193,7 @@ impl Exporter {
         }
         let making = inner.making(&business_object.object.id);
         let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
-        make::full(inner, business_object, &make::all_targets(business_object), &mut |_| Ok(()))
+        make::full(inner, business_object, &make::all_targets(business_object), by, &mut |_| Ok(()))
     }
 
     /// Delivers, and makes the exports that are due by themselves, until `stop` becomes true; then ends what
@@ -268,15 +276,6 @@ impl Exporter {
         self.inner.queue.replay(id)
     }
 
-    /// Every target that the configuration, a Business Object or the queue names, by name.
-    pub fn targets(&self) -> Result<Vec<TargetState>, Fault> {
-        let Inner { options, queue, .. } = &*self.inner;
-        let mut names: BTreeSet<String> = options.targets.named.keys().cloned().collect();
-        names.extend(queue.state().lines.keys().cloned());
-        names.extend(named_by_business_objects(&queue.store)?);
-        names.into_iter().map(|name| self.inner.target(name)).collect()
-    }
-
     /// Where the spool is.
     pub fn spool(&self) -> &Path {
         self.inner.queue.spool.folder()
@@ -284,67 +283,11 @@ impl Exporter {
 }
 
 impl Inner {
-    fn target(&self, name: String) -> Result<TargetState, Fault> {
-        let Self { options, queue, .. } = self;
-        let kind = target::type_name(options, &name).to_owned();
-        let state = queue.state();
-        let mut target = TargetState {
-            kind,
-            reachable: None,
-            blocked: target::check(options, &name).err(),
-            depth: 0,
-            waiting: self.waiting.for_target(&name),
-            bytes: 0,
-            oldest: None,
-            last_delivery: None,
-            name,
-        };
-        let Some(line) = state.lines.get(&target.name) else { return Ok(target) };
-        target.reachable = line.reachable;
-        target.depth = line.waiting.len() as u64;
-        target.bytes = line.bytes;
-        target.last_delivery.clone_from(&line.last_delivery);
-        if let Some(failing) = &line.failing {
-            target.blocked = Some(failing.error.clone());
-        }
-        if let Some((_, (order, _))) = line.waiting.first_key_value() {
-            let head = record::by_order(&queue.store.read(), *order)?;
-            target.oldest = head.map(|record| record.entry.created_at);
-        }
-        Ok(target)
-    }
-
     /// Tells of a target as it is now.
     fn tell_target(&self, name: &str) {
         // What the store could not read shows where it is asked for.
         if let Ok(target) = self.target(name.to_owned()) {
             self.options.events.publish(events::Kind::Target, name, &target);
-        }
-    }
-}
-
-/// The bucketNames that stored Business Objects name.
-fn named_by_business_objects(store: &Store) -> Result<BTreeSet<String>, Fault> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Named {
-        #[serde(default)]
-        push_targets: Vec<crate::business_object::resource::PushTarget>,
-    }
-    let mut names = BTreeSet::new();
-    let mut after: Option<Vec<u8>> = None;
-    loop {
-        let range =
-            DocumentRange { after: after.as_deref(), limit: 100, ..DocumentRange::default() };
-        let page = store.read().documents(catalogue::COLLECTION, range)?;
-        for (_, document) in &page {
-            if let Ok(named) = serde_json::from_slice::<Named>(document) {
-                names.extend(named.push_targets.into_iter().map(|target| target.bucket_name));
-            }
-        }
-        match page.into_iter().last() {
-            Some((key, _)) => after = Some(key),
-            None => return Ok(names),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The queue against a small model: any order of pushes, deliveries, failures, operator's acts and
 //! restarts keeps the order of each target, the sequences, and just the files that are needed.
+use super::cause::{Class, Failure};
 use super::entry::{Kind, Status};
 use super::file::Finished;
 use super::queue::{Limits, New, NewFile, Queue};
@@ -164,6 +165,7 @@ proptest! {
                         files: &[file],
                         targets: &lines,
                         covers: None,
+                        by: None,
                     }, &mut |_, _| Ok(())).unwrap();
                     for ((order, entry), (id, target, _)) in (first..).zip(added).zip(targets) {
                         let sequence = model.sequences.entry((target.clone(), name.clone())).or_default();
@@ -185,7 +187,8 @@ proptest! {
                         queue.delivered(job.order).unwrap();
                         model.deliver(job.order);
                     } else {
-                        queue.failed(&target, job.order, "it is away".to_owned(), Some(false));
+                        let failure = Failure::new(Class::Unreachable, "it is away");
+                        queue.failed(&target, job.order, &failure, |_| std::time::Duration::ZERO);
                         prop_assert_eq!(queue.list(None, 1000).unwrap().iter().find(|e| e.id == job.entry.id).unwrap().status, Status::Blocked);
                     }
                 }

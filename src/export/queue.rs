@@ -6,6 +6,7 @@
 //! - A record says `kept` before its file is there to be read, and says so no more before the file is
 //!   removed: after a crash a file that no record keeps is nobody's.
 //! - `delivering`, and failures since the start, live in memory alone: no retry writes to the disk.
+use super::cause::Failure;
 use super::entry::{Entry, Kind, Status};
 use super::file::Finished;
 use super::history::Fallen;
@@ -18,6 +19,7 @@ use crate::time;
 use penstock_store::{Error, Store, Transaction};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// The queue of every target.
@@ -55,6 +57,8 @@ pub(super) struct New<'a> {
     pub(super) targets: &'a [(String, String)],
     /// The generations of changes that they bring.
     pub(super) covers: Option<(u64, u64)>,
+    /// Who asked for them.
+    pub(super) by: Option<&'a str>,
 }
 
 /// One rendered file to be queued.
@@ -72,6 +76,9 @@ pub(super) struct NewFile {
 pub(super) struct Job {
     pub(super) order: u64,
     pub(super) entry: Entry,
+    /// Whether an attempt may have come to an end that nobody heard of: one failed, or the gateway may have
+    /// crashed during one.
+    pub(super) unclear: bool,
 }
 
 impl Queue {
@@ -180,18 +187,16 @@ impl Queue {
                     t.put(record::IDS, id.as_bytes(), &order.to_be_bytes())?;
                     record::put(t, order, &record)?;
                     records.push((order, record));
+                    let held = match file.kind {
+                        Kind::Full => file.finished.objects,
+                        Kind::Incremental => {
+                            record::held(t, target, new.name)? + file.finished.objects
+                        }
+                        Kind::Deleted => continue,
+                    };
+                    let key = record::sequence_key(target, new.name);
+                    t.put(record::HELD, &key, &held.to_be_bytes())?;
                 }
-                let held = match file.kind {
-                    Kind::Full => 0,
-                    Kind::Incremental | Kind::Deleted => {
-                        record::number(t, record::FULLS, new.name.as_bytes())?.unwrap_or(0)
-                    }
-                };
-                let held = match file.kind {
-                    Kind::Full | Kind::Incremental => held + file.finished.objects,
-                    Kind::Deleted => held,
-                };
-                t.put(record::FULLS, new.name.as_bytes(), &held.to_be_bytes())?;
             }
             let entries: Vec<Entry> =
                 records.iter().map(|(_, record): &(u64, Record)| record.entry.clone()).collect();
@@ -201,8 +206,8 @@ impl Queue {
         for (order, record) in &records {
             state.take_up(*order, record);
             self.tell(&record.entry);
-            state.lines.entry(record.entry.target.clone()).or_default().wake.notify_one();
         }
+        // The wait of a target that does not take its head goes on: one more behind it mends nothing.
         self.added.notify_one();
         Ok(records.into_iter().map(|(_, record)| record.entry).collect())
     }
@@ -213,10 +218,15 @@ impl Queue {
         self.events.publish(events::Kind::Export, &entry.id, entry);
     }
 
-    /// Objects that consumers of this Business Object may hold, at the most: those of its last full export
-    /// and of all since.
-    pub(super) fn held_outside(&self, name: &str) -> Result<u64, Error> {
-        Ok(record::number(&self.store.read(), record::FULLS, name.as_bytes())?.unwrap_or(0))
+    /// Whether the consumers of one of these targets may hold an object of this Business Object.
+    pub(super) fn is_held(&self, targets: &[String], name: &str) -> Result<bool, Error> {
+        let read = self.store.read();
+        for target in targets {
+            if record::held(&read, target, name)? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Entries, newest first.
@@ -277,35 +287,45 @@ impl Queue {
             line.failing = None;
         }
         let attempts = line.failing.as_ref().map_or(0, |failing| failing.failures);
+        let first_since_the_start = !std::mem::replace(&mut line.begun, true);
         let mut entry = record.entry;
         entry.attempts += attempts;
+        let unclear = first_since_the_start || entry.attempts > 0;
         // Further attempts are told when they end otherwise than the one before.
         if attempts == 0 {
             self.tell(&Entry { status: Status::Delivering, ..entry.clone() });
         }
-        Ok(Some(Job { order, entry }))
+        Ok(Some(Job { order, entry, unclear }))
     }
 
-    /// The entry under way did not get through; returns how often it has not.
+    /// The entry under way did not get through; returns how often it has not, and what `wait` says to that.
     pub(super) fn failed(
         &self,
         target: &str,
         order: u64,
-        error: String,
-        reached: Option<bool>,
-    ) -> u64 {
+        failure: &Failure,
+        wait: impl FnOnce(u64) -> Duration,
+    ) -> (u64, Duration) {
         let mut state = self.state();
         let line = state.lines.entry(target.to_owned()).or_default();
         line.under_way = None;
-        line.reachable = reached.or(line.reachable);
-        let before = line.failing.as_ref().filter(|f| f.order == order);
-        let failures = before.map_or(0, |f| f.failures) + 1;
-        let is_news = before.is_none_or(|f| f.error != error);
-        line.failing = Some(Failing { order, failures, error });
+        line.reachable = failure.class.reached().or(line.reachable);
+        let before = line.failing.take().filter(|failing| failing.order == order);
+        let failures = before.as_ref().map_or(0, |failing| failing.failures) + 1;
+        let is_news = before.as_ref().is_none_or(|failing| failing.class != failure.class);
+        let wait = wait(failures);
+        line.failing = Some(Failing {
+            order,
+            failures,
+            error: failure.cause.clone(),
+            class: failure.class,
+            since: before.map_or_else(time::rfc3339, |failing| failing.since),
+            next: time::rfc3339_in(wait),
+        });
         if is_news && let Ok(Some(record)) = record::by_order(&self.store.read(), order) {
             self.tell(&state.now(order, record.entry));
         }
-        failures
+        (failures, wait)
     }
 
     /// The entry under way was left off; it waits again.
@@ -377,6 +397,7 @@ impl New<'_> {
                 delivered_at: None,
                 attempts: 0,
                 last_error: None,
+                pushed_by: self.by.map(str::to_owned),
                 warnings: file.warnings.clone(),
             },
             place: order,

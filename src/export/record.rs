@@ -5,7 +5,7 @@
 //! | `exports` | order (u64, big endian) | [`Record`] as JSON |
 //! | `export-ids` | id | order |
 //! | `export-sequences` | target, 0, Business Object name | the last sequence given (u64, big endian) |
-//! | `export-fulls` | Business Object name | objects in its last full export and in those on change since (u64, big endian) |
+//! | `export-held` | as of its sequence | objects in the last full export and in those on change since (u64, big endian) |
 use super::entry::Entry;
 use penstock_store::{DocumentRange, Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub(super) const EXPORTS: &str = "exports";
 pub(super) const IDS: &str = "export-ids";
 /// The collection of the last sequence given to each target and Business Object.
 pub const SEQUENCES: &str = "export-sequences";
-pub(super) const FULLS: &str = "export-fulls";
+pub(super) const HELD: &str = "export-held";
 
 /// Records read at once.
 const PAGE: usize = 200;
@@ -112,6 +112,11 @@ pub(super) fn put(
 /// A number kept as a document.
 pub(super) fn number(read: &impl Read, collection: &str, key: &[u8]) -> Result<Option<u64>, Error> {
     Ok(read.document(collection, key)?.as_deref().and_then(to_u64))
+}
+
+/// Objects that consumers of this target and Business Object may hold, at the most.
+pub(super) fn held(read: &impl Read, target: &str, business_object: &str) -> Result<u64, Error> {
+    Ok(number(read, HELD, &sequence_key(target, business_object))?.unwrap_or(0))
 }
 
 /// The key of a sequence. A target's name holds no 0.

@@ -75,6 +75,7 @@ impl Waiting {
             delivered_at: None,
             attempts: 0,
             last_error: Some(cause.to_owned()),
+            pushed_by: None,
             warnings: Vec::new(),
         };
         let targets = definition.push_targets.iter();
@@ -101,6 +102,11 @@ impl Waiting {
     /// Whether an export of this Business Object waits.
     pub(super) fn has(&self, business_object: &str) -> bool {
         self.rows().contains_key(business_object)
+    }
+
+    /// What waits of one Business Object.
+    pub(super) fn of(&self, business_object: &str) -> Vec<Entry> {
+        self.rows().get(business_object).cloned().unwrap_or_default()
     }
 
     /// What waits, as entries.

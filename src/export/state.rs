@@ -2,6 +2,7 @@
 //!
 //! Invariant: under the queue's lock it agrees with the committed records. It holds some tens of
 //! bytes an entry, never the entries themselves, so that a long queue costs little.
+use super::cause::Class;
 use super::entry::{Entry, Status};
 use super::record::Record;
 use std::collections::{BTreeMap, HashMap};
@@ -28,6 +29,8 @@ pub(super) struct Line {
     pub(super) waiting: BTreeMap<u64, (u64, u64)>,
     /// Bytes of all in `waiting`.
     pub(super) bytes: u64,
+    /// Whether anything was tried since the start.
+    pub(super) begun: bool,
     /// The order of the entry under way.
     pub(super) under_way: Option<u64>,
     /// The entry that did not get through.
@@ -47,6 +50,11 @@ pub(super) struct Failing {
     /// Failures since it came to the head, or since the start.
     pub(super) failures: u64,
     pub(super) error: String,
+    pub(super) class: Class,
+    /// When the first of them was (RFC 3339).
+    pub(super) since: String,
+    /// When the next attempt is due (RFC 3339).
+    pub(super) next: String,
 }
 
 impl State {

@@ -1,6 +1,7 @@
 //! The verifier of export files: form, count and checksum, in one pass and bounded memory.
 use super::file::hex;
-use super::tokens::{Broken, Tokens};
+pub(super) use super::tokens::Broken;
+use super::tokens::Tokens;
 use crate::fault::{Fault, Finding, Kind, Place};
 use std::fs::File;
 use std::path::Path;
@@ -36,18 +37,29 @@ pub fn file(path: &Path) -> Result<Verified, Fault> {
         Broken::Unreadable(error) => {
             Fault::new(Kind::Internal, format!("{} cannot be read: {error}", path.display()))
         }
+        broken => fault(broken),
+    })
+}
+
+/// Why a file is not whole.
+pub(super) fn fault(broken: Broken) -> Fault {
+    match broken {
+        Broken::Unreadable(error) => {
+            Fault::new(Kind::Internal, format!("it cannot be read: {error}"))
+        }
         Broken::Wrong { at, what } => {
             invalid(vec![Finding { place: Place::Whole, message: format!("byte {at}: {what}") }])
         }
         Broken::Untrue(findings) => invalid(findings),
-    })
+    }
 }
 
 fn invalid(findings: Vec<Finding>) -> Fault {
     Fault::with(Kind::Invalid, "this is not a whole export file", findings)
 }
 
-fn read(file: impl std::io::Read) -> Result<Verified, Broken> {
+/// Reads an export file to its end.
+pub(super) fn read(file: impl std::io::Read) -> Result<Verified, Broken> {
     let mut tokens = Tokens::new(file);
     tokens.exact(b'{', "an export file begins with `{`")?;
     tokens.member("metadata")?;

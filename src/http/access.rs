@@ -1,13 +1,17 @@
 //! Who may use a route. Every route has its [`Least`] in the router's tables, and [`Allow`] before its
 //! handler; an address without a route is asked for as a `User`, so that a stranger learns nothing.
-use super::caller::{self, caller, find};
+use super::caller::{self, caller};
 use super::origin;
 use super::page;
 use super::problem::{BearerError, Problem};
 use super::service::origin;
+use super::sign_in;
 use super::state::{State, blocking, state};
 use crate::auth::{Caller, Credential, Role};
 use crate::business_object::ingest;
+use percent_encoding::percent_decode_str;
+use salvo::http::header::{ACCEPT, HeaderValue, LOCATION};
+use salvo::http::uri::PathAndQuery;
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, handler};
 use tracing::Instrument;
@@ -58,41 +62,58 @@ impl Bound {
     }
 }
 
+/// Whether requests of a route change something, or make something happen.
+pub(super) fn acts(method: &Method, path: &str) -> bool {
+    // A GET that acts, as the specification has it.
+    !matches!(*method, Method::GET | Method::HEAD) || path.ends_with("/push")
+}
+
 /// Lets on to the route's handler whoever may use it. The handler finds the caller in the depot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allow {
     least: Least,
+    /// Whether requests of the route change something, or make something happen.
+    acts: bool,
     bound: Bound,
 }
 
 impl Allow {
     /// For this route.
     pub(super) fn new(least: Least, method: &Method, path: &str) -> Self {
-        Self { least, bound: Bound::of(method, path) }
+        Self { least, acts: acts(method, path), bound: Bound::of(method, path) }
     }
 
     /// For an address that has no route.
     pub(super) fn elsewhere() -> Self {
-        Self { least: Least::User, bound: Bound::Never }
+        Self { least: Least::User, acts: false, bound: Bound::Never }
     }
 
-    /// The caller, who may; `None` where anyone may.
+    /// The caller, who may; `None` where anyone may. What strangers send is looked at no further.
     pub(super) async fn admit(
         self,
         req: &Request,
         depot: &Depot,
-    ) -> Result<Option<Caller>, Problem> {
+    ) -> Result<Option<Caller>, Refused> {
+        let caller = self.find(req, depot).await?;
+        readable(req.uri().path())?;
+        readable(req.uri().query().unwrap_or_default())?;
+        Ok(caller)
+    }
+
+    async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Caller>, Refused> {
         let state = state(depot);
         let least = match self.least {
             Least::Anyone => {
                 page::check_host(depot)?;
-                page::check_stranger(req, depot)?;
+                if self.acts {
+                    page::check_stranger(req, depot)?;
+                }
                 return Ok(None);
             }
             Least::Local if origin(depot).control => Role::Admin,
             Least::Local => {
                 let path = req.uri().path();
-                return Err(Problem::not_found(format!("there is nothing at {path}")));
+                return Err(Problem::not_found(format!("there is nothing at {path}")).into());
             }
             Least::Metrics => {
                 // A browser on this machine is not a program of it.
@@ -105,20 +126,19 @@ impl Allow {
             Least::Contributor => Role::Contributor,
             Least::Admin => Role::Admin,
         };
-        let Some(caller) = find(req, depot).await? else { return Err(unknown()) };
+        let Some(caller) = caller::find(req, depot).await? else { return Err(Refused::Stranger) };
         if matches!(caller.credential, Credential::Session(_)) {
             page::check_host(depot)?;
-            page::check_session(req, depot, None)?;
+            if self.acts {
+                page::check_session(req, depot, None)?;
+            }
         }
         let is_enough =
             caller.role >= least || (self.least == Least::Metrics && caller.role == Role::Metrics);
         if !is_enough {
-            return Err(forbidden(
-                req,
-                depot,
-                &caller,
-                format!("it needs the role {least:?}, and this credential has {:?}", caller.role),
-            ));
+            let detail =
+                format!("it needs the role {least:?}, and this credential has {:?}", caller.role);
+            return Err(forbidden(req, depot, &caller, detail).into());
         }
         self.check_bound(req, depot, &state, &caller).await?;
         Ok(Some(caller))
@@ -175,12 +195,67 @@ impl Allow {
                 let span = tracing::error_span!("request", user = caller(depot).id());
                 ctrl.call_next(req, depot, res).instrument(span).await;
             }
-            Err(problem) => {
-                problem.answer(req.uri().path(), res);
+            Err(refused) => {
+                refused.answer(req, depot, res);
                 ctrl.skip_rest();
             }
         }
     }
+}
+
+/// Who is not let on.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// Somebody who shows nothing, or a session that is over.
+    Stranger,
+    /// Anybody else, for this reason.
+    Because(Problem),
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self::Because(problem)
+    }
+}
+
+impl Refused {
+    /// 401 or what the problem says; browsers that ask for a page are shown where to sign in.
+    pub(super) fn answer(self, req: &Request, depot: &Depot, res: &mut Response) {
+        match self {
+            Self::Because(problem) => problem.answer(req.uri().path(), res),
+            Self::Stranger if wants_page(req) => {
+                let origin = origin(depot);
+                let asked = req.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+                // A proxy may pass the prefix on or strip it.
+                let own = asked.strip_prefix(&origin.prefix).filter(|rest| rest.starts_with('/'));
+                let location = sign_in::location(depot, own.unwrap_or(asked));
+                if let Ok(location) = HeaderValue::try_from(location) {
+                    res.headers_mut().insert(LOCATION, location);
+                }
+                res.status_code(StatusCode::SEE_OTHER);
+            }
+            Self::Stranger => unknown().answer(req.uri().path(), res),
+        }
+    }
+}
+
+/// Whether a browser asks for a page, and not a program or a script in one.
+fn wants_page(req: &Request) -> bool {
+    let accept = req.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    *req.method() == Method::GET && accept.is_some_and(|types| types.contains("text/html"))
+}
+
+/// A percent sign must begin an escape, and the escapes must be UTF-8: else two clients could mean
+/// different things with one address.
+fn readable(part: &str) -> Result<(), Problem> {
+    let escapes_are_whole = part.split('%').skip(1).all(|escape| {
+        let mut digits = escape.bytes();
+        (0..2).all(|_| digits.next().is_some_and(|digit| digit.is_ascii_hexdigit()))
+    });
+    if escapes_are_whole && percent_decode_str(part).decode_utf8().is_ok() {
+        return Ok(());
+    }
+    Err(Problem::malformed(format!("{part:?} is not percent-encoded UTF-8 (RFC 3986, 2.1)")))
 }
 
 /// 401: the request shows nothing, or a session that is over.
@@ -229,6 +304,16 @@ mod tests {
             (Method::GET, "/id/{namespace}/{local}"),
         ] {
             assert_eq!(of(&method, path), Bound::Never, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_whole_and_utf8() {
+        for good in ["/a%2Fb", "/%C3%BC", "", "/a=1&b=%20"] {
+            assert!(readable(good).is_ok(), "{good}");
+        }
+        for bad in ["/%", "/%2", "/%zz", "/%FF"] {
+            assert!(readable(bad).is_err(), "{bad}");
         }
     }
 }

@@ -18,17 +18,24 @@ const PIECES: usize = 4;
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let store = gateway(depot)?.store;
+    Ok(written("application/octet-stream", move |pieces| write(&store, pieces)))
+}
+
+/// A stream of what `write` writes, on a thread that may block.
+pub(super) fn written(
+    media_type: &'static str,
+    write: impl FnOnce(&mut Pieces) + Send + 'static,
+) -> Reply {
     let (sender, receiver) = channel(PIECES);
-    tokio::task::spawn_blocking(move || write(&store, sender));
+    tokio::task::spawn_blocking(move || write(&mut Pieces(sender)));
     let pieces = stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|piece| (piece, receiver))
     });
-    Ok(Reply::stream("application/octet-stream", ResBody::stream(pieces)))
+    Reply::stream(media_type, ResBody::stream(pieces))
 }
 
-fn write(store: &Store, sender: Sender<io::Result<Bytes>>) {
-    let mut pieces = Pieces(sender);
-    match store.backup(&mut pieces) {
+fn write(store: &Store, pieces: &mut Pieces) {
+    match store.backup(pieces) {
         Ok(backup) => {
             tracing::info!(
                 sequence = backup.sequence,
@@ -38,14 +45,21 @@ fn write(store: &Store, sender: Sender<io::Result<Bytes>>) {
         }
         Err(cause) => {
             tracing::warn!(%cause, "A backup was not finished.");
-            // A reader that went away needs no word.
-            let _ = pieces.0.blocking_send(Err(io::Error::other(cause)));
+            pieces.cut(cause);
         }
     }
 }
 
 /// Hands on what is written, waiting while the reader is behind.
-struct Pieces(Sender<io::Result<Bytes>>);
+pub(super) struct Pieces(Sender<io::Result<Bytes>>);
+
+impl Pieces {
+    /// Breaks the connection: what ends before its time must not look whole.
+    pub(super) fn cut(&self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
+        // A reader that went away needs no word.
+        let _ = self.0.blocking_send(Err(io::Error::other(cause)));
+    }
+}
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -13,6 +13,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// A whole body must have come within this time, however slowly its bytes drip.
 const WHOLE_BODY: Duration = Duration::from_mins(10);
+/// Bytes of a form.
+const SMALL: u64 = 64 << 10;
 /// For so long a refused body is read and thrown away, so that its sender gets to read the answer
 /// instead of a reset connection.
 const DISCARD: Duration = Duration::from_secs(2);
@@ -155,8 +157,17 @@ pub(super) async fn json(req: &mut Request, state: &State) -> Result<Whole, Prob
 
 /// Reads a whole body whose media type has been looked at.
 pub(super) async fn whole(req: &mut Request, state: &State) -> Result<Whole, Problem> {
+    within(req, state, state.settings.limits.body).await
+}
+
+/// Reads a whole form, or a JSON request of some few fields.
+pub(super) async fn small(req: &mut Request, state: &State) -> Result<Whole, Problem> {
+    within(req, state, SMALL).await
+}
+
+async fn within(req: &mut Request, state: &State, limit: u64) -> Result<Whole, Problem> {
     let mut body = req.take_body();
-    match read(&mut body, state).await {
+    match read(&mut body, state, limit).await {
         Ok(whole) => Ok(whole),
         Err(problem) => {
             // What is left of it is thrown away by `leave`.
@@ -166,9 +177,8 @@ pub(super) async fn whole(req: &mut Request, state: &State) -> Result<Whole, Pro
     }
 }
 
-async fn read(body: &mut ReqBody, state: &State) -> Result<Whole, Problem> {
+async fn read(body: &mut ReqBody, state: &State, limit: u64) -> Result<Whole, Problem> {
     use salvo::hyper::body::Body;
-    let limit = state.settings.limits.body;
     let declared = body.size_hint().exact();
     if declared.is_some_and(|bytes| bytes > limit) {
         return Err(too_large(limit));
@@ -205,7 +215,7 @@ fn too_large(limit: u64) -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         format!(
-            "the body is longer than service.limits.body allows ({limit} bytes); \
+            "the body is longer than is allowed here ({limit} bytes; service.limits.body for data); \
              send less at once, or application/x-ndjson"
         ),
     )

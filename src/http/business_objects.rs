@@ -1,5 +1,6 @@
 //! `/api/v1/business-objects`: the definitions.
 use super::body;
+use super::caller::caller;
 use super::etag::{etag, if_match, only_if_new};
 use super::problem::Problem;
 use super::query::{Query, page};
@@ -102,10 +103,11 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
         }
         None => IfMatch::Any,
     };
+    let by = caller(depot).id().to_owned();
     let (compiled, created) = blocking(move || {
         gateway.disk.take_in()?;
         let check = |bucket: &str| gateway.exporter.check_target(bucket);
-        Ok(gateway.catalogue.put(body.bytes(), asked, &check)?)
+        Ok(gateway.catalogue.put(&by, body.bytes(), asked, &check)?)
     })
     .await?;
     drop(one_at_a_time);
@@ -160,10 +162,11 @@ pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
     let body = body::json(req, &state).await?;
     let asked = asked(req, &gateway)?;
     let id = path(req, "id").to_owned();
+    let by = caller(depot).id().to_owned();
     let compiled = blocking(move || {
         gateway.disk.take_in()?;
         let check = |bucket: &str| gateway.exporter.check_target(bucket);
-        Ok(gateway.catalogue.replace(&id, body.bytes(), asked, &check)?)
+        Ok(gateway.catalogue.replace(&by, &id, body.bytes(), asked, &check)?)
     })
     .await?;
     answer(&compiled.object)

@@ -36,7 +36,7 @@ pub(super) async fn find(req: &Request, depot: &Depot) -> Result<Option<Caller>,
         Ok(Some(Shown::Bearer(token))) => match &auth.tokens {
             Some(tokens) => tokens.caller(token, origin.client).await.map(Some),
             None => Err(Refusal::Invalid(
-                "access tokens are not taken here, since \
+                "access tokens of machines are not taken here, since \
                  framework.security.oauth2.resourceserver.jwt.issuer-uri is not set; use an API key"
                     .into(),
             )),

@@ -25,7 +25,7 @@ pub(super) fn cookie_name(scheme: &str) -> &'static str {
 /// # Errors
 /// `Refusal::Malformed` for more than one, or an empty one; `Refusal::Invalid` for a key that is none.
 pub(super) fn shown(req: &Request) -> Result<Option<Shown<'_>>, Refusal> {
-    let mut found = None;
+    let (mut found, mut is_foreign) = (None, false);
     let authorization = req.headers().get_all(AUTHORIZATION).iter().map(|value| (true, value));
     let api_key = req.headers().get_all("apikey").iter().map(|value| (false, value));
     for (is_authorization, value) in authorization.chain(api_key) {
@@ -48,15 +48,19 @@ pub(super) fn shown(req: &Request) -> Result<Option<Shown<'_>>, Refusal> {
             (_, true) => Shown::ApiKey(value),
             (false, false) => Shown::Bearer(value),
             (true, false) => {
-                return Err(Refusal::Invalid(format!(
-                    "it is no API key of this gateway: those begin with {}",
-                    Keys::PREFIX
-                )));
+                is_foreign = true;
+                Shown::ApiKey(value)
             }
         };
         if found.replace(credential).is_some() {
             return Err(Refusal::Malformed("the request has more than one credential".into()));
         }
+    }
+    if is_foreign {
+        return Err(Refusal::Invalid(format!(
+            "it is no API key of this gateway: those begin with {}",
+            Keys::PREFIX
+        )));
     }
     Ok(found)
 }
@@ -104,6 +108,7 @@ mod tests {
         for headers in [
             &[("authorization", "Bearer a"), ("authorization", "Bearer a")][..],
             &[("authorization", "Bearer a"), ("apikey", "penstock_a")],
+            &[("authorization", "Bearer a"), ("apikey", "a")],
             &[("authorization", "Bearer")],
             &[("authorization", "Bearer ")],
             &[("apikey", "")],

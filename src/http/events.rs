@@ -1,9 +1,11 @@
 //! `/api/v1/events`: what happens, as server-sent events.
+use super::caller::caller;
 use super::problem::Problem;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::{gateway, state};
+use crate::auth::{Credential, Role};
 use crate::events::{Event, Kind, Listener};
 use bytes::Bytes;
 use futures_util::stream;
@@ -13,14 +15,16 @@ use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// How often a sign of life is sent when nothing happens, and the listener is looked at anew.
+/// How often a sign of life is sent. At each, and before events are told, the listener is looked at anew.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// A listener that takes nothing for so long is cut off.
 const SLOW: Duration = Duration::from_secs(30);
+/// Who came with an access token, whose end is not known here, comes again with a new one after this.
+const WITH_TOKEN: Duration = Duration::from_mins(15);
 /// After a break a client waits so long before it comes again.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -45,7 +49,8 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     let query = Query::read(req, &["types"])?;
     let kinds = kinds(query.get("types"))?;
     let after = last_event_id(req)?;
-    let listener = gateway(depot)?.events.listen(after, &kinds).ok_or_else(|| {
+    let gateway = gateway(depot)?;
+    let listener = gateway.events.listen(after, &kinds).ok_or_else(|| {
         Problem::unavailable(
             HEARTBEAT.as_secs(),
             "as many as service.events.listeners allows listen to events already",
@@ -53,9 +58,15 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     })?;
     let (sender, receiver) = mpsc::channel(1);
     let stopped = state(depot).stopped();
+    let caller = caller(depot).clone();
+    let begun = Instant::now();
+    let still = move || {
+        let is_over = caller.credential == Credential::Bearer && begun.elapsed() > WITH_TOKEN;
+        !is_over && gateway.auth.still(&caller).is_some_and(|role| role >= Role::User)
+    };
     tokio::spawn(async move {
         tokio::select! {
-            () = tell(listener, &sender) => {}
+            () = tell(listener, &sender, still) => {}
             () = sender.closed() => {}
             () = stopped => {}
         }
@@ -68,8 +79,8 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
         .header(HeaderName::from_static("x-accel-buffering"), "no"))
 }
 
-/// Tells what happens until nobody takes it any more.
-async fn tell(mut listener: Listener, sender: &Sender<Bytes>) {
+/// Tells what happens until nobody takes it any more, or the listener may not hear it any more.
+async fn tell(mut listener: Listener, sender: &Sender<Bytes>, still: impl Fn() -> bool) {
     let mut told = listener.at();
     // An id without data is remembered by the client (HTML Standard, 9.2.6).
     let mut piece = format!("retry: {}\nid: {told}\n\n", RETRY.as_millis());
@@ -88,6 +99,9 @@ async fn tell(mut listener: Listener, sender: &Sender<Bytes>) {
                 frames(&events)
             }
         };
+        if !still() {
+            return;
+        }
     }
 }
 

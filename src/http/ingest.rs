@@ -53,6 +53,7 @@ impl Job {
             mode: self.mode,
             caller: self.caller.id(),
             idempotency_key: self.idempotency_key.as_deref(),
+            elapsed: self.gateway.clock.elapsed(),
             tells_objects: self.objects,
             watch: self.gateway.catalogue.watch(),
             events: Some(&self.gateway.events),

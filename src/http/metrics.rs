@@ -42,14 +42,17 @@ fn gauges(gateway: &Gateway) -> Result<Gauges, super::problem::Problem> {
 }
 
 fn target(state: TargetState) -> TargetGauges {
-    let oldest = state.oldest.and_then(|at| at.parse::<Timestamp>().ok());
-    let age =
-        oldest.map_or(0.0, |at| (Timestamp::now() - at).total(jiff::Unit::Second).unwrap_or(0.0));
+    let moment = |at: Option<String>| at.and_then(|at| at.parse::<Timestamp>().ok());
+    let age = moment(state.oldest)
+        .map_or(0.0, |at| (Timestamp::now() - at).total(jiff::Unit::Second).unwrap_or(0.0));
     TargetGauges {
         name: state.name,
         depth: state.depth,
         bytes: state.bytes,
         oldest_age_seconds: age.max(0.0),
         blocked: state.blocked.is_some(),
+        attempts: state.attempts,
+        last_delivery_seconds: moment(state.last_delivery)
+            .map_or(0.0, |at| at.as_duration().as_secs_f64()),
     }
 }

@@ -8,16 +8,20 @@
 //! `shapes`.
 
 mod access;
+mod api_keys;
+mod audit;
 mod backup;
 mod body;
 mod business_objects;
 mod caller;
+mod clock;
 mod credential;
 mod docs;
 mod etag;
 mod events;
 mod exports;
 mod failures;
+mod graphql;
 mod health;
 mod identifiers;
 mod ingest;
@@ -33,14 +37,28 @@ mod page;
 mod problem;
 mod push;
 mod query;
+mod rdf;
 mod reply;
 mod router;
 mod schema;
 mod service;
 mod shapes;
+mod sign_in;
 mod state;
 mod status;
 mod targets;
+mod users;
 
+pub use router::routes;
 pub use service::service;
 pub use state::State;
+
+/// An account as the API answers it, for the command line.
+pub fn user(account: &crate::auth::Account) -> serde_json::Value {
+    serde_json::to_value(shapes::Account::from(account)).unwrap_or_default()
+}
+
+/// An API key as the API answers it, for the command line.
+pub fn api_key(key: &crate::auth::keys::Key) -> serde_json::Value {
+    serde_json::to_value(shapes::ApiKey::from(key)).unwrap_or_default()
+}

@@ -75,6 +75,7 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
         let base = default_base(settings.base_url.as_deref(), &gateway.gateway_id, &name);
         let namespace = Namespace::read(&name, body.bytes(), &base)?;
         let (done, _) = gateway.store.transact(|change| namespace::put(change, namespace))?;
+        tracing::info!(namespace = name, "A namespace was defined.");
         Ok(done)
     })
     .await?;
@@ -101,6 +102,7 @@ pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
     let name = path(req, "name").to_owned();
     blocking(move || {
         store.transact(|change| namespace::delete(change, &name))?;
+        tracing::info!(namespace = name, "A namespace was deleted.");
         Ok(())
     })
     .await?;

@@ -140,6 +140,7 @@ fn meaning(status: StatusCode) -> &'static str {
             "Not allowed: the role is too small, the request's Host is not this gateway's, or another site sent it."
         }
         404 => "There is no such thing.",
+        405 => "It does not take this method for that; the header Allow lists what it takes.",
         408 => "The body came too slowly.",
         409 => "It contradicts what is there.",
         412 => "The resource has another version than If-Match or If-None-Match asks for.",

@@ -89,6 +89,15 @@ impl Origin {
         Some(format!("{}://{}", self.scheme, self.host.as_deref()?))
     }
 
+    /// The address that the outside knows the service by: by the word of a trusted proxy, or else
+    /// `service.base-url`, or else as the request was sent.
+    pub(super) fn base_url(&self, settings: &Settings) -> Option<String> {
+        match &settings.base_url {
+            Some(url) if !self.is_believed => Some(url.clone()),
+            _ => Some(format!("{}{}", self.url()?, self.prefix)),
+        }
+    }
+
     /// The host without its port.
     pub(super) fn host_name(&self) -> Option<&str> {
         let host = self.host.as_deref()?;

@@ -46,16 +46,6 @@ impl Page {
     }
 }
 
-/// Whether the request changes something or makes something happen.
-pub(super) fn acts(req: &Request) -> bool {
-    !matches!(*req.method(), Method::GET | Method::HEAD | Method::OPTIONS) || is_acting_get(req)
-}
-
-/// A GET that acts, as the specification has it.
-fn is_acting_get(req: &Request) -> bool {
-    *req.method() == Method::GET && req.uri().path().ends_with("/push")
-}
-
 /// Refuses a `Host` that is not this gateway's: browsers keep what they hold for each name, and a page
 /// of another site can make its own name lead here.
 pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
@@ -73,9 +63,9 @@ pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
     ))
 }
 
-/// For what needs no sign-in: refuses a request that acts and that a page of another site sent.
+/// For a request that acts and needs no sign-in: refuses what a page of another site sent.
 pub(super) fn check_stranger(req: &Request, depot: &Depot) -> Result<(), Problem> {
-    if acts(req) && Page::of(req, origin(depot)) == Page::Foreign {
+    if Page::of(req, origin(depot)) == Page::Foreign {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
             "a page of another site sent this request, which would change something",
@@ -84,21 +74,21 @@ pub(super) fn check_stranger(req: &Request, depot: &Depot) -> Result<(), Problem
     Ok(())
 }
 
-/// For a session: refuses a request that acts unless it is known to come from a page of this gateway,
-/// or carries the session's CSRF token, in the header or as `field` of a form. A browser sends its
+/// For a request that acts, with a session: refuses it unless it is known to come from a page of this
+/// gateway, or carries the session's CSRF token, in the header or as `field` of a form. A browser sends its
 /// cookie with what any page makes it send.
 pub(super) fn check_session(
     req: &Request,
     depot: &Depot,
     field: Option<&str>,
 ) -> Result<(), Problem> {
-    if !acts(req) {
-        return Ok(());
-    }
+    let is_get = *req.method() == Method::GET;
+    let mode = req.headers().get("sec-fetch-mode").and_then(|mode| mode.to_str().ok());
     match Page::of(req, origin(depot)) {
-        Page::Own => return Ok(()),
+        // A GET that acts is for scripts: whoever signs in is sent on to where a link may have led.
+        Page::Own if !(is_get && mode == Some("navigate")) => return Ok(()),
         // A link in an e-mail counts as typed: it must not act.
-        Page::Typed if !is_acting_get(req) => return Ok(()),
+        Page::Typed if !is_get => return Ok(()),
         _ => {}
     }
     let header = req.headers().get(TOKEN).and_then(|value| value.to_str().ok());

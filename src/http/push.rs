@@ -1,5 +1,6 @@
 //! `/api/v1/business-objects/{id}/push`: everything is exported now.
 use super::business_objects::named;
+use super::caller::caller;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::shapes;
@@ -43,7 +44,8 @@ async fn push(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let business_object = named(req, &gateway)?;
-    let push = blocking(move || Ok(gateway.exporter.push(&business_object)?)).await?;
+    let by = caller(depot).id().to_owned();
+    let push = blocking(move || Ok(gateway.exporter.push_by(&business_object, Some(&by))?)).await?;
     let answer = Answer {
         exports: push.exports.iter().map(Pushed::from).collect(),
         reason: push.reason.as_deref(),

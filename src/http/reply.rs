@@ -50,6 +50,12 @@ impl Reply {
         Self { status, media_type: "", headers: Vec::new(), body: ResBody::None }
     }
 
+    /// The same with another media type.
+    pub(super) fn of(mut self, media_type: &'static str) -> Self {
+        self.media_type = media_type;
+        self
+    }
+
     /// The same with another status.
     pub(super) fn status(mut self, status: StatusCode) -> Self {
         self.status = status;

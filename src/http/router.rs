@@ -1,9 +1,10 @@
 //! The table of contents: every route, its least role, its handler, and the problems it can answer
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
-use super::access::{Allow, Least};
+use super::access::{Allow, Least, acts};
 use super::{
-    backup, business_objects, docs, events, exports, health, identifiers, ingest, ingestions,
-    limits, metrics, namespaces, objects, push, schema, status, targets,
+    api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
+    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, schema,
+    sign_in, status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -54,6 +55,24 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
+        route(&get,    "/api/v1/users",                               Admin,       users::list,               &[400]),
+        route(&post,   "/api/v1/users",                               Admin,       users::create,             &[400, 408, 409, 413, 415, 422, 507]),
+        // Before those with an id, since the first that fits is taken.
+        route(&get,    "/api/v1/users/me",                            User,        users::me,                 &[400, 404]),
+        route(&put,    "/api/v1/users/me",                            User,        users::replace_me,         &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
+        route(&post,   "/api/v1/users/me/password",                   User,        users::own_password,       &[400, 404, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/users/{id}",                          Admin,       users::get,                &[400, 404]),
+        route(&put,    "/api/v1/users/{id}",                          Admin,       users::replace,            &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
+        route(&delete, "/api/v1/users/{id}",                          Admin,       users::delete,             &[400, 404, 409, 412, 507]),
+        route(&post,   "/api/v1/users/{id}/password",                 Admin,       users::others_password,    &[400, 404, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/api-keys",                            User,        api_keys::list,            &[400]),
+        route(&post,   "/api/v1/api-keys",                            User,        api_keys::create,          &[400, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/api/v1/api-keys/{id}",                       User,        api_keys::get,             &[400, 404]),
+        route(&delete, "/api/v1/api-keys/{id}",                       User,        api_keys::delete,          &[400, 404, 507]),
+        route(&get,    "/api/v1/audit",                               Admin,       audit::list,               &[400]),
+        route(&post,   "/graphql",                                    User,        graphql::post,             &[400, 406, 408, 413, 415]),
+        route(&get,    "/graphql",                                    User,        graphql::get,              &[400, 405, 406, 413]),
+        route(&get,    "/graphql/schema.graphql",                     User,        graphql::schema,           &[400]),
         route(&get,    "/api/v1/events",                              User,        events::get,               &[400]),
         // And every other address that is a minted URI: see `fallback`.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406]),
@@ -67,9 +86,20 @@ pub(super) fn table() -> Vec<Route> {
 #[rustfmt::skip]
 fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
     use Least::{Anyone, Local};
-    let get = Method::GET;
+    let (get, post) = (Method::GET, Method::POST);
     vec![
+        route(&get,  "/",                                       Anyone, sign_in::front,      &[]),
+        route(&get,  "/login",                                  Anyone, sign_in::show,       &[]),
+        route(&post, "/login",                                  Anyone, sign_in::sign_in,    &[]),
+        route(&post, "/logout",                                 Anyone, sign_in::sign_out,   &[]),
+        route(&get,  "/signed-out",                             Anyone, sign_in::signed_out, &[]),
+        route(&get,  "/oauth2/authorization/{registrationId}",  Anyone, sign_in::authorize,  &[]),
+        route(&get,  "/login/oauth2/code/{registrationId}",     Anyone, sign_in::complete,   &[]),
+        route(&get,  "/control/clock",                          Local,  clock::get,          &[]),
+        route(&post, "/control/clock/reset",                    Local,  clock::reset,        &[]),
         route(&get, "/control/backup",         Local,  backup::get,                    &[]),
+        route(&get, "/control/dump",           Local,  rdf::dump,                      &[]),
+        route(&post, "/control/load",          Local,  rdf::load,                      &[]),
         route(&get, "/api-doc/openapi.json",   Anyone, docs::Document(document.clone()), &[]),
         route(&get, "/swagger-ui/{**rest}",    Anyone, docs::swagger,                  &[]),
     ]
@@ -87,9 +117,16 @@ fn route(
 
 impl Route {
     fn answers(&self, method: Method) -> Router {
-        let mut router = Router::with_path(self.path)
-            .filter(MethodFilter::new(method))
-            .hoop(Allow::new(self.least, &self.method, self.path));
+        // A router without a path ends where its parent does: at the first page.
+        let router = match self.path {
+            "/" => Router::new(),
+            path => Router::with_path(path),
+        };
+        let mut router = router.filter(MethodFilter::new(method)).hoop(Allow::new(
+            self.least,
+            &self.method,
+            self.path,
+        ));
         router.goal = Some(self.handler.clone());
         router
     }
@@ -100,12 +137,19 @@ impl Route {
     }
 }
 
+/// Every route: its method, its path, and the least role that it asks for, `Anyone`, `Local` (the control
+/// socket alone) or `Metrics`.
+pub fn routes() -> Vec<(String, &'static str, String)> {
+    let all = table().into_iter().chain(beside(&Arc::default()));
+    all.map(|route| (route.method.to_string(), route.path, format!("{:?}", route.least))).collect()
+}
+
 /// All routes, and `HEAD` wherever a `GET` only reads.
 pub(super) fn router(document: &Arc<OpenApi>) -> Router {
     let mut router = Router::new();
     for route in table().into_iter().chain(beside(document)) {
         router = router.push(route.router());
-        if route.method == Method::GET && !route.path.ends_with("/push") {
+        if route.method == Method::GET && !acts(&route.method, route.path) {
             router = router.push(route.answers(Method::HEAD));
         }
     }
@@ -126,7 +170,6 @@ pub(super) fn fallback() -> Router {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use salvo::Handler;
 
     /// Asserts that whoever reaches a goal has passed an `Allow`; gives how many goals there are.
     fn guarded(router: &Router, above: bool) -> usize {

@@ -3,11 +3,10 @@ use super::access::Allow;
 use super::body;
 use super::openapi;
 use super::origin::{self, Origin};
-use super::problem::{self, Problem};
+use super::problem;
 use super::router;
 use super::state::State;
 use crate::telemetry::metrics;
-use percent_encoding::percent_decode_str;
 use salvo::catcher::Catcher;
 use salvo::cors::Cors;
 use salvo::http::header::{
@@ -38,7 +37,7 @@ pub fn service(state: Arc<State>) -> Service {
     if !origins.is_empty() {
         service = service.hoop(cors(origins));
     }
-    service.hoop(guard)
+    service.hoop(elsewhere)
 }
 
 /// Puts what the handlers need into the depot.
@@ -99,48 +98,13 @@ fn cors(origins: &Vec<String>) -> impl salvo::Handler {
         .into_handler()
 }
 
-/// Refuses an address that is no UTF-8, and strangers where there is no route: `access` stands before
-/// those that there are.
+/// Refuses strangers where there is no route; `access` stands before those that there are.
 #[handler]
-async fn guard(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
-    let admitted =
-        readable(req.uri().path()).and_then(|()| readable(req.uri().query().unwrap_or_default()));
+async fn elsewhere(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
     let has_no_route =
         matches!(res.status_code, Some(StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED));
-    let admitted = match admitted {
-        Ok(()) if has_no_route => Allow::elsewhere().admit(req, depot).await.map(|_| ()),
-        admitted => admitted,
-    };
-    if let Err(problem) = admitted {
-        problem.answer(req.uri().path(), res);
+    if has_no_route && let Err(refused) = Allow::elsewhere().admit(req, depot).await {
+        refused.answer(req, depot, res);
         ctrl.skip_rest();
-    }
-}
-
-/// A percent sign must begin an escape, and the escapes must be UTF-8: else two clients could mean
-/// different things with one address.
-fn readable(part: &str) -> Result<(), Problem> {
-    let escapes_are_whole = part.split('%').skip(1).all(|escape| {
-        let mut digits = escape.bytes();
-        (0..2).all(|_| digits.next().is_some_and(|digit| digit.is_ascii_hexdigit()))
-    });
-    if escapes_are_whole && percent_decode_str(part).decode_utf8().is_ok() {
-        return Ok(());
-    }
-    Err(Problem::malformed(format!("{part:?} is not percent-encoded UTF-8 (RFC 3986, 2.1)")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn escapes_are_whole_and_utf8() {
-        for good in ["/a%2Fb", "/%C3%BC", "", "/a=1&b=%20"] {
-            assert!(readable(good).is_ok(), "{good}");
-        }
-        for bad in ["/%", "/%2", "/%zz", "/%FF"] {
-            assert!(readable(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -43,6 +43,10 @@ pub struct TargetGauges {
     pub oldest_age_seconds: f64,
     /// Whether its head does not get through.
     pub blocked: bool,
+    /// Failed attempts at its head.
+    pub attempts: u64,
+    /// When the last export was delivered, in seconds since 1970; 0 before the first.
+    pub last_delivery_seconds: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -108,13 +112,27 @@ fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
     let bytes = Family::<Target, Whole>::default();
     let oldest = Family::<Target, Real>::default();
     let blocked = Family::<Target, Whole>::default();
+    let attempts = Family::<Target, Whole>::default();
+    let last = Family::<Target, Real>::default();
     for target in targets {
         let label = Target { target: target.name.clone() };
         depth.get_or_create(&label).set(target.depth);
         bytes.get_or_create(&label).set(target.bytes);
         oldest.get_or_create(&label).set(target.oldest_age_seconds);
         blocked.get_or_create(&label).set(u64::from(target.blocked));
+        attempts.get_or_create(&label).set(target.attempts);
+        last.get_or_create(&label).set(target.last_delivery_seconds);
     }
+    registry.register(
+        "target_failed_attempts",
+        "Failed attempts to deliver the head of the queue, since it came there or since the start",
+        attempts,
+    );
+    registry.register(
+        "target_last_delivery_timestamp_seconds",
+        "When the last export was delivered (Unix time); 0 before the first",
+        last,
+    );
     registry.register("target_queue_depth", "Exports that wait", depth);
     registry.register("target_queue_bytes", "Bytes of the exports that wait", bytes);
     registry.register("target_oldest_age_seconds", "How long the oldest export has waited", oldest);

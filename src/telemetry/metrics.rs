@@ -232,6 +232,8 @@ mod tests {
                 bytes: 10,
                 oldest_age_seconds: 1.5,
                 blocked: true,
+                attempts: 3,
+                last_delivery_seconds: 12.5,
             }],
             ..Gauges::default()
         };

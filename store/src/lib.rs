@@ -35,7 +35,7 @@ pub use error::{Corruption, Error};
 pub use index::panic_is_caught;
 pub use options::{Commit, Options, Progress, Stats};
 pub use read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
-pub use reader::{Before, Reader};
+pub use reader::{Before, Place, Reader};
 pub use store::Store;
 pub use transaction::Transaction;
 pub use verify::{Verified, verify};

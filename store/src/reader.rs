@@ -1,5 +1,5 @@
 //! Reading what is committed.
-use crate::index::Index;
+use crate::index::{Cursor, Index};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 use crate::{Error, order};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
@@ -13,10 +13,26 @@ pub struct Reader<'a> {
     pub(crate) index: RwLockReadGuard<'a, Index>,
 }
 
+/// Where in the order of the index a pass over all quads goes on; the default is its beginning.
+#[derive(Debug, Clone, Default)]
+pub struct Place(Cursor);
+
 impl Reader<'_> {
     /// The sequence of the newest commit seen.
     pub fn sequence(&self) -> u64 {
         self.index.sequence()
+    }
+
+    /// Hands the quads from a place on to `visit`, subject by subject, until it breaks; gives the
+    /// place of the quad at which it broke, or nothing when there are no more. The next page may be
+    /// another reader's: what no commit touches from the first page to the last comes once, and what
+    /// one touches may come, as it was or as it is, or not; a quad even twice.
+    pub fn quads_from(
+        &self,
+        place: &Place,
+        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+    ) -> Result<Option<Place>, Error> {
+        Ok(self.index.quads_from(&place.0, visit)?.map(Place))
     }
 }
 

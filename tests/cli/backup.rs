@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 /// A service with its data in `data`, and its address.
-struct Service(Child, String);
+pub(crate) struct Service(Child, String);
 
 impl Service {
-    fn start(dir: &Path, data: &str) -> Self {
+    pub(crate) fn start(dir: &Path, data: &str) -> Self {
         let data = format!("--service.data-dir={data}");
         let mut child = penstock(dir, &["serve", "--server.port=0", &data])
             .stdout(Stdio::piped())
@@ -25,7 +25,7 @@ impl Service {
         Self(child, rest.split_whitespace().next().unwrap().to_owned())
     }
 
-    fn ask(&self, request: &str, body: &str) -> String {
+    pub(crate) fn ask(&self, request: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.1).unwrap();
         let length = body.len();
         write!(
@@ -39,7 +39,7 @@ impl Service {
         answer
     }
 
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
         assert!(self.0.wait().unwrap().success());
     }
@@ -53,21 +53,21 @@ impl Drop for Service {
     }
 }
 
-fn run(dir: &Path, arguments: &[&str]) -> Output {
+pub(crate) fn run(dir: &Path, arguments: &[&str]) -> Output {
     penstock(dir, arguments).output().unwrap()
 }
 
-fn json(output: &Output) -> Value {
+pub(crate) fn json(output: &Output) -> Value {
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn fails(output: &Output, why: &str) {
+pub(crate) fn fails(output: &Output, why: &str) {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{output:?}");
 }
 
-const DATA: &str = "--service.data-dir=data";
+pub(crate) const DATA: &str = "--service.data-dir=data";
 
 #[test]
 fn a_service_that_runs_is_backed_up_and_restored_elsewhere() {

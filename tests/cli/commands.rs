@@ -13,7 +13,9 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn help_goes_to_standard_output_with_examples() {
-    for command in ["serve", "demo", "check", "verify-export", "export", "version"] {
+    for command in
+        ["serve", "demo", "check", "verify-export", "user", "api-key", "export", "version"]
+    {
         let output = run(&[command, "--help"]);
         assert_eq!(output.status.code(), Some(0), "{command}");
         let help = text(&output.stdout);

@@ -1,11 +1,13 @@
 //! The command line, one behaviour a file: the binary as a person or a script calls it.
 
+mod accounts;
 mod backup;
 mod check;
 mod commands;
 mod control;
 mod journal;
 mod owner;
+mod rdf;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
 //! Every place that settings come from, how names may be spelled there, and which place wins.
-use penstock::config::{self, Loaded, Sources, Target, TargetKind};
+use penstock::config::{self, Compression, Loaded, Sources, Target, TargetKind};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -175,6 +175,7 @@ fn targets_are_put_together_from_several_places() {
             secret_access_key: "very secret".into(),
             path_style: false,
             ca_file: None,
+            compression: Compression::None,
         },
         prefix: "gw1/".into(),
     };

@@ -3,7 +3,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
 use hyper::body::Frame;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -14,6 +14,9 @@ use std::net::SocketAddr;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
+    /// An API key, which goes with every request that has no credential of its own. It is leaked, so
+    /// that clients can be copied.
+    key: Option<&'static str>,
 }
 
 /// What the server answered.
@@ -25,6 +28,16 @@ pub(crate) struct Answer {
 }
 
 impl Client {
+    /// Nobody that the server knows.
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self { address, key: None }
+    }
+
+    /// The same with an API key.
+    pub(crate) fn with(self, key: String) -> Self {
+        Self { key: Some(key.leak()), ..self }
+    }
+
     pub(crate) fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, &[], Bytes::new())
             .unwrap_or_else(|e| panic!("GET {path}: {e}"))
@@ -81,6 +94,13 @@ impl Client {
             .header(HOST, self.address.to_string())
             .body(body)
             .map_err(|e| e.to_string())?;
+        let shown = ["authorization", "apikey", "cookie"];
+        if let Some(key) = self.key
+            && !headers.iter().any(|(name, _)| shown.contains(name))
+        {
+            let value = format!("Bearer {key}").parse().map_err(|_| "a bad key")?;
+            request.headers_mut().insert(AUTHORIZATION, value);
+        }
         for (name, value) in headers {
             let name: hyper::header::HeaderName = name.parse().map_err(|_| "a bad header name")?;
             request.headers_mut().insert(name, value.parse().map_err(|_| "a bad header value")?);

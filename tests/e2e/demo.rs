@@ -44,7 +44,7 @@ fn it_stays_up_until_it_is_interrupted() {
     let listens = lines.find(|line| line.starts_with("1. ")).expect("the demo begins");
     let address = listens.split("http://").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
     lines.find(|line| line.starts_with("Ctrl-C ends it")).expect("the demo comes to its end");
-    let client = Client { address: address.parse().unwrap() };
+    let client = Client::new(address.parse().unwrap());
     client.get("/health/ready").expect(200);
     assert!(client.get("/swagger-ui").status < 400);
     signal(child.0.id(), "INT");

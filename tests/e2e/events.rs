@@ -1,5 +1,5 @@
 //! Events, listened to with curl, as an operator does.
-use crate::server::{PATIENCE, Server, wait_for};
+use crate::server::{PATIENCE, Server, key, wait_for};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,9 +13,10 @@ struct Curl {
 }
 
 impl Curl {
-    fn start(server: &Server, after: Option<&str>) -> Self {
+    fn start(server: &Server, dir: &Path, after: Option<&str>) -> Self {
         let mut command = Command::new("curl");
-        command.args(["-sSN", "--fail-with-body", "-o", "-"]);
+        let key = key(dir, "--service.data-dir=data");
+        command.args(["-sSN", "--fail-with-body", "-H", &format!("Apikey: {key}")]);
         if let Some(id) = after {
             command.args(["-H", &format!("Last-Event-ID: {id}")]);
         }
@@ -56,7 +57,7 @@ fn curl_sees_what_happens_and_what_it_missed_over_a_kill() {
     let arguments = ["--service.data-dir=data"];
     let server = Server::start(dir.path(), &arguments);
     define(&server, dir.path());
-    let curl = Curl::start(&server, None);
+    let curl = Curl::start(&server, dir.path(), None);
     ingest(&server);
     let first = curl.next();
     assert_eq!(first["type"], "penstock.ingestion.committed");
@@ -85,7 +86,7 @@ fn curl_sees_what_happens_and_what_it_missed_over_a_kill() {
     let last = target["id"].as_str().unwrap().to_owned();
     server.kill();
     let server = Server::start(dir.path(), &arguments);
-    let curl = Curl::start(&server, Some(&last));
+    let curl = Curl::start(&server, dir.path(), Some(&last));
     let lost = curl.next();
     assert_eq!(lost["type"], "penstock.events.lost");
     let number = |event: &Value| event["id"].as_str().unwrap().parse::<u64>().unwrap();

@@ -9,6 +9,7 @@
     reason = "a panic or a line says what a test found"
 )]
 
+mod automatic;
 mod bad_input;
 mod client;
 mod countries;
@@ -21,5 +22,7 @@ mod memory;
 mod process;
 mod readme;
 mod rebuild;
+mod restored;
 mod s3;
+mod secrets;
 mod server;

@@ -34,6 +34,8 @@ fn every_command_of_the_readme_works() {
         r#""updated":1"#,
         r#""pointer":"/data/0/flow""#,
         r#""objectCount":2"#,
+        // A key for one Business Object at another address.
+        "\n403\n",
     ] {
         assert!(said.contains(shown), "no {shown} in\n{said}\n{error}");
     }

@@ -25,9 +25,15 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `penstock serve` with its data in `dir`, which is its working directory too, and waits until it is ready.
     pub(crate) fn start(dir: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(dir, arguments, &[])
+    }
+
+    /// As [`Self::start`], with these variables in its environment.
+    pub(crate) fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut child = penstock(dir)
             .args(["serve", "--server.port=0"])
             .args(arguments)
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -42,7 +48,7 @@ impl Server {
             let _ = child.kill();
             panic!("the server did not say its address:\n{}", log.lock().unwrap());
         };
-        let server = Self { child, client: Client { address }, log };
+        let mut server = Self { child, client: Client::new(address), log };
         wait_for("the server is ready", || {
             let headers = [];
             server
@@ -50,6 +56,10 @@ impl Server {
                 .send(hyper::Method::GET, "/health/ready", &headers, "")
                 .is_ok_and(|answer| answer.status == 200)
         });
+        let data = arguments.iter().find(|argument| argument.starts_with("--service.data-dir="));
+        if let Some(data) = data {
+            server.client = server.client.with(key(dir, data));
+        }
         server
     }
 
@@ -112,6 +122,25 @@ pub(crate) fn penstock(dir: &Path) -> Command {
     let mut command = Command::new(binary());
     command.current_dir(dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
+}
+
+/// An Admin's API key for the server whose data is where this argument says; the one that an earlier
+/// server of this directory had, if there was one.
+pub(crate) fn key(dir: &Path, data: &str) -> String {
+    let known = dir.join("key-of-the-tests");
+    std::fs::read_to_string(&known).unwrap_or_else(|_| {
+        let key = make_key(dir, data, "tests", "Admin");
+        std::fs::write(&known, &key).expect("the key can be kept");
+        key
+    })
+}
+
+/// An API key, as an operator makes it.
+pub(crate) fn make_key(dir: &Path, data: &str, name: &str, role: &str) -> String {
+    let arguments = ["api-key", "create", "--name", name, "--role", role, data];
+    let made = penstock(dir).args(arguments).output().expect("the binary starts");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    String::from_utf8(made.stdout).expect("a key is text").trim().to_owned()
 }
 
 /// The binary under test.

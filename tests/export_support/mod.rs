@@ -2,6 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
 #![allow(dead_code, clippy::allow_attributes, reason = "each test takes what it needs")]
 
+pub(crate) mod link;
+pub(crate) mod s3;
+
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock::business_object::catalogue::{Catalogue, Defaults};
 use penstock::business_object::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
@@ -60,20 +63,41 @@ impl Plant {
 
     /// Stores the pumps of these numbers, each with a name of `length` characters.
     pub(crate) fn pumps(&self, numbers: std::ops::Range<u32>, length: usize) {
+        self.named(numbers, |number| format!("pump {number} {}", "x".repeat(length)));
+    }
+
+    /// Stores the pumps of these numbers with these names.
+    pub(crate) fn named(&self, numbers: std::ops::Range<u32>, name: impl Fn(u32) -> String) {
         let graph = NamedNode::new(BASE).unwrap();
         self.store
             .transact::<_, Fault>(|t| {
                 for number in numbers {
                     let pump = NamedNode::new(format!("{BASE}{number:06}")).unwrap();
-                    let name = Literal::new_simple_literal(format!(
-                        "pump {number} {}",
-                        "x".repeat(length)
-                    ));
+                    let name = Literal::new_simple_literal(name(number));
                     t.insert(Quad::new(pump, name_property(), name, graph.clone()).as_ref())?;
                 }
                 Ok(())
             })
             .unwrap();
+    }
+
+    /// Copies the closed store elsewhere and opens it again. Every exporter must be gone.
+    pub(crate) fn copy_store_to(self, backup: &Path) -> Self {
+        let Self { dir, store } = self;
+        drop(store);
+        copy(&dir.path().join("store"), &backup.join("store"));
+        let store = open_store(dir.path());
+        Self { dir, store }
+    }
+
+    /// Puts the copy in place of the store. Every exporter must be gone.
+    pub(crate) fn restore_store_from(self, backup: &Path) -> Self {
+        let Self { dir, store } = self;
+        drop(store);
+        std::fs::remove_dir_all(dir.path().join("store")).unwrap();
+        copy(&backup.join("store"), &dir.path().join("store"));
+        let store = open_store(dir.path());
+        Self { dir, store }
     }
 
     /// Removes every pump.
@@ -100,6 +124,7 @@ impl Plant {
             gateway_id: "gateway-1".to_owned(),
             data_dir: self.dir.path().to_owned(),
             history: 1000,
+            pace: penstock::export::Pace::default(),
             events: penstock::events::Events::default(),
             spool: 64 << 20,
             disk: penstock::disk::Disk::new(self.dir.path().to_owned(), 0),
@@ -132,6 +157,15 @@ impl Plant {
 
 fn open_store(data_dir: &Path) -> Store {
     Store::open(&data_dir.join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for name in files(from) {
+        let target = to.join(&name);
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::copy(from.join(&name), target).unwrap();
+    }
 }
 
 /// The keys of all files under a directory, in order.
@@ -172,6 +206,7 @@ pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
             version: 1,
             created_at: String::new(),
             updated_at: String::new(),
+            updated_by: None,
             created_namespaces: Vec::new(),
         },
         mapping: Mapping {

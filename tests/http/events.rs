@@ -5,7 +5,6 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -27,12 +26,18 @@ struct Block {
 }
 
 impl Listening {
-    async fn start(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Self {
+    async fn start(server: &Server, path: &str, headers: &[(&str, &str)]) -> Self {
+        Self::start_with(server, &server.key, path, headers).await
+    }
+
+    async fn start_with(server: &Server, key: &str, path: &str, headers: &[(&str, &str)]) -> Self {
+        let address = server.address;
         let stream = TcpStream::connect(address).await.unwrap();
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let mut request = Request::builder().uri(path).header("Host", address.to_string());
+        request = request.header("Apikey", key);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -82,9 +87,9 @@ impl Listening {
 async fn ingestions_and_exports_are_told_in_their_order() {
     let server = Server::start(&["--service.base-url=http://127.0.0.1/plant"]).await;
     server.define().await;
-    let mut all = Listening::start(server.address, "/api/v1/events", &[]).await;
+    let mut all = Listening::start(&server, "/api/v1/events", &[]).await;
     let exports = "/api/v1/events?types=penstock.export.changed";
-    let mut exports = Listening::start(server.address, exports, &[]).await;
+    let mut exports = Listening::start(&server, exports, &[]).await;
     let opening = all.block().await.unwrap();
     let seen: u64 = opening.id.parse().unwrap();
 
@@ -119,7 +124,7 @@ async fn ingestions_and_exports_are_told_in_their_order() {
 
     // Who was away goes on where it was.
     let last = [("Last-Event-ID", &*(seen + 3).to_string())];
-    let mut again = Listening::start(server.address, "/api/v1/events", &last).await;
+    let mut again = Listening::start(&server, "/api/v1/events", &last).await;
     assert_eq!(again.event().await.data["data"], entry);
 }
 
@@ -127,7 +132,7 @@ async fn ingestions_and_exports_are_told_in_their_order() {
 async fn what_is_lost_is_told_over_a_restart_too() {
     let server = Server::start(&["--service.events.depth=2"]).await;
     server.define().await;
-    let mut listening = Listening::start(server.address, "/api/v1/events", &[]).await;
+    let mut listening = Listening::start(&server, "/api/v1/events", &[]).await;
     let first = listening.block().await.unwrap().id;
     for _ in 0..5 {
         server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
@@ -137,7 +142,7 @@ async fn what_is_lost_is_told_over_a_restart_too() {
         ids.push(listening.event().await.id);
     }
     let path = "/api/v1/events?types=penstock.target.changed";
-    let mut late = Listening::start(server.address, path, &[("Last-Event-ID", &first)]).await;
+    let mut late = Listening::start(&server, path, &[("Last-Event-ID", &first)]).await;
     let lost = late.event().await;
     assert_eq!((lost.event.as_str(), &lost.id), ("penstock.events.lost", &ids[2]));
     assert_eq!(lost.data["data"]["count"], 3);
@@ -146,7 +151,7 @@ async fn what_is_lost_is_told_over_a_restart_too() {
     let dir = server.stop().await.unwrap();
     assert!(listening.block().await.is_none());
     let server = Server::start_in(dir.path(), &[]).await.unwrap();
-    let mut after = Listening::start(server.address, path, &[("Last-Event-ID", &ids[4])]).await;
+    let mut after = Listening::start(&server, path, &[("Last-Event-ID", &ids[4])]).await;
     let lost = after.event().await;
     assert_eq!(lost.event, "penstock.events.lost");
     assert_eq!(lost.data["data"]["count"], Value::Null);
@@ -160,7 +165,7 @@ async fn what_cannot_be_told_is_refused() {
     assert!(problem["detail"].as_str().unwrap().contains("penstock.target.changed"), "{problem}");
     server.send("GET", "/api/v1/events", &[("Last-Event-ID", "x")], "").await.problem(400);
 
-    let mut one = Listening::start(server.address, "/api/v1/events", &[]).await;
+    let mut one = Listening::start(&server, "/api/v1/events", &[]).await;
     one.block().await.unwrap();
     let refused = server.get("/api/v1/events").await;
     refused.problem(503);
@@ -176,4 +181,24 @@ async fn what_cannot_be_told_is_refused() {
         assert!(begun.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_listen_any_more_hears_no_more() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let request = json!({"name": "listener", "role": "User"});
+    let made = server.json("POST", "/api/v1/api-keys", &request).await.expect(201).json();
+    let key = made["key"].as_str().unwrap();
+    let mut revoked = Listening::start_with(&server, key, "/api/v1/events", &[]).await;
+    let mut other = Listening::start(&server, "/api/v1/events", &[]).await;
+    server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
+    revoked.event().await;
+    let path = format!("/api/v1/api-keys/{}", made["id"].as_str().unwrap());
+    server.send("DELETE", &path, &[], "").await.expect(204);
+    server.ingest("ADD", &json!([{"name": "two"}])).await.expect(200);
+    assert!(revoked.block().await.is_none(), "the stream goes on");
+    other.event().await;
+    other.event().await;
+    server.send("GET", "/api/v1/events", &[("Apikey", key)], "").await.problem(401);
 }

@@ -73,8 +73,9 @@ async fn a_request_that_runs_is_finished_when_the_stop_comes() {
     let body = json!({"data": [{"name": "x"}]}).to_string();
     let (begin, end) = body.split_at(5);
     let head = format!(
-        "POST /api/v1/business-objects/Pump HTTP/1.1\r\nHost: localhost\r\n\
+        "POST /api/v1/business-objects/Pump HTTP/1.1\r\nHost: localhost\r\n{}\
          Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        server.authorization(),
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();

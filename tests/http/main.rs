@@ -5,14 +5,27 @@
     reason = "a test ends at once where something is wrong"
 )]
 
+mod api_keys;
+mod audit;
 mod business_objects;
+mod credentials;
 mod documentation;
 mod events;
 mod faults;
+#[expect(dead_code, reason = "the tests of tokens use the rest")]
+#[path = "../tokens/forge.rs"]
+mod forge;
+mod graphql;
 mod identifiers;
+#[expect(dead_code, reason = "the tests of tokens use the rest")]
+#[path = "../tokens/issuer.rs"]
+mod issuer;
 mod lifecycle;
 mod main_job;
 mod ndjson;
 mod opening;
+mod pages;
 mod poisoned;
+mod roles;
 mod server;
+mod users;

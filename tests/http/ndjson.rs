@@ -92,8 +92,9 @@ async fn chunks_are_answered_while_the_stream_goes_on() {
     server.define().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let head = format!(
-        "POST {PUMP} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\
-         Content-Type: application/x-ndjson\r\n\r\n"
+        "POST {PUMP} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n{}\
+         Content-Type: application/x-ndjson\r\n\r\n",
+        server.authorization()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let chunk = |text: String| format!("{:x}\r\n{text}\r\n", text.len());

@@ -4,20 +4,32 @@ use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Method, Request};
 use hyper_util::rt::TokioIo;
 use penstock::app;
+use penstock::auth::accounts;
+use penstock::auth::keys::New;
+use penstock::auth::password::Hash;
+use penstock::auth::{Caller, Role};
 use penstock::config::{Sources, load};
 use penstock::fault::Fault;
+use penstock::gateway::Gateway;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// A gateway that serves.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
+    /// The path of the control socket.
+    pub(crate) control: PathBuf,
+    /// What serves; gone once it stops.
+    pub(crate) gateway: Option<Gateway>,
+    /// An Admin's API key, which goes with every request that has no credential.
+    pub(crate) key: String,
     pub(crate) dir: Option<TempDir>,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<Result<(), Fault>>,
@@ -78,10 +90,9 @@ impl Server {
 
     /// In a data directory that is there.
     pub(crate) async fn start_in(dir: &Path, arguments: &[&str]) -> Result<Self, Fault> {
-        let mut all = vec![
-            format!("--service.data-dir={}", dir.join("data").display()),
-            "--server.port=0".to_owned(),
-        ];
+        let data = dir.join("data");
+        let mut all =
+            vec![format!("--service.data-dir={}", data.display()), "--server.port=0".to_owned()];
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         let loaded = load(&Sources { arguments: all, ..Sources::default() }).unwrap();
         let (ready, is_ready) = oneshot::channel();
@@ -89,24 +100,81 @@ impl Server {
         let running = tokio::spawn(app::serve_until(
             Arc::new(loaded.settings),
             Box::new(|| None),
-            move |address, _| ready.send(address).unwrap(),
+            move |address, gateway| ready.send((address, gateway)).ok().unwrap(),
             async {
                 let _ = stopped.await;
             },
         ));
-        match is_ready.await {
-            Ok(address) => Ok(Self { address, dir: None, stop: Some(stop), running }),
-            Err(_) => Err(running.await.unwrap().unwrap_err()),
-        }
+        let Ok((address, gateway)) = is_ready.await else {
+            return Err(running.await.unwrap().unwrap_err());
+        };
+        let control = data.join("control.sock");
+        let mut server = Self {
+            address,
+            control,
+            gateway: Some(gateway),
+            key: String::new(),
+            dir: None,
+            stop: Some(stop),
+            running,
+        };
+        server.key = server.make_key(Role::Admin, None);
+        Ok(server)
+    }
+
+    /// Makes an API key as local administration does.
+    pub(crate) fn make_key(&self, role: Role, business_object: Option<&str>) -> String {
+        let gateway = self.gateway.as_ref().unwrap();
+        let business_object =
+            business_object.map(|name| gateway.catalogue.get(name).unwrap().object.id.clone());
+        let new = New { name: "tests".to_owned(), role, expires_at: None, business_object };
+        gateway.auth.keys.create(&Caller::local(), new).unwrap().1
+    }
+
+    /// Makes an account of this role and begins a session of it; gives the cookie.
+    pub(crate) fn sign_in(&self, role: Role) -> String {
+        let accounts = &self.gateway.as_ref().unwrap().auth.accounts;
+        let sessions = &self.gateway.as_ref().unwrap().auth.sessions;
+        let new = accounts::New {
+            given_name: None,
+            family_name: None,
+            email: format!("{}@plant.example", uuid::Uuid::now_v7()),
+            organization: None,
+            role,
+            enabled: true,
+            password: String::new(),
+        };
+        let account =
+            accounts.create(&Caller::local(), new, Hash::of("of no account").unwrap()).unwrap();
+        format!("penstock_session={}", sessions.start(&account, None, None).unwrap().id)
+    }
+
+    /// Sends a request through the control socket.
+    pub(crate) async fn control(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let stream = UnixStream::connect(&self.control).await.unwrap();
+        exchange(stream, "penstock", method, path, headers, body).await
+    }
+
+    /// The line of a request's head that shows the key.
+    pub(crate) fn authorization(&self) -> String {
+        format!("Authorization: Bearer {}\r\n", self.key)
     }
 
     /// Stops it in good order and gives back its directory.
     pub(crate) async fn stop(mut self) -> Option<TempDir> {
+        self.gateway = None;
         self.stop.take().unwrap().send(()).unwrap();
         (&mut self.running).await.unwrap().unwrap();
         self.dir.take()
     }
 
+    /// Sends a request, with the Admin's key unless another credential is among the headers.
     pub(crate) async fn send(
         &self,
         method: &str,
@@ -114,7 +182,13 @@ impl Server {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Answer {
-        connect(self.address, method, path, headers, body).await
+        let shows = ["authorization", "apikey", "cookie"];
+        let key = format!("Bearer {}", self.key);
+        let mut headers = headers.to_vec();
+        if !headers.iter().any(|(name, _)| shows.contains(&name.to_ascii_lowercase().as_str())) {
+            headers.push(("Authorization", &key));
+        }
+        connect(self.address, method, path, &headers, body).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -143,9 +217,21 @@ impl Drop for Server {
     }
 }
 
-/// Sends one request over a connection of its own.
+/// Sends one request, just as it is, over a connection of its own.
 pub(crate) async fn connect(
     address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Answer {
+    let stream = TcpStream::connect(address).await.unwrap();
+    exchange(stream, &address.to_string(), method, path, headers, body).await
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    host: &str,
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
@@ -154,18 +240,19 @@ pub(crate) async fn connect(
     let method = Method::from_bytes(method.as_bytes()).unwrap();
     let mut request = Request::builder().method(method).uri(path);
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-        request = request.header("Host", address.to_string());
+        request = request.header("Host", host);
     }
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     let connection = tokio::spawn(connection);
     let request = request.body(Full::new(body.into())).unwrap();
     let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
-    let body = body.collect().await.unwrap().to_bytes();
+    // What streams events has no end.
+    let streams = parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
+    let body = if streams { Bytes::new() } else { body.collect().await.unwrap().to_bytes() };
     connection.abort();
     Answer { status: parts.status.as_u16(), headers: parts.headers, body }
 }

@@ -42,6 +42,7 @@ impl World {
             version: 1,
             created_at: String::new(),
             updated_at: String::new(),
+            updated_by: None,
             created_namespaces: Vec::new(),
         };
         let business_object = Compiled { object, mapping, conditions: Vec::new() };
@@ -67,6 +68,7 @@ impl World {
             mode,
             caller: "local",
             idempotency_key: None,
+            elapsed: 0,
             tells_objects: true,
             watch: &Watch::default(),
             events: None,

@@ -6,6 +6,7 @@ use super::{Accounts, COLLECTION, blank};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::json::{self, Json, Members};
 use crate::fault::{Fault, Finding, Kind};
+use std::fmt;
 use std::sync::Arc;
 
 /// Characters of a name, an email or an organization.
@@ -25,7 +26,7 @@ const READ_ONLY: [&str; 9] = [
 ];
 
 /// A built-in account in the making.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct New {
     /// The given name.
     pub given_name: Option<String>,
@@ -59,8 +60,28 @@ pub struct Edit {
     pub role: Option<Role>,
     /// Whether it may come in.
     pub enabled: Option<bool>,
-    /// Another password.
-    pub password: Option<String>,
+}
+
+/// Another password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NewPassword {
+    /// The one so far, which an account must know to change its own.
+    pub current: Option<String>,
+    /// The one to be.
+    pub password: String,
+}
+
+// Neither shows the password to a log.
+impl fmt::Debug for New {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "New({:?}, {})", self.email, self.role)
+    }
+}
+
+impl fmt::Debug for NewPassword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NewPassword(..)")
+    }
 }
 
 impl New {
@@ -69,8 +90,14 @@ impl New {
     /// # Errors
     /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
     pub fn read(body: &[u8]) -> Result<Self, Fault> {
-        let Edit { given_name, family_name, email, organization, role, enabled, password } =
-            read(body, true)?;
+        let mut password = None;
+        let Edit { given_name, family_name, email, organization, role, enabled } =
+            read(body, true, |members, edit| {
+                if edit.email.is_none() {
+                    members.require("email", "the account signs in with it");
+                }
+                password = new_password(members, edit.email.as_deref().unwrap_or_default());
+            })?;
         let (Some(email), Some(role), Some(password)) = (email, role, password) else {
             return Err(invalid(Vec::new()));
         };
@@ -85,10 +112,14 @@ impl Edit {
     /// # Errors
     /// As [`New::read`].
     pub fn read(body: &[u8]) -> Result<Self, Fault> {
-        read(body, false)
+        read(body, false, |members, _| {
+            if members.take("password").is_some() {
+                members.find("password", "it is set with POST at this address and /password");
+            }
+        })
     }
 
-    /// The names and the organization as they are, and nothing else to change.
+    /// What leaves the account as it is.
     pub fn of(account: &Account) -> Self {
         Self {
             given_name: account.given_name.clone(),
@@ -99,8 +130,32 @@ impl Edit {
     }
 }
 
-/// Reads the members; of a new account some must be there.
-fn read(body: &[u8], is_new: bool) -> Result<Edit, Fault> {
+impl NewPassword {
+    /// Reads the body of a change of the password of the account that has this email.
+    ///
+    /// # Errors
+    /// As [`New::read`].
+    pub fn read(body: &[u8], email: &str) -> Result<Self, Fault> {
+        let mut findings = Vec::new();
+        let mut read = Self { current: None, password: String::new() };
+        if let Some(mut members) = Members::of(json::parse(body, 8)?, "", &mut findings) {
+            read.current = members.string("currentPassword");
+            read.password = new_password(&mut members, email).unwrap_or_default();
+            members.end();
+        }
+        if findings.is_empty() {
+            return Ok(read);
+        }
+        Err(Fault::with(Kind::Invalid, "the password cannot be changed so", findings))
+    }
+}
+
+/// Reads the members, and with `more` those that are not common to all.
+fn read(
+    body: &[u8],
+    is_new: bool,
+    more: impl FnOnce(&mut Members<'_>, &Edit),
+) -> Result<Edit, Fault> {
     let mut findings = Vec::new();
     let mut edit = Edit::default();
     let body = json::parse(body, 8)?;
@@ -109,14 +164,8 @@ fn read(body: &[u8], is_new: bool) -> Result<Edit, Fault> {
         edit.family_name = name(&mut members, "familyName");
         edit.organization = name(&mut members, "organization");
         edit.email = name(&mut members, "email");
-        match &edit.email {
-            Some(email) => {
-                if let Err(why) = check_email(email) {
-                    members.find("email", why);
-                }
-            }
-            None if is_new => members.require("email", "the account signs in with it"),
-            None => {}
+        if let Some(Err(why)) = edit.email.as_deref().map(check_email) {
+            members.find("email", why);
         }
         match members.array("roles") {
             Some(roles) => match role(&roles) {
@@ -127,23 +176,25 @@ fn read(body: &[u8], is_new: bool) -> Result<Edit, Fault> {
             None => {}
         }
         edit.enabled = members.boolean("enabled");
-        edit.password = members.string("password");
-        match &edit.password {
-            Some(password) => {
-                let email = edit.email.as_deref().unwrap_or_default();
-                if let Err(why) = password::check(password, email) {
-                    members.find("password", format!("the password cannot be set: {why}"));
-                }
-            }
-            None if is_new => members.require("password", "the account signs in with it"),
-            None => {}
-        }
+        more(&mut members, &edit);
         for member in READ_ONLY {
             members.take(member);
         }
         members.end();
     }
     if findings.is_empty() { Ok(edit) } else { Err(invalid(findings)) }
+}
+
+/// The member `password`, which must be one that may be set.
+fn new_password(members: &mut Members<'_>, email: &str) -> Option<String> {
+    let Some(password) = members.string("password") else {
+        members.require("password", "the account signs in with it");
+        return None;
+    };
+    if let Err(why) = password::check(&password, email) {
+        members.find("password", format!("this password cannot be set: {why}"));
+    }
+    Some(password)
 }
 
 fn invalid(findings: Vec<Finding>) -> Fault {
@@ -218,7 +269,7 @@ impl Accounts {
         self.save(&writer, account, &[created])
     }
 
-    /// Changes an account. `hash` is that of `edit.password`.
+    /// Changes an account.
     ///
     /// # Errors
     /// `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` when the email is taken, what is to
@@ -229,7 +280,6 @@ impl Accounts {
         id: &str,
         asked: IfMatch,
         edit: Edit,
-        hash: Option<Hash>,
     ) -> Result<Arc<Account>, Fault> {
         let writer = self.write();
         let before = self.must_find(id)?;
@@ -241,29 +291,48 @@ impl Accounts {
         account.email = edit.email.unwrap_or(account.email);
         account.role = edit.role.unwrap_or(account.role);
         account.enabled = edit.enabled.unwrap_or(account.enabled);
-        if account.source() != Source::BuiltIn {
-            check_provided(&before, &account, hash.is_some())?;
-        }
-        if let Some(hash) = hash {
-            account.password = Some(hash);
-            account.initial_password = false;
+        if account.source() == Source::BuiltIn {
+            self.check_free(&account.email, Some(&account.id))?;
+        } else {
+            check_provided(&before, &account)?;
         }
         if account == *before {
             return Ok(before);
         }
-        self.check_free(&account.email, Some(&account.id))?;
         if account.role < Role::Admin || !account.enabled {
             self.check_last(&before)?;
         }
         let events = differences(by, &before, &account);
         account.version += 1;
-        if account.password != before.password || (before.enabled && !account.enabled) {
+        if before.enabled && !account.enabled {
             account.generation += 1;
         }
-        let account = self.save(&writer, account, &events)?;
-        if account.password != before.password {
-            self.password_changed(&before);
+        self.save(&writer, account, &events)
+    }
+
+    /// Sets the password of a built-in account, which ends its sessions.
+    ///
+    /// # Errors
+    /// `Kind::NotFound`; `Kind::Conflict` for an account of another source.
+    pub fn set_password(&self, by: &Caller, id: &str, hash: Hash) -> Result<Arc<Account>, Fault> {
+        let writer = self.write();
+        let before = self.must_find(id)?;
+        if before.source() != Source::BuiltIn {
+            return Err(Fault::new(
+                Kind::Conflict,
+                "this account is an identity provider's, which keeps its password, if it has one",
+            ));
         }
+        let account = Account {
+            password: Some(hash),
+            initial_password: false,
+            version: before.version + 1,
+            generation: before.generation + 1,
+            ..(*before).clone()
+        };
+        let changed = event(by, "password.changed", &account, "its other sessions have ended");
+        let account = self.save(&writer, account, &[changed])?;
+        self.password_changed(&before);
         Ok(account)
     }
 
@@ -331,14 +400,13 @@ impl Accounts {
 }
 
 /// What of an account is its provider's to say.
-fn check_provided(before: &Account, after: &Account, password: bool) -> Result<(), Fault> {
+fn check_provided(before: &Account, after: &Account) -> Result<(), Fault> {
     let changes = [
         ("/givenName", before.given_name != after.given_name),
         ("/familyName", before.family_name != after.family_name),
         ("/email", before.email != after.email),
         ("/organization", before.organization != after.organization),
         ("/roles", before.role != after.role),
-        ("/password", password),
     ];
     let findings: Vec<_> = changes
         .into_iter()
@@ -389,9 +457,6 @@ fn differences(by: &Caller, before: &Account, after: &Account) -> Vec<Event> {
     if before.enabled != after.enabled {
         let what = if after.enabled { "account.enabled" } else { "account.disabled" };
         tell(what, after.email.clone());
-    }
-    if before.password != after.password {
-        tell("password.changed", "its other sessions ended".to_owned());
     }
     let names = |account: &Account| {
         let Account { given_name, family_name, organization, .. } = account.clone();

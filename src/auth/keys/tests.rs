@@ -1,1 +1,160 @@
+use super::super::world::{World, caller};
+use super::*;
+use crate::auth::accounts::Edit;
+use crate::business_object::catalogue::IfMatch;
+use crate::fault::Place;
 
+fn new(role: Role) -> New {
+    New { name: "line 4".to_owned(), role, expires_at: None, business_object: None }
+}
+
+fn made(world: &World, by: &Caller, new: New) -> (Arc<Key>, String) {
+    world.auth.keys.create(by, new).unwrap()
+}
+
+fn refused(world: &World, by: &Caller, new: New) -> Vec<Place> {
+    let fault = world.auth.keys.create(by, new).unwrap_err();
+    assert!(matches!(fault.kind, Kind::Forbidden | Kind::Invalid), "{fault}");
+    fault.errors.into_iter().map(|finding| finding.place).collect()
+}
+
+fn at(pointer: &str) -> Vec<Place> {
+    vec![Place::Pointer(pointer.to_owned())]
+}
+
+#[test]
+fn a_key_is_shown_once_and_kept_hashed() {
+    let world = World::new();
+    let ada = world.account("ada", Role::Contributor);
+    let (key, secret) = made(&world, &caller(&ada), new(Role::Contributor));
+    let who = world.auth.keys.caller(&secret).unwrap();
+    assert_eq!((who.id(), who.role), (ada.id.as_str(), Role::Contributor));
+    let document = world.store.read().document(COLLECTION, key.id.as_bytes()).unwrap().unwrap();
+    assert!(!String::from_utf8(document).unwrap().contains(&secret[12..40]));
+    let events = world.auth.audit.list(&audit::Filter::default(), None, 100).unwrap();
+    assert!(events.iter().any(|event| event.what == "key.created"));
+    assert!(events.iter().all(|event| !event.detail.contains(&secret[9..20])));
+    let world = world.restarted(&[]);
+    world.auth.keys.caller(&secret).unwrap();
+    assert!(world.auth.keys.get(&caller(&ada), &key.id).unwrap().last_used.is_some());
+    for wrong in [&secret[..secret.len() - 1], "penstock_", "x", &secret.replace('_', "-")] {
+        assert!(matches!(world.auth.keys.caller(wrong), Err(Refusal::Invalid(_))), "{wrong}");
+    }
+    let (other, _) = Secret::new();
+    assert!(matches!(world.auth.keys.caller(&other.into_text()), Err(Refusal::Invalid(_))));
+}
+
+#[test]
+fn a_key_is_worth_at_most_what_its_owner_is_now() {
+    let world = World::new();
+    let (accounts, keys) = (&world.auth.accounts, &world.auth.keys);
+    let local = Caller::local();
+    let ada = world.account("ada", Role::Admin);
+    let (_, admin) = made(&world, &caller(&ada), new(Role::Admin));
+    let (_, user) = made(&world, &caller(&ada), new(Role::User));
+    let (_, metrics) = made(&world, &caller(&ada), new(Role::Metrics));
+    let role = |secret: &str| keys.caller(secret).map(|caller| caller.role);
+    assert_eq!(role(&admin), Ok(Role::Admin));
+    assert_eq!(role(&metrics), Ok(Role::Metrics));
+    let change = |edit| accounts.change(&local, &ada.id, IfMatch::Any, edit).unwrap();
+    change(Edit { role: Some(Role::Contributor), ..Edit::of(&ada) });
+    assert_eq!(role(&admin), Ok(Role::Contributor));
+    assert_eq!(role(&user), Ok(Role::User));
+    assert!(matches!(role(&metrics), Err(Refusal::Forbidden(_))));
+
+    let before = keys.caller(&admin).unwrap();
+    change(Edit { enabled: Some(false), ..Edit::of(&ada) });
+    assert!(matches!(role(&user), Err(Refusal::Forbidden(_))));
+    assert_eq!(world.auth.still(&before), None);
+    change(Edit { enabled: Some(true), ..Edit::of(&ada) });
+    assert_eq!(role(&user), Ok(Role::User));
+    world.auth.delete_account(&local, &ada.id, IfMatch::Any).unwrap();
+    assert!(matches!(role(&user), Err(Refusal::Invalid(_))));
+    assert!(keys.list(&local, None, 10).is_empty());
+    let range = DocumentRange { limit: 10, ..DocumentRange::default() };
+    assert!(world.store.read().documents(COLLECTION, range).unwrap().is_empty());
+}
+
+#[test]
+fn nobody_makes_a_key_that_is_worth_more() {
+    let world = World::new();
+    let user = caller(&world.account("u", Role::User));
+    assert_eq!(refused(&world, &user, new(Role::Contributor)), at("/role"));
+    assert_eq!(refused(&world, &user, new(Role::Metrics)), at("/role"));
+    let past = Some("2020-01-01T00:00:00Z".parse().unwrap());
+    let late = New { expires_at: past, ..new(Role::User) };
+    assert_eq!(refused(&world, &user, late), at("/expiresAt"));
+
+    let soon = Timestamp::now() + jiff::SignedDuration::from_hours(1);
+    let short = New { expires_at: Some(soon), ..new(Role::User) };
+    let (_, short) = made(&world, &user, short);
+    let by = world.auth.keys.caller(&short).unwrap();
+    assert_eq!(refused(&world, &by, new(Role::User)), at("/expiresAt"));
+    made(&world, &by, New { expires_at: Some(soon), ..new(Role::User) });
+
+    let bound = New { business_object: Some("1".into()), ..new(Role::User) };
+    let (_, bound) = made(&world, &user, bound);
+    let by = world.auth.keys.caller(&bound).unwrap();
+    assert_eq!(refused(&world, &by, new(Role::User)), at("/businessObject"));
+}
+
+#[test]
+fn a_key_of_the_local_administration_has_no_account() {
+    let world = World::new();
+    let (key, secret) = made(&world, &Caller::local(), new(Role::Admin));
+    let who = world.auth.keys.caller(&secret).unwrap();
+    assert_eq!((who.account.is_none(), who.role, who.id()), (true, Role::Admin, key.id.as_str()));
+    world.auth.keys.revoke(&Caller::local(), &key.id).unwrap();
+    assert!(matches!(world.auth.keys.caller(&secret), Err(Refusal::Invalid(_))));
+    assert_eq!(world.auth.still(&who), None);
+}
+
+#[test]
+fn a_key_expires() {
+    let world = World::new();
+    let soon = Timestamp::now() + jiff::SignedDuration::from_millis(300);
+    let brief = New { expires_at: Some(soon), ..new(Role::User) };
+    let (key, secret) = made(&world, &Caller::local(), brief);
+    while world.auth.keys.caller(&secret).is_ok() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(Timestamp::now() >= soon);
+    assert!(is_over(&key, soon));
+    let unreadable = Key { expires_at: Some("some day".into()), ..(*key).clone() };
+    assert!(is_over(&unreadable, Timestamp::now()));
+}
+
+#[test]
+fn everybody_sees_his_own_keys_and_an_admin_all() {
+    let world = World::new();
+    let (ada, bob) = (world.account("ada", Role::Admin), world.account("bob", Role::User));
+    let (of_ada, _) = made(&world, &caller(&ada), new(Role::User));
+    let (of_bob, _) = made(&world, &caller(&bob), new(Role::User));
+    let keys = &world.auth.keys;
+    assert_eq!(keys.list(&caller(&ada), None, 10), [of_ada.clone(), of_bob.clone()]);
+    assert_eq!(keys.list(&caller(&ada), Some(&of_ada.id), 10), [of_bob.clone()]);
+    assert_eq!(keys.list(&caller(&bob), None, 10), [of_bob.clone()]);
+    assert!(keys.get(&caller(&bob), &of_ada.id).is_none());
+    let fault = keys.revoke(&caller(&bob), &of_ada.id).unwrap_err();
+    assert_eq!(fault.kind, Kind::NotFound);
+    keys.revoke(&caller(&bob), &of_bob.id).unwrap();
+    keys.revoke(&caller(&ada), &of_ada.id).unwrap();
+}
+
+#[test]
+fn bodies_are_read_with_every_finding() {
+    let read = |body: &str| New::read(body.as_bytes());
+    let pointers = |body: &str| -> Vec<Place> {
+        read(body).unwrap_err().errors.into_iter().map(|finding| finding.place).collect()
+    };
+    assert_eq!(pointers("{}"), [at("/name"), at("/role")].concat());
+    assert_eq!(
+        pointers(r#"{"name": " ", "role": "Root", "expiresAt": "soon", "owner": "x"}"#),
+        [at("/name"), at("/role"), at("/expiresAt"), at("/owner")].concat()
+    );
+    let good =
+        read(r#"{"name": "a", "role": "metrics", "expiresAt": "2099-01-01T00:00:00+01:00"}"#);
+    let good = good.unwrap();
+    assert_eq!((good.name.as_str(), good.role), ("a", Role::Metrics));
+    assert_eq!(good.expires_at, Some("2098-12-31T23:00:00Z".parse().unwrap()));
+}

@@ -36,7 +36,7 @@ struct Shared {
     file: PathBuf,
     max_stale: Duration,
     held: RwLock<Held>,
-    /// When a fetch was begun last. Whoever fetches has it locked.
+    /// When a fetch for a token was begun last. Whoever fetches has it locked.
     fetching: Mutex<Option<Instant>>,
 }
 
@@ -182,9 +182,8 @@ impl Jwks {
 
     /// Fetches, unless somebody has since `attempts`.
     async fn fetch(&self, attempts: u64) {
-        let mut begun = self.0.fetching.lock().await;
+        let _fetching = self.0.fetching.lock().await;
         if self.held().attempts == attempts {
-            *begun = Some(Instant::now());
             self.fetch_now().await;
         }
     }

@@ -37,11 +37,11 @@ fn body(name: &str, namespace: &str, more: &Value) -> Vec<u8> {
 
 impl Fixture {
     fn put(&self, body: &[u8], if_match: IfMatch) -> Result<(Arc<Compiled>, bool), Fault> {
-        self.catalogue.put(body, if_match, &|_| Ok(()))
+        self.catalogue.put("local", body, if_match, &|_| Ok(()))
     }
 
     fn replace(&self, id: &str, body: &[u8], if_match: IfMatch) -> Result<Arc<Compiled>, Fault> {
-        self.catalogue.replace(id, body, if_match, &|_| Ok(()))
+        self.catalogue.replace("someone", id, body, if_match, &|_| Ok(()))
     }
 
     /// What another start of the gateway would serve.
@@ -195,8 +195,10 @@ fn nothing_is_stored_of_a_definition_that_is_refused() {
     let f = fixture(true);
     let nowhere = |name: &str| Err(format!("{name} leads nowhere"));
     let targets = json!({"pushTargets": [{"bucketName": "abc"}]});
-    let fault =
-        f.catalogue.put(&body("Plants", "Plant", &targets), IfMatch::Any, &nowhere).unwrap_err();
+    let fault = f
+        .catalogue
+        .put("local", &body("Plants", "Plant", &targets), IfMatch::Any, &nowhere)
+        .unwrap_err();
     assert_eq!(fault.errors, [Finding::at("/pushTargets/0/bucketName", "abc leads nowhere")]);
     assert_eq!(f.store.stats().sequence, 0);
 
@@ -273,8 +275,10 @@ fn more_than_a_page_is_read() {
 #[test]
 fn all_is_there_after_a_restart() {
     let Fixture { _dir: dir, store, catalogue } = fixture(true);
-    let plants =
-        catalogue.put(&body("Plants", "Plant", &json!({})), IfMatch::Any, &|_| Ok(())).unwrap().0;
+    let plants = catalogue
+        .put("local", &body("Plants", "Plant", &json!({})), IfMatch::Any, &|_| Ok(()))
+        .unwrap()
+        .0;
     let counter = Namespace {
         name: "C".to_owned(),
         uri_base: "urn:c:".to_owned(),

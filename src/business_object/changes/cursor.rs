@@ -120,7 +120,7 @@ pub fn age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, 
 }
 
 /// Notes when an object changed last.
-pub(crate) fn put_age(
+pub fn put_age(
     transaction: &mut Transaction<'_>,
     id: &str,
     uri: &str,
@@ -132,11 +132,7 @@ pub(crate) fn put_age(
 }
 
 /// Forgets when an object changed last.
-pub(crate) fn remove_age(
-    transaction: &mut Transaction<'_>,
-    id: &str,
-    uri: &str,
-) -> Result<(), Error> {
+pub fn forget_age(transaction: &mut Transaction<'_>, id: &str, uri: &str) -> Result<(), Error> {
     transaction.delete(AGES, &age_key(id, uri))
 }
 

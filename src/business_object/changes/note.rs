@@ -1,6 +1,6 @@
 //! Noting, in a commit that changes the graph, what it changes for whom.
 use super::CHANGES;
-use super::cursor::{change_key, cursor, put_age, put_cursor, remove_age};
+use super::cursor::{change_key, cursor, forget_age, put_age, put_cursor};
 use super::watch::{View, Watch};
 use crate::fault::Fault;
 use oxrdf::NamedNode;
@@ -54,7 +54,7 @@ pub fn note_but(
             if view.keeps_ages && root.belongs {
                 put_age(transaction, &view.id, uri, watch.elapsed(), cursor.open)?;
             } else if view.keeps_ages {
-                remove_age(transaction, &view.id, uri)?;
+                forget_age(transaction, &view.id, uri)?;
             }
         }
         if view.exports_on_change {

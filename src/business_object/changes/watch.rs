@@ -108,7 +108,8 @@ impl Watch {
         self.inner.marked.notify_one();
     }
 
-    pub(super) fn elapsed(&self) -> u64 {
+    /// Milliseconds on a line that only goes forward, by which ages count.
+    pub fn elapsed(&self) -> u64 {
         (self.elapsed)()
     }
 

@@ -71,6 +71,22 @@ pub(super) fn change(
     Ok((answer, removed))
 }
 
+/// Removes these objects, and what is nested in them and nothing refers to any more. How many that were.
+pub(super) fn removed<'a>(
+    transaction: &mut Transaction<'_>,
+    business_object: &Compiled,
+    uris: impl IntoIterator<Item = &'a NamedNode>,
+) -> Result<u64, Fault> {
+    let mut orphans = Orphans::default();
+    let mut deleted = 0;
+    for uri in uris {
+        let shape = &business_object.mapping.root;
+        let outcome = delete(transaction, &mut orphans, shape, 0, uri.clone())?;
+        deleted += u64::from(outcome.status == Status::Deleted);
+    }
+    Ok(deleted + orphans.remove(transaction)?.len() as u64)
+}
+
 /// One object of the request; `None` when something about it is wrong.
 fn object<'m>(
     writer: &mut Writer<'_, '_, 'm>,

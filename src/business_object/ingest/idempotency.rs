@@ -4,6 +4,8 @@
 //! without the other. It is looked up inside the transaction, so a concurrent double waits for the first.
 //! A refused request keeps nothing and may be mended and sent again under its key; VALIDATE stores
 //! nothing, so it has no use for a key and does not look at it.
+//!
+//! The 24 h are of elapsed time (`Clock::elapsed`): a clock that is set ahead makes nothing be done twice.
 use super::bounded::Bounded;
 use super::{Answer, Body, Limits, Request};
 use crate::fault::{Fault, Kind};
@@ -16,7 +18,7 @@ const ANSWERS: &str = "idempotency";
 /// Sequence to that digest and the time, oldest first.
 const ORDER: Bounded = Bounded("idempotency-order");
 /// How long an answer is kept.
-const KEPT_MS: i64 = 24 * 60 * 60 * 1000;
+const KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The key of one request, within its scope.
 #[derive(Debug)]
@@ -25,12 +27,14 @@ pub(super) struct Key {
     scope: [u8; 32],
     /// Of the body.
     body: String,
+    /// The elapsed time.
+    now: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     body: String,
-    at: i64,
+    at: u64,
     sequence: u64,
     answer: Answer,
 }
@@ -56,7 +60,11 @@ impl Key {
             scope.update((part.len() as u64).to_be_bytes());
             scope.update(part);
         }
-        Ok(Self { scope: scope.finalize().into(), body: format!("{:x}", Sha256::digest(text)) })
+        Ok(Self {
+            scope: scope.finalize().into(),
+            body: format!("{:x}", Sha256::digest(text)),
+            now: request.elapsed,
+        })
     }
 
     /// The first answer, if this request has been done.
@@ -65,7 +73,7 @@ impl Key {
     /// `Kind::Conflict` when the key was used with another body.
     pub(super) fn replay(&self, transaction: &Transaction<'_>) -> Result<Option<Answer>, Fault> {
         match self.kept(transaction)? {
-            Some(kept) if expired(kept.at) => Ok(None),
+            Some(kept) if self.has_expired(kept.at) => Ok(None),
             Some(kept) if kept.body == self.body => Ok(Some(kept.answer)),
             Some(kept) => Err(Fault::new(
                 Kind::Conflict,
@@ -91,7 +99,7 @@ impl Key {
         if let Some(old) = self.kept(transaction)? {
             ORDER.remove(transaction, &Bounded::key(old.sequence))?;
         }
-        let (at, sequence) = (now(), transaction.sequence());
+        let (at, sequence) = (self.now, transaction.sequence());
         let kept = Kept { body: self.body.clone(), at, sequence, answer: answer.clone() };
         let value = serde_json::to_vec(&kept).map_err(|error| {
             Fault::new(Kind::Internal, format!("writing an answer failed: {error}"))
@@ -104,7 +112,7 @@ impl Key {
             let sum = ORDER.sum(transaction)?;
             let fits = sum.entries <= limits.idempotency_keys as u64
                 && (sum.bytes <= limits.idempotency_bytes || sum.entries == 1);
-            if fits && !expired(i64::from_be_bytes(*at)) {
+            if fits && !self.has_expired(u64::from_be_bytes(*at)) {
                 break;
             }
             transaction.delete(ANSWERS, scope)?;
@@ -120,13 +128,8 @@ impl Key {
             Fault::new(Kind::Internal, "a kept answer could not be read; the log says why")
         })
     }
-}
 
-fn now() -> i64 {
-    jiff::Timestamp::now().as_millisecond()
-}
-
-/// A clock that was set back keeps an answer longer, never shorter.
-fn expired(at: i64) -> bool {
-    now().saturating_sub(at) > KEPT_MS
+    fn has_expired(&self, at: u64) -> bool {
+        self.now.saturating_sub(at) > KEPT_MS
+    }
 }

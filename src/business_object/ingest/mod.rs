@@ -21,6 +21,7 @@ mod bounded;
 mod change;
 mod convert;
 mod delete;
+mod expire;
 mod findings;
 mod idempotency;
 mod lines;
@@ -39,6 +40,7 @@ mod values;
 mod write;
 
 pub use answer::{Answer, Nested, Outcome, Status, Warning};
+pub use expire::expire;
 pub use mode::Mode;
 pub use record::{Record, record, records};
 pub use request::{Body, Limits, Request};

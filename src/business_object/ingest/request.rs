@@ -32,6 +32,8 @@ pub struct Request<'a> {
     pub caller: &'a str,
     /// The `Idempotency-Key` header; VALIDATE, which stores nothing, does not look at it.
     pub idempotency_key: Option<&'a str>,
+    /// The elapsed time, in milliseconds (`Clock::elapsed`): how long a key is kept is told by it.
+    pub elapsed: u64,
     /// Whether the answer tells what became of each object. What is not told is not kept under the key
     /// either: so the answers of a stream of any length stay small.
     pub tells_objects: bool,

@@ -17,7 +17,8 @@ const KEY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
 
 /// What an answer holds beside the definition. It may come back in a request, so that an answer can be
 /// changed and sent again; it has no effect there.
-const OF_THE_ANSWER: &[&str] = &["id", "version", "createdAt", "updatedAt", "createdNamespaces"];
+const OF_THE_ANSWER: &[&str] =
+    &["id", "version", "createdAt", "updatedAt", "updatedBy", "createdNamespaces"];
 
 impl Definition {
     /// Reads a request body, checks every field and compiles the mapping. `config` may be a JSON object as

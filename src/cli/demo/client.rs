@@ -1,7 +1,7 @@
 //! The demo's HTTP client: what any client of the gateway would do, one connection a request.
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -12,10 +12,11 @@ use tokio::net::TcpStream;
 pub(super) type Failure = Box<dyn std::error::Error>;
 
 /// A client of the gateway at one address.
-#[derive(Debug, Clone, Copy)]
 pub(super) struct Client {
     /// Where the gateway listens.
     pub(super) address: SocketAddr,
+    /// The API key that goes with every request.
+    pub(super) key: String,
 }
 
 /// A body and its media type.
@@ -70,6 +71,7 @@ impl Client {
             .method(method)
             .uri(path)
             .header(HOST, self.address.to_string())
+            .header(AUTHORIZATION, format!("Bearer {}", self.key))
             .header(ACCEPT, "application/json, application/x-ndjson, */*;q=0.1");
         let (media_type, text) = match body {
             Body::Empty => (None, String::new()),

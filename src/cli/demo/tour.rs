@@ -58,6 +58,8 @@ const SAMPLES: [Sample; 3] = [
 pub(super) struct Tour<'a, W> {
     pub(super) client: Client,
     pub(super) gateway: &'a Gateway,
+    /// The file that holds the client's key.
+    pub(super) key_file: PathBuf,
     pub(super) out: W,
     pub(super) step: u32,
 }
@@ -70,6 +72,11 @@ impl<W: Write> Tour<'_, W> {
             "The gateway listens on http://{} and keeps its data in {}.",
             self.client.address,
             self.gateway.settings.data_dir.display()
+        ))?;
+        let file = self.key_file.display().to_string();
+        self.say(&format!(
+            "It answers nobody unknown. The demo made itself an API key with the role Admin, which it \
+             sends with every request (Authorization: Bearer ...) and keeps in {file}."
         ))?;
         let base = self.define().await?;
         self.ingest_plants(&base).await?;
@@ -287,31 +294,44 @@ impl<W: Write> Tour<'_, W> {
     /// Says where to look next, while the gateway stays up.
     pub(super) fn look_around(&mut self, base: &str) -> Result<(), Failure> {
         let url = format!("http://{}", self.client.address);
+        let key = quoted(&self.key_file.display().to_string());
+        let password = self.gateway.settings.data_dir.join("initial-admin-password");
         let plant = format!("{base}{FIRST_PLANT}");
         let encoded = encode(&plant);
         writeln!(
             self.out,
             "
 Look around:
-     the API       {url}/api/v1/business-objects
      Swagger UI    {url}/swagger-ui
      health        {url}/health/ready
-     metrics       {url}/metrics
-
-Try:
-     curl {url}/api/v1/business-objects/Plants/schema
-     curl '{url}/api/v1/business-objects/Rounds/objects?limit=2'
-     curl '{url}/api/v1/business-objects/Plants/objects?uri={encoded}'"
+     metrics       {url}/metrics"
         )?;
-        if plant.starts_with(&url) {
-            writeln!(self.out, "     curl -H 'Accept: text/turtle' {plant}")?;
+        if password.exists() {
+            writeln!(
+                self.out,
+                "     sign in       {url}/login as admin; the password is in {}",
+                password.display()
+            )?;
         }
         writeln!(
             self.out,
-            "     curl -X POST '{url}/api/v1/business-objects/Machines?mode=ADD' \\
+            "
+Try, in another terminal in this folder:
+     call() {{ curl -H \"Authorization: Bearer $(cat {key})\" \"$@\"; }}
+     call {url}/api/v1/business-objects
+     call {url}/api/v1/business-objects/Plants/schema
+     call '{url}/api/v1/business-objects/Rounds/objects?limit=2'
+     call '{url}/api/v1/business-objects/Plants/objects?uri={encoded}'"
+        )?;
+        if plant.starts_with(&url) {
+            writeln!(self.out, "     call -H 'Accept: text/turtle' {plant}")?;
+        }
+        writeln!(
+            self.out,
+            "     call -X POST '{url}/api/v1/business-objects/Machines?mode=ADD' \\
           -H 'Content-Type: application/json' -d '{{\"data\":[{{\"name\":\"Spare pump\"}}]}}'
-     curl -X POST {url}/api/v1/business-objects/Plants/push
-     curl {url}/api/v1/exports"
+     call -X POST {url}/api/v1/business-objects/Plants/push
+     call {url}/api/v1/exports"
         )?;
         Ok(())
     }
@@ -340,6 +360,16 @@ Try:
 /// What stands at a JSON Pointer; null when nothing does.
 fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
+}
+
+/// A word as a shell reads it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 fn text(value: &Value) -> &str {

@@ -1,49 +1,211 @@
 //! What a server answers and what breaks on the way, in words for an operator.
+use super::request::{Answer, Lost};
+use crate::export::cause::{Class, Failure};
+use crate::time;
+use std::time::Duration;
 
-/// What an answer of S3 means.
-pub(super) fn answer(status: u16, body: &str, bucket: &str, endpoint: &str) -> String {
-    let code = element(body, "Code").unwrap_or_default();
+/// The longest that a server is left alone because it asks for it.
+const MOST_PATIENCE: u64 = 300;
+
+/// What an answer that is none of success means.
+pub(super) fn refused(answer: &Answer, bucket: &str, endpoint: &str) -> Failure {
+    let code = element(&answer.body, "Code").unwrap_or_default();
+    let (class, cause) = told(answer.status, &code, &answer.body, bucket, endpoint);
+    let patience = answer.header("retry-after").and_then(|seconds| seconds.trim().parse().ok());
+    let patience = patience.map(|seconds: u64| Duration::from_secs(seconds.min(MOST_PATIENCE)));
+    Failure { patience, ..Failure::new(class, cause) }
+}
+
+fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (Class, String) {
     match (status, code) {
-        (_, "InvalidAccessKeyId") => {
-            format!("{endpoint} does not know the `access-key-id` of the target")
-        }
-        (_, "SignatureDoesNotMatch") => {
+        (_, "InvalidAccessKeyId") => (
+            Class::Credentials,
+            format!("{endpoint} does not know the `access-key-id` of the target"),
+        ),
+        (_, "SignatureDoesNotMatch") => (
+            Class::Credentials,
             format!(
                 "{endpoint} refuses the credentials: the `secret-access-key` of the target is wrong"
-            )
-        }
-        (_, "RequestTimeTooSkewed") => {
-            format!("the clock of the gateway and that of {endpoint} differ too much; set the time")
-        }
-        (_, "NoSuchBucket") => {
-            format!("the bucket `{bucket}` does not exist at {endpoint}; create it")
-        }
-        (_, "QuotaExceeded") => format!("the quota of the bucket `{bucket}` is used up"),
-        (401 | 403, _) => format!(
-            "the credentials of the target may not write to the bucket `{bucket}` at {endpoint} ({}); mend its policy",
-            if code.is_empty() { "403" } else { code }
+            ),
         ),
-        (404, "") => format!("there is no bucket `{bucket}` at {endpoint}"),
-        (300..=399, _) => {
-            format!("the bucket `{bucket}` is elsewhere; mend the target's `endpoint` and `region`")
+        (_, "UserSuspended" | "AccountProblem" | "ExpiredToken" | "InvalidToken") => (
+            Class::Credentials,
+            format!("{endpoint} refuses the credentials of the target ({code})"),
+        ),
+        (_, "RequestTimeTooSkewed" | "RequestExpired") => (
+            Class::Clock,
+            format!(
+                "the clock of this gateway ({}) and that of {endpoint}{} differ too much; set the time",
+                time::rfc3339(),
+                element(body, "ServerTime")
+                    .map(|at| format!(" ({})", bounded(&at)))
+                    .unwrap_or_default(),
+            ),
+        ),
+        (_, "NoSuchBucket") => (
+            Class::Bucket,
+            format!("the bucket `{bucket}` does not exist at {endpoint}; create it"),
+        ),
+        (_, "QuotaExceeded" | "EntityTooLargeForQuota") | (507, _) => (
+            Class::Quota,
+            format!(
+                "the quota of the bucket `{bucket}` at {endpoint} is used up; raise it, or make room"
+            ),
+        ),
+        (413, _) | (_, "EntityTooLarge") => (
+            Class::Quota,
+            format!(
+                "{endpoint} takes no file of this size in the bucket `{bucket}`; its quota may be used up"
+            ),
+        ),
+        (
+            _,
+            "SlowDown"
+            | "ServiceUnavailable"
+            | "RequestTimeout"
+            | "OperationAborted"
+            | "ConditionalRequestConflict",
+        )
+        | (429 | 503, _) => (
+            Class::Busy,
+            format!(
+                "{endpoint} asks to be left alone for a while ({status}{}{})",
+                space(code),
+                bounded(code)
+            ),
+        ),
+        (_, "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => (
+            Class::Gateway,
+            format!(
+                "{endpoint} has another region than the target's `region`{}; mend it",
+                element(body, "Region")
+                    .map(|region| format!(", `{}`", bounded(&region)))
+                    .unwrap_or_default(),
+            ),
+        ),
+        (401 | 403, _) => (
+            Class::Policy,
+            format!(
+                "the credentials of the target may not write to the bucket `{bucket}` at {endpoint} ({}); mend its policy",
+                if code.is_empty() { "403" } else { bounded(code) }
+            ),
+        ),
+        (404, "") => {
+            (Class::Bucket, format!("there is no bucket `{bucket}` at {endpoint}; create it"))
         }
+        (300..=399, _) => (
+            Class::Gateway,
+            format!(
+                "the bucket `{bucket}` is elsewhere; mend the target's `endpoint` and `region`"
+            ),
+        ),
         _ => {
             let message = element(body, "Message").unwrap_or_default();
-            format!("{endpoint} answered {status} {} {}", bounded(code), bounded(message))
-                .trim_end()
-                .to_owned()
+            let class = match (status, code) {
+                (500..=599, _)
+                | (_, "BadDigest" | "XAmzContentSHA256Mismatch" | "IncompleteBody") => Class::Busy,
+                _ => Class::Refused,
+            };
+            let text =
+                format!("{endpoint} answered {status} {} {}", bounded(code), bounded(&message));
+            (class, text.trim_end().to_owned())
         }
     }
 }
 
+fn space(text: &str) -> &'static str {
+    if text.is_empty() { "" } else { " " }
+}
+
+/// Why there was no answer.
+pub(super) fn lost(lost: &Lost, endpoint: &str) -> Failure {
+    match lost {
+        Lost::Unmade(cause) => Failure::gateway(cause.clone()),
+        Lost::Source(cause) => {
+            Failure::gateway(format!("the file in the spool cannot be read: {cause}"))
+        }
+        Lost::Stalled(silent) => Failure::new(
+            Class::Broken,
+            format!("{endpoint} took nothing and answered nothing for {} s", silent.as_secs()),
+        ),
+        Lost::Http(error) => {
+            let why = chain(error);
+            let (class, cause) = broken(&why, error.is_connect(), error.is_timeout());
+            Failure::new(class, format!("{endpoint} {cause}"))
+        }
+    }
+}
+
+/// What broke, as the end of a sentence about the endpoint.
+fn broken(why: &str, connecting: bool, timeout: bool) -> (Class, String) {
+    let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
+    if has(&["certificate"]) {
+        let cause = if has(&["xpired"]) {
+            format!(
+                "shows a TLS certificate that has expired; renew it there, or set the clock of this gateway, \
+                 which says {}",
+                time::rfc3339()
+            )
+        } else if has(&["NotValidYet", "not valid yet"]) {
+            format!(
+                "shows a TLS certificate that is not valid yet; is the clock of this gateway right? It says {}",
+                time::rfc3339()
+            )
+        } else if has(&["NotValidForName", "not valid for name"]) {
+            "shows a TLS certificate for another name; mend the target's `endpoint`".to_owned()
+        } else {
+            format!(
+                "shows a TLS certificate that is not trusted; name its authority in the target's `ca-file` ({why})"
+            )
+        };
+        return (Class::Certificate, cause);
+    }
+    if connecting {
+        let cause = if has(&["dns error", "lookup"]) {
+            format!("cannot be reached: its name cannot be resolved ({why})")
+        } else if has(&["refused"]) {
+            "cannot be reached: the connection is refused, nobody listens there".to_owned()
+        } else if timeout {
+            "cannot be reached: no connection in time".to_owned()
+        } else {
+            format!("cannot be reached: {why}")
+        };
+        return (Class::Unreachable, cause);
+    }
+    if timeout {
+        return (Class::Broken, "did not answer in time".to_owned());
+    }
+    (Class::Broken, format!("and the gateway lost their connection: {why}"))
+}
+
 /// The text of the first XML element of this name.
-fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
-    Some(rest.split_once("</")?.0)
+pub(super) fn element(xml: &str, name: &str) -> Option<String> {
+    let text = elements(xml, name).next()?;
+    Some(
+        text.replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", "\"")
+            .replace("&apos;", "'")
+            .replace("&#34;", "\"")
+            .replace("&#39;", "'")
+            .replace("&amp;", "&"),
+    )
+}
+
+/// What stands in each XML element of this name, as it stands there. They do not nest in what S3 answers.
+pub(super) fn elements<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let mut rest = xml;
+    std::iter::from_fn(move || {
+        let (_, from) = rest.split_once(&open)?;
+        let (inner, after) = from.split_once(&close)?;
+        rest = after;
+        Some(inner)
+    })
 }
 
 /// The causes of an error, one after the other, without the URL, which says no more than the endpoint.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = String::new();
     let mut next = Some(error);
     while let Some(error) = next {
@@ -60,7 +222,7 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     bounded(&text).to_owned()
 }
 
-pub(super) fn bounded(text: &str) -> &str {
+fn bounded(text: &str) -> &str {
     let end = (0..=300).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     text.get(..end).unwrap_or(text)
 }
@@ -68,18 +230,85 @@ pub(super) fn bounded(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use reqwest::header::{HeaderMap, HeaderValue};
+
+    fn answer(status: u16, code: &str) -> Answer {
+        let body = format!(
+            "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>m</Message></Error>"
+        );
+        Answer { status, headers: HeaderMap::new(), body }
+    }
 
     #[test]
-    fn answers_are_told_in_words() {
-        let body = |code: &str| {
-            format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>m</Message></Error>")
-        };
-        let told = |status, code| answer(status, &body(code), "plant", "https://s3.example");
-        assert!(told(403, "SignatureDoesNotMatch").contains("`secret-access-key`"));
-        assert!(told(403, "AccessDenied").contains("may not write"));
-        assert!(told(404, "NoSuchBucket").contains("`plant` does not exist"));
-        assert_eq!(told(500, "InternalError"), "https://s3.example answered 500 InternalError m");
-        assert!(answer(403, "", "plant", "e").contains("403"));
+    fn answers_are_told_in_words_with_their_class() {
+        for (status, code, class, words) in [
+            (403, "SignatureDoesNotMatch", Class::Credentials, "`secret-access-key`"),
+            (403, "InvalidAccessKeyId", Class::Credentials, "`access-key-id`"),
+            (403, "UserSuspended", Class::Credentials, "UserSuspended"),
+            (403, "AccessDenied", Class::Policy, "may not write"),
+            (403, "QuotaExceeded", Class::Quota, "quota"),
+            (403, "RequestTimeTooSkewed", Class::Clock, "set the time"),
+            (404, "NoSuchBucket", Class::Bucket, "`plant` does not exist"),
+            (503, "SlowDown", Class::Busy, "503 SlowDown"),
+            (503, "", Class::Busy, "left alone for a while (503)"),
+            (500, "InternalError", Class::Busy, "https://s3.example answered 500 InternalError m"),
+            (400, "InvalidRequest", Class::Refused, "answered 400 InvalidRequest m"),
+            (400, "AuthorizationHeaderMalformed", Class::Gateway, "`region`"),
+            (301, "PermanentRedirect", Class::Gateway, "`endpoint` and `region`"),
+        ] {
+            let failure = refused(&answer(status, code), "plant", "https://s3.example");
+            assert!(failure.class == class && failure.cause.contains(words), "{code}: {failure:?}");
+        }
+        let mut busy = answer(503, "SlowDown");
+        busy.headers.insert("retry-after", HeaderValue::from_static("7"));
+        let failure = refused(&busy, "plant", "e");
+        assert_eq!(failure.patience, Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn what_breaks_is_told_in_words_with_its_class() {
+        for (why, connecting, class, words) in [
+            ("invalid peer certificate: Expired", true, Class::Certificate, "has expired"),
+            (
+                "invalid peer certificate: certificate expired: verified at",
+                true,
+                Class::Certificate,
+                "has expired",
+            ),
+            ("invalid peer certificate: NotValidYet", true, Class::Certificate, "not valid yet"),
+            (
+                "invalid peer certificate: certificate not valid for name \"x\"",
+                true,
+                Class::Certificate,
+                "another name",
+            ),
+            ("invalid peer certificate: UnknownIssuer", true, Class::Certificate, "`ca-file`"),
+            (
+                "dns error: failed to lookup address information",
+                true,
+                Class::Unreachable,
+                "cannot be resolved",
+            ),
+            (
+                "tcp connect error: Connection refused (os error 111)",
+                true,
+                Class::Unreachable,
+                "refused",
+            ),
+            ("tcp connect error: No route to host", true, Class::Unreachable, "No route"),
+            ("connection reset by peer", false, Class::Broken, "lost"),
+        ] {
+            let (found, cause) = broken(why, connecting, false);
+            assert!(found == class && cause.contains(words), "{why}: {found:?} {cause}");
+        }
+    }
+
+    #[test]
+    fn elements_are_found_one_after_the_other() {
+        let xml = "<L><C><Key>a&amp;b</Key></C><C><Key>&lt;&quot;</Key></C><C></L>";
+        let keys: Vec<_> = elements(xml, "C").map(|c| element(c, "Key").unwrap()).collect();
+        assert_eq!(keys, ["a&b", "<\""]);
+        assert_eq!(element(xml, "Code"), None);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(in crate::http) struct Definition {
     /// ISO 8601 duration after which unchanged, delivered objects are removed.
     #[salvo(schema(required = false))]
     pub(in crate::http) retention: Option<String>,
-    /// Taken and not looked at, as the four that follow: an answer can be put back.
+    /// Taken and not looked at, as the five that follow: an answer can be put back.
     #[salvo(schema(required = false))]
     pub(in crate::http) id: Value,
     /// As `id`.
@@ -60,6 +60,9 @@ pub(in crate::http) struct Definition {
     /// As `id`.
     #[salvo(schema(required = false))]
     pub(in crate::http) updated_at: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) updated_by: Value,
     /// As `id`.
     #[salvo(schema(required = false))]
     pub(in crate::http) created_namespaces: Value,
@@ -103,6 +106,9 @@ pub(in crate::http) struct BusinessObject {
     pub(in crate::http) created_at: String,
     /// When it was last changed (RFC 3339, UTC).
     pub(in crate::http) updated_at: String,
+    /// Who changed it last: an account's id, or `local`. Absent when that was before there were accounts.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) updated_by: Option<String>,
     /// Namespaces that its last change created.
     pub(in crate::http) created_namespaces: Vec<String>,
 }

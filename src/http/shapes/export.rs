@@ -41,6 +41,9 @@ pub(in crate::http) struct Export {
     /// Why the last attempt failed, in words.
     #[salvo(schema(required = false))]
     pub(in crate::http) last_error: Option<String>,
+    /// The account that pushed it; absent for one that was made by itself.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(in crate::http) pushed_by: Option<String>,
     /// What the view warned of while rendering.
     #[salvo(schema(required = false))]
     pub(in crate::http) warnings: Vec<String>,
@@ -145,6 +148,20 @@ pub(in crate::http) struct Target {
     /// Why its head of the queue does not get through, in words.
     #[salvo(schema(required = true))]
     pub(in crate::http) blocked: Option<String>,
+    /// What kind of cause that is.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) blocked_by: Option<Cause>,
+    /// When its head first failed (RFC 3339).
+    #[salvo(schema(required = true))]
+    pub(in crate::http) blocked_since: Option<String>,
+    /// Failed attempts at its head since it came there, or since the start.
+    pub(in crate::http) attempts: u64,
+    /// When the next attempt is due (RFC 3339), unless the link is back before.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) next_attempt: Option<String>,
+    /// Why nothing is delivered now though nothing is wrong, in words.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) paused: Option<String>,
     /// Exports that wait for it.
     pub(in crate::http) depth: u64,
     /// Business Objects whose exports by themselves wait for room in the spool.
@@ -157,6 +174,24 @@ pub(in crate::http) struct Target {
     /// When the last one was delivered (RFC 3339).
     #[salvo(schema(required = true))]
     pub(in crate::http) last_delivery: Option<String>,
+}
+
+/// Why a target does not take its exports.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Cause", rename_all = "lowercase"))]
+pub(in crate::http) enum Cause {
+    Unreachable,
+    Broken,
+    Busy,
+    Credentials,
+    Bucket,
+    Policy,
+    Quota,
+    Certificate,
+    Clock,
+    Conflict,
+    Gateway,
+    Refused,
 }
 
 /// Every target.

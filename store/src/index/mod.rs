@@ -24,6 +24,7 @@ mod subjects;
 pub(crate) use checkpoint::{Inspected, discard, inspect, is_marked, is_there, open};
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
+pub(crate) use page::Cursor;
 
 use crate::Error;
 use crate::frame::Change;

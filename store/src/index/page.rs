@@ -43,6 +43,20 @@ impl Index {
         Ok(next)
     }
 
+    /// As [`Self::page_of_quads`], but the quad at which `visit` breaks is the next page's first.
+    pub(crate) fn quads_from(
+        &self,
+        from: &Cursor,
+        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+    ) -> Result<Option<Cursor>, Error> {
+        let next = self.page_of_quads(from, &mut |quad| Ok(visit(quad)))?;
+        Ok(next.map(|mut after| {
+            // Without the byte that was put behind the quad's key it is the key.
+            after.pop();
+            after
+        }))
+    }
+
     /// Hands the documents of all collections from a place on to `visit`
     /// until it breaks; gives the place after the last one, or nothing when there are no more.
     pub(crate) fn page_of_documents(

@@ -137,3 +137,19 @@ fn what_is_not_told_is_not_kept() {
     assert_eq!((first.created, first.objects.len()), (1, 0));
     assert_eq!(world.run(&Request { tells_objects: true, ..request }).unwrap(), first);
 }
+
+#[test]
+fn a_key_is_kept_for_24_hours_of_elapsed_time() {
+    const DAY: u64 = 24 * 60 * 60 * 1000;
+    let world = World::new(machine());
+    let begun = 5 * DAY;
+    let at = |elapsed| {
+        let request = world.request(Mode::Add, Body::Json(A));
+        world.run(&Request { idempotency_key: Some("k"), elapsed, ..request }).unwrap()
+    };
+    let first = at(begun);
+    assert_eq!(at(begun + DAY), first);
+    // What a restored store kept may be from a time still to come.
+    assert_eq!(at(0), first);
+    assert_ne!(at(begun + DAY + 1), first);
+}

@@ -1,0 +1,94 @@
+//! What a request with a credential costs before anything is done for it. An access token is taken apart
+//! and checked, its signature too, and the service account is found; the issuer's keys are in memory. An
+//! API key and a session are looked up.
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use forge::Key;
+use penstock::auth::keys::New;
+use penstock::auth::{Caller, Role};
+use penstock::config::{Sources, load};
+use penstock::gateway::Gateway;
+use serde_json::json;
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+#[expect(dead_code, reason = "the tests forge more than is measured here")]
+#[path = "../tests/tokens/forge.rs"]
+mod forge;
+
+const ISSUER: &str = "https://idp.invalid/plant";
+const AUDIENCE: &str = "api://plant-gateway";
+
+fn bearer(c: &mut Criterion) {
+    let keys = [Key::rsa("rsa"), Key::p256("p256"), Key::ed25519("ed25519")];
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let gateway = gateway(folder.path(), &keys);
+    let tokens = gateway.auth.tokens.clone().expect("the issuer is set");
+    let runtime = Runtime::new().expect("a runtime can be started");
+    let call = |token: &str| -> Caller {
+        runtime.block_on(tokens.caller(token, None)).expect("the token is good")
+    };
+    let mut group = c.benchmark_group("bearer");
+    group.throughput(Throughput::Elements(1));
+    for key in &keys {
+        let token = key.token(&forge::claims(ISSUER, AUDIENCE));
+        // The first one makes the account.
+        call(&token);
+        group.bench_function(key.algorithm(), |b| b.iter(|| black_box(call(black_box(&token)))));
+    }
+    // What a flood of forgeries costs: as much, and no request to the issuer.
+    let forged = Key::rsa("rsa").token(&forge::claims("https://other.invalid", AUDIENCE));
+    group.bench_function("of another issuer", |b| {
+        b.iter(|| runtime.block_on(tokens.caller(black_box(&forged), None)).is_err());
+    });
+    group.finish();
+}
+
+/// An API key and a session of a service account.
+fn own(c: &mut Criterion) {
+    let signer = Key::p256("p256");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let gateway = gateway(folder.path(), std::slice::from_ref(&signer));
+    let auth = &gateway.auth;
+    let runtime = Runtime::new().expect("a runtime can be started");
+    let tokens = auth.tokens.clone().expect("the issuer is set");
+    let token = signer.token(&forge::claims(ISSUER, AUDIENCE));
+    let caller = runtime.block_on(tokens.caller(&token, None)).expect("the token is good");
+    let account = caller.account.clone().expect("the token made it");
+    let new =
+        New { name: "bench".to_owned(), role: Role::User, expires_at: None, business_object: None };
+    let (_, key) = auth.keys.create(&caller, new).expect("a key can be made");
+    let session = auth.sessions.start(&account, None, None).expect("a session can begin").id;
+    let mut group = c.benchmark_group("own credentials");
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("API key", |b| b.iter(|| auth.keys.caller(black_box(&key)).is_ok()));
+    group.bench_function("unknown API key", |b| {
+        b.iter(|| auth.keys.caller(black_box("penstock_x")).is_err());
+    });
+    group.bench_function("session", |b| {
+        b.iter(|| auth.sessions.caller(black_box(&session)).is_ok());
+    });
+    group.finish();
+}
+
+/// A gateway that was given the issuer's keys before it was cut off.
+fn gateway(dir: &Path, keys: &[Key]) -> Gateway {
+    let resource_server = "--framework.security.oauth2.resourceserver.jwt";
+    let arguments = vec![
+        format!("{resource_server}.issuer-uri={ISSUER}"),
+        format!("{resource_server}.audiences={AUDIENCE}"),
+        "--service.security.jwt.algorithms=RS256,ES256,EdDSA".to_owned(),
+        format!("--service.data-dir={}", dir.display()),
+    ];
+    let keys: Vec<_> = keys.iter().map(Key::public).collect();
+    let file =
+        json!({"issuer": ISSUER, "jwkSetUri": null, "fetched": u64::MAX, "jwks": {"keys": keys}});
+    std::fs::write(dir.join("jwks.json"), file.to_string()).expect("the folder can be written");
+    let loaded =
+        load(&Sources { arguments, ..Sources::default() }).expect("the settings are valid");
+    Gateway::open(Arc::new(loaded.settings), &mut |_| {}).expect("the gateway opens")
+}
+
+criterion_group!(benches, bearer, own);
+criterion_main!(benches);

@@ -1,0 +1,83 @@
+//! The same work done by Penstock and by the server of Oxigraph, over HTTP, one after the other:
+//!
+//! 100,000 objects of 10 triples (5 references that 20 objects share, 5 strings of 38 bytes that none
+//! share) come in, 100 a request, each answered before the next is sent; then single objects are read, and
+//! then all of them, as objects in the order of their URIs. One client, one connection.
+//!
+//! `benches/oxigraph/run` fetches Oxigraph and runs it. `cargo test --benches` only compiles it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_precision_loss,
+    clippy::naive_bytecount,
+    clippy::print_stdout,
+    reason = "a bench stops at what it did not expect, and prints what it found"
+)]
+
+mod client;
+mod server;
+mod work;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What one of the two took.
+struct Figures {
+    idle_mb: f64,
+    /// Seconds of each tenth of the ingestion.
+    ingest: Vec<f64>,
+    one: f64,
+    all: f64,
+    peak_mb: f64,
+    disk_bytes: u64,
+    written_bytes: u64,
+    open: f64,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let [penstock, oxigraph, objects @ ..] = arguments.as_slice() else {
+        println!("benches/oxigraph/run runs this");
+        return;
+    };
+    if !Path::new(penstock).is_file() {
+        // `cargo test` gives arguments of its own.
+        return;
+    }
+    let objects = objects.first().map_or(100_000, |objects| objects.parse().unwrap());
+    let quads = objects as f64 * 10.0;
+    let ours = work::penstock(penstock, objects);
+    let theirs = work::oxigraph(oxigraph, objects);
+
+    println!("| {objects} objects, {quads} quads | Penstock | Oxigraph | ratio |");
+    println!("|---|---|---|---|");
+    let rate = |name: &str, count: f64, ours: f64, theirs: f64| {
+        let (ours, theirs) = (count / ours, count / theirs);
+        println!("| {name} | {ours:.0} | {theirs:.0} | {:.1} |", ours / theirs);
+    };
+    rate("durable ingest, quads/s", quads, ours.ingest.iter().sum(), theirs.ingest.iter().sum());
+    rate("the first tenth of it", quads / 10.0, ours.ingest[0], theirs.ingest[0]);
+    rate("the last tenth of it", quads / 10.0, ours.ingest[9], theirs.ingest[9]);
+    rate("one object, reads/s", 1.0, ours.one, theirs.one);
+    rate("all as objects in order, objects/s", objects as f64, ours.all, theirs.all);
+    let amount = |name: &str, ours: f64, theirs: f64| {
+        println!("| {name} | {ours:.1} | {theirs:.1} | {:.2} |", ours / theirs);
+    };
+    amount("resident when idle and empty, MB", ours.idle_mb, theirs.idle_mb);
+    amount("peak resident, MB", ours.peak_mb, theirs.peak_mb);
+    let a_quad = |bytes: u64| bytes as f64 / quads;
+    amount("on disk after a stop, B a quad", a_quad(ours.disk_bytes), a_quad(theirs.disk_bytes));
+    let written = (a_quad(ours.written_bytes), a_quad(theirs.written_bytes));
+    amount("written to the device, B a quad", written.0, written.1);
+    amount("answers after a start, s", ours.open, theirs.open);
+}
+
+/// Seconds that `work` took.
+fn time<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let begun = Instant::now();
+    let value = work();
+    (begun.elapsed().as_secs_f64(), value)
+}
+
+/// How long single reads are measured.
+const READING: Duration = Duration::from_secs(5);

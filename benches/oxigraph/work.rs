@@ -1,0 +1,205 @@
+//! The work, as each of the two is asked to do it.
+use crate::server::{Server, bytes_in};
+use crate::{Figures, READING, time};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use std::fmt::Write as _;
+use std::process::Command;
+use std::time::Instant;
+
+/// Objects of one request.
+const BATCH: usize = 100;
+const BASE: &str = "https://plant.example/m/";
+const VOCABULARY: &str = "https://plant.example/v/";
+
+fn uri(object: usize) -> String {
+    format!("{BASE}{object:07}")
+}
+
+/// The reference in a field, which 20 objects share.
+fn reference(object: usize, field: usize) -> String {
+    format!("https://plant.example/r/{field}/{}", object / 20)
+}
+
+/// A string of 38 bytes, which no other object has.
+fn string(random: &mut StdRng) -> String {
+    let number: u128 = random.random();
+    format!("value-{number:032x}")
+}
+
+/// The bodies of all requests, made as they are asked for.
+fn bodies(objects: usize, write: impl Fn(&mut String, usize, &[String; 5])) -> Vec<String> {
+    let mut random = StdRng::seed_from_u64(7);
+    let mut bodies = Vec::new();
+    for first in (0..objects).step_by(BATCH) {
+        let mut body = String::new();
+        for object in first..objects.min(first + BATCH) {
+            write(&mut body, object, &std::array::from_fn(|_| string(&mut random)));
+        }
+        bodies.push(body);
+    }
+    bodies
+}
+
+/// Says at once what was found, in case the rest fails.
+fn found(who: &str, what: &str, value: f64) {
+    println!("{who}: {what}: {value:.6}");
+}
+
+fn ingest(bodies: Vec<String>, mut send: impl FnMut(String)) -> Vec<f64> {
+    let tenth = bodies.len() / 10;
+    let mut seconds = vec![0.0; 10];
+    for (number, body) in bodies.into_iter().enumerate() {
+        seconds[(number / tenth).min(9)] += time(|| send(body)).0;
+    }
+    seconds
+}
+
+/// Seconds of one read, of many at random.
+fn one(objects: usize, mut read: impl FnMut(&str)) -> f64 {
+    let mut random = StdRng::seed_from_u64(8);
+    let begun = Instant::now();
+    let mut count = 0;
+    while begun.elapsed() < READING {
+        read(
+            &utf8_percent_encode(&uri(random.random_range(0..objects)), NON_ALPHANUMERIC)
+                .to_string(),
+        );
+        count += 1;
+    }
+    begun.elapsed().as_secs_f64() / f64::from(count)
+}
+
+pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let data_dir = format!("--service.data-dir={}", data.display());
+    let arguments = ["serve", "--server.port=PORT", &data_dir];
+    let server = Server::start(binary, &arguments, "/health/ready");
+    let idle_mb = server.memory_mb("VmRSS");
+    let mut client = server.client();
+    let arguments_of_key = ["api-key", "create", "--name", "bench", "--role", "Admin", &data_dir];
+    let key = Command::new(binary).args(arguments_of_key).output().unwrap();
+    assert!(key.status.success(), "{key:?}");
+    client.authorization =
+        Some(format!("Bearer {}", String::from_utf8(key.stdout).unwrap().trim()));
+    let mut config = "type: object\npath: \"Machines:.\"\nfields:\n".to_owned();
+    for field in 1..=5 {
+        let _ = writeln!(config, "  r{field}: {{type: resource, path: <{VOCABULARY}r{field}>}}");
+        let _ = writeln!(config, "  s{field}: {{type: string, path: <{VOCABULARY}s{field}>}}");
+    }
+    let namespace = serde_json::json!({"name": "Machines", "uriBase": BASE, "generator": "manual"});
+    client.text("PUT", "/api/v1/namespaces/Machines", &namespace.to_string());
+    let definition = serde_json::json!({
+        "name": "Machines", "enabled": true, "config": config, "conditions": [],
+        "pushTargets": [{"bucketName": "machines"}],
+    });
+    client.text("PUT", "/api/v1/business-objects", &definition.to_string());
+
+    let bodies = bodies(objects, |body, object, strings| {
+        body.push_str(if body.is_empty() { "{\"data\":[" } else { "," });
+        let _ = write!(body, "{{\"uri\":\"{}\"", uri(object));
+        for (number, string) in (1..).zip(strings) {
+            let _ = write!(body, ",\"r{number}\":\"{}\"", reference(object, number));
+            let _ = write!(body, ",\"s{number}\":\"{string}\"");
+        }
+        body.push('}');
+    });
+    let path = "/api/v1/business-objects/Machines?mode=ADD";
+    let json = [("Content-Type", "application/json")];
+    let ingest = ingest(bodies, |body| {
+        client.send("POST", path, &json, body + "]}", &mut |_| {});
+    });
+    found("Penstock", "seconds of ingestion", ingest.iter().sum());
+    let one = one(objects, |uri| {
+        let path = format!("/api/v1/business-objects/Machines/objects?uri={uri}");
+        assert!(client.send("GET", &path, &[], "", &mut |_| {}) > 300);
+    });
+    // An export is kept on the disk before it is read.
+    found("Penstock", "seconds of a read", one);
+    let (all, count) = time(|| {
+        let push = client.text("POST", "/api/v1/business-objects/Machines/push", "");
+        let push: serde_json::Value = serde_json::from_str(&push).unwrap();
+        let id = push["exports"][0]["id"].as_str().unwrap();
+        let path = format!("/api/v1/exports/{id}/content");
+        let mut count = 0;
+        client.send("GET", &path, &[], "", &mut |piece| count += occurrences(piece, b'{'));
+        count
+    });
+    // The file's own two.
+    assert_eq!(count, objects + 2);
+    found("Penstock", "seconds of all", all);
+    let (peak_mb, written_bytes) = (server.memory_mb("VmHWM"), server.written_bytes());
+    found("Penstock", "peak MB", peak_mb);
+    server.stop();
+    let disk_bytes = bytes_in(&data.join("store"));
+    found("Penstock", "bytes on disk", disk_bytes as f64);
+    let server = Server::start(binary, &arguments, "/health/ready");
+    let open = server.open;
+    Figures { idle_mb, ingest, one, all, peak_mb, disk_bytes, written_bytes, open }
+}
+
+pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let location = data.display().to_string();
+    let arguments = ["serve", "--location", &location, "--bind", "127.0.0.1:PORT"];
+    let ready = "/query?query=ASK%7B%7D";
+    let server = Server::start(binary, &arguments, ready);
+    let idle_mb = server.memory_mb("VmRSS");
+    let mut client = server.client();
+    let bodies = bodies(objects, |body, object, strings| {
+        for (number, string) in (1..).zip(strings) {
+            let uri = uri(object);
+            let reference = reference(object, number);
+            let _ = writeln!(body, "<{uri}> <{VOCABULARY}r{number}> <{reference}> .");
+            let _ = writeln!(body, "<{uri}> <{VOCABULARY}s{number}> \"{string}\" .");
+        }
+    });
+    let graph = utf8_percent_encode(BASE, NON_ALPHANUMERIC).to_string();
+    let path = format!("/store?graph={graph}");
+    let triples = [("Content-Type", "application/n-triples")];
+    let ingest = ingest(bodies, |body| {
+        client.send("POST", &path, &triples, body, &mut |_| {});
+    });
+    let json = [("Accept", "application/sparql-results+json")];
+    found("Oxigraph", "seconds of ingestion", ingest.iter().sum());
+    let one = one(objects, |uri| {
+        // The IRI alone is percent-encoded already: what stands around it is, too.
+        let path = format!("/query?query=SELECT%20*%7BGRAPH%20?g%7B%3C{uri}%3E%20?p%20?o%7D%7D");
+        assert!(client.send("GET", &path, &json, "", &mut |_| {}) > 300);
+    });
+    found("Oxigraph", "seconds of a read", one);
+    let (all, count) = time(|| {
+        let mut query = format!("SELECT * {{ GRAPH <{BASE}> {{ ?uri");
+        for field in 1..=5 {
+            let _ = write!(
+                query,
+                " <{VOCABULARY}r{field}> ?r{field}; <{VOCABULARY}s{field}> ?s{field};"
+            );
+        }
+        query.push_str(" } } ORDER BY ?uri");
+        let headers = [json[0], ("Content-Type", "application/sparql-query")];
+        let mut count = 0;
+        client.send("POST", "/query", &headers, query, &mut |piece| {
+            count += occurrences(piece, b'{');
+        });
+        count
+    });
+    // Each row is an object of eleven, and the answer has three of its own.
+    assert_eq!(count, objects * 12 + 3);
+    found("Oxigraph", "seconds of all", all);
+    let (peak_mb, written_bytes) = (server.memory_mb("VmHWM"), server.written_bytes());
+    found("Oxigraph", "peak MB", peak_mb);
+    server.stop();
+    let disk_bytes = bytes_in(&data);
+    found("Oxigraph", "bytes on disk", disk_bytes as f64);
+    let server = Server::start(binary, &arguments, ready);
+    let open = server.open;
+    Figures { idle_mb, ingest, one, all, peak_mb, disk_bytes, written_bytes, open }
+}
+
+fn occurrences(piece: &[u8], byte: u8) -> usize {
+    piece.iter().filter(|b| **b == byte).count()
+}

@@ -1,0 +1,234 @@
+//! Sign-in at an OpenID provider: the authorization code flow (OpenID Connect Core 1.0, 3.1) with PKCE
+//! (RFC 7636), state, nonce, and the issuer of the answer (RFC 9207).
+//!
+//! [`Oidc::begin`] says where the browser goes and what it keeps meanwhile: the login, sealed so that
+//! only this process reads it (`login`). So nothing of a sign-in that is under way is kept here, and
+//! strangers who begin many fill no memory. [`Oidc::complete`] takes what the provider sent the browser
+//! back with, has the code exchanged (`provider`), and says who it is and which role that makes.
+
+mod login;
+mod provider;
+
+use super::{Identity, Profile, Role, Source, mapping};
+use crate::clock::Clock;
+use crate::config::{self, Claims, RoleValues, Security};
+use crate::fault::Fault;
+use login::{Login, Seal};
+use provider::Provider;
+use std::sync::Arc;
+use subtle::ConstantTimeEq;
+
+/// Sign-in at the configured provider. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Oidc(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: config::Oidc,
+    claims: Claims,
+    roles: RoleValues,
+    provider: Provider,
+    seal: Seal,
+    clock: Clock,
+}
+
+/// A sign-in that has begun.
+#[derive(Debug)]
+pub struct Begun {
+    /// The provider's address that the browser goes to.
+    pub location: String,
+    /// The login, sealed: the browser keeps it in a cookie and brings it back.
+    pub login: String,
+    /// Which of [`Oidc::SLOTS`] cookies holds it, so that several may be under way in one browser.
+    pub slot: u8,
+}
+
+/// What the provider sends the browser back with (RFC 6749, 4.1.2; RFC 9207, 2).
+#[derive(Clone, Default)]
+pub struct Answer {
+    /// `code`
+    pub code: Option<String>,
+    /// `state`
+    pub state: Option<String>,
+    /// `iss`
+    pub issuer: Option<String>,
+    /// `error`
+    pub error: Option<String>,
+    /// `error_description`
+    pub description: Option<String>,
+}
+
+/// Who has signed in.
+pub struct SignedIn {
+    /// What the account is known by.
+    pub identity: Identity,
+    /// What the provider says about it.
+    pub profile: Profile,
+    /// The highest of the mapped roles.
+    pub role: Role,
+    /// The ID token, for the sign-out at the provider.
+    pub id_token: String,
+    /// Where the browser wanted to go: as [`Oidc::begin`] got it.
+    pub back: String,
+}
+
+/// Why nobody has signed in. The words are for the log and the audit trail; they hold no part of a code
+/// or token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failed {
+    /// The provider is out of reach: try again later.
+    #[error("the provider is out of reach: {0}")]
+    OutOfReach(String),
+    /// The answer belongs to no sign-in that this browser has begun here of late.
+    #[error("the answer belongs to no sign-in that is under way: {0}")]
+    Stale(&'static str),
+    /// Somebody said no at the provider, or the provider did.
+    #[error("the provider let nobody in: {0}")]
+    Denied(String),
+    /// What the provider sent does not hold, or it does not know this gateway.
+    #[error("the provider's answer does not hold: {0}")]
+    Untrusted(String),
+    /// The provider knows who it is, and none of the roles there opens this gateway.
+    #[error("{name} has no role here: none of the values of the roles claim is mapped")]
+    NoRole {
+        /// The value of `user-name-attribute`.
+        name: String,
+    },
+}
+
+impl Oidc {
+    /// How many sign-ins one browser can have under way.
+    pub const SLOTS: u8 = 4;
+
+    /// The sign-in that is configured. The provider is not asked for anything yet.
+    ///
+    /// # Errors
+    /// When the certificates of `service.security.ca-file` cannot be used.
+    pub fn open(security: &Security, clock: &Clock) -> Result<Option<Self>, Fault> {
+        let Some(settings) = security.oidc.clone() else { return Ok(None) };
+        let provider = Provider::new(&settings, security, clock)?;
+        if settings.issuer_uri.is_none() {
+            tracing::warn!(
+                registration = settings.registration,
+                "The provider has no issuer-uri, so the issuer of ID tokens and of its answers is not checked, and nothing is discovered; signature, audience, expiry, nonce and state are checked."
+            );
+        }
+        Ok(Some(Self(Arc::new(Inner {
+            provider,
+            settings,
+            claims: security.claims.clone(),
+            roles: security.role_values.clone(),
+            seal: Seal::new(),
+            clock: clock.clone(),
+        }))))
+    }
+
+    /// The registration identifier.
+    pub fn registration(&self) -> &str {
+        &self.0.settings.registration
+    }
+
+    /// Begins a sign-in. `base_url` is how the browser knows this gateway, `back` where it wants to go.
+    ///
+    /// # Errors
+    /// `Failed::OutOfReach` or `Failed::Untrusted` when the provider cannot be discovered.
+    pub async fn begin(&self, base_url: &str, back: &str) -> Result<Begun, Failed> {
+        let redirect_uri = self.0.settings.redirect_uri.replace("{baseUrl}", base_url);
+        let request = self.0.provider.authorize(&redirect_uri).await?;
+        let login = Login {
+            state: request.state,
+            nonce: request.nonce,
+            verifier: request.verifier,
+            redirect_uri,
+            back: back.to_owned(),
+            begun: self.0.clock.elapsed(),
+        };
+        let slot = Self::slot(&login.state);
+        Ok(Begun { location: request.location, login: self.0.seal.close(&login), slot })
+    }
+
+    /// Which cookie holds the login of this state.
+    pub fn slot(state: &str) -> u8 {
+        state.bytes().fold(0, u8::wrapping_add) % Self::SLOTS
+    }
+
+    /// Completes a sign-in with what came back, and the sealed login that the browser kept.
+    ///
+    /// # Errors
+    /// Each of [`Failed`].
+    pub async fn complete(&self, answer: Answer, login: Option<&str>) -> Result<SignedIn, Failed> {
+        let inner = &self.0;
+        let state = answer.state.ok_or(Failed::Stale("it has no state"))?;
+        let login = login
+            .and_then(|sealed| inner.seal.open(sealed))
+            .filter(|login| login.state.as_bytes().ct_eq(state.as_bytes()).into())
+            .ok_or(Failed::Stale("this browser has not begun it, or has finished it already"))?;
+        if inner.clock.since(login.begun) > login::LIFETIME {
+            return Err(Failed::Stale("it was begun too long ago"));
+        }
+        inner.provider.check_issuer(answer.issuer.as_deref()).await?;
+        if let Some(error) = answer.error {
+            let words = match answer.description {
+                Some(description) => format!("{error} ({description})"),
+                None => error,
+            };
+            // It comes from outside and goes into the log and the audit trail.
+            let words: String = words.chars().filter(|c| !c.is_control()).take(300).collect();
+            return Err(Failed::Denied(words));
+        }
+        let code = answer.code.ok_or(Failed::Stale("it has neither a code nor an error"))?;
+        let names = self.wanted();
+        let tokens = inner.provider.exchange(&login, code, &names).await?;
+        let attribute = inner.settings.user_name_attribute.clone();
+        let Some(name) = mapping::text(std::slice::from_ref(&attribute), &tokens.claims) else {
+            return Err(Failed::Untrusted(format!(
+                "neither the ID token nor the userinfo endpoint has the claim {attribute}, which user-name-attribute names"
+            )));
+        };
+        let text = |names: &[String]| mapping::text(names, &tokens.claims);
+        let Some(role) = mapping::role(&inner.roles, &inner.claims.roles, &tokens.claims) else {
+            return Err(Failed::NoRole { name });
+        };
+        Ok(SignedIn {
+            profile: Profile {
+                given_name: text(&inner.claims.first_name),
+                family_name: text(&inner.claims.last_name),
+                email: text(&inner.claims.email),
+                organization: text(&inner.claims.organization),
+                client_id: None,
+            },
+            identity: Identity {
+                source: Source::OpenIdConnect,
+                issuer: inner.settings.identity_issuer().to_owned(),
+                name,
+            },
+            role,
+            id_token: tokens.id_token,
+            back: login.back,
+        })
+    }
+
+    /// The provider's address that ends the session there and leads to `after`, if it offers one.
+    pub async fn sign_out(&self, id_token: Option<&str>, after: &str) -> Option<String> {
+        self.0.provider.sign_out(id_token, after).await
+    }
+
+    /// The origin that [`Oidc::sign_out`] leads to, as far as it is known.
+    pub fn sign_out_origin(&self) -> Option<String> {
+        self.0.provider.sign_out_origin()
+    }
+
+    /// For each piece of an account, the claims that can carry it.
+    fn wanted(&self) -> Vec<Vec<String>> {
+        let claims = &self.0.claims;
+        vec![
+            vec![self.0.settings.user_name_attribute.clone()],
+            claims.roles.clone(),
+            claims.email.clone(),
+            claims.first_name.clone(),
+            claims.last_name.clone(),
+            claims.organization.clone(),
+        ]
+    }
+}

@@ -1,0 +1,131 @@
+//! Where a provider answers what: configured, or discovered (OpenID Connect Discovery 1.0, 4).
+use super::super::Failed;
+use super::Http;
+use crate::auth::fetch::Missing;
+use crate::config::{self, Kind};
+use openidconnect::core::{
+    CoreAuthDisplay, CoreClaimName, CoreClaimType, CoreClientAuthMethod, CoreGrantType,
+    CoreJsonWebKey, CoreJsonWebKeySet, CoreJweContentEncryptionAlgorithm,
+    CoreJweKeyManagementAlgorithm, CoreResponseMode, CoreResponseType, CoreSubjectIdentifierType,
+};
+use openidconnect::{
+    AdditionalProviderMetadata, AuthType, AuthUrl, DiscoveryError, EndSessionUrl, IssuerUrl,
+    JsonWebKeySetUrl, ProviderMetadata, TokenUrl,
+};
+use serde::{Deserialize, Serialize};
+
+type Metadata = ProviderMetadata<
+    More,
+    CoreAuthDisplay,
+    CoreClientAuthMethod,
+    CoreClaimName,
+    CoreClaimType,
+    CoreGrantType,
+    CoreJweContentEncryptionAlgorithm,
+    CoreJweKeyManagementAlgorithm,
+    CoreJsonWebKey,
+    CoreResponseMode,
+    CoreResponseType,
+    CoreSubjectIdentifierType,
+>;
+
+/// What discovery gives beyond OpenID Connect Discovery 1.0.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+struct More {
+    /// RP-Initiated Logout 1.0, 2.1
+    end_session_endpoint: Option<EndSessionUrl>,
+    /// RFC 9207, 3
+    #[serde(default)]
+    authorization_response_iss_parameter_supported: bool,
+}
+
+impl AdditionalProviderMetadata for More {}
+
+/// Where the provider answers what.
+#[derive(Debug)]
+pub(super) struct Endpoints {
+    pub(super) authorization: AuthUrl,
+    pub(super) token: TokenUrl,
+    pub(super) keys: JsonWebKeySetUrl,
+    pub(super) user_info: Option<String>,
+    pub(super) end_session: Option<EndSessionUrl>,
+    /// Whether each answer names the issuer (RFC 9207).
+    pub(super) names_issuer: bool,
+    /// How the token endpoint wants the secret.
+    pub(super) auth_type: AuthType,
+}
+
+impl Endpoints {
+    /// Those of the configuration alone, which requires them when there is no issuer.
+    pub(super) fn given(settings: &config::Oidc) -> Self {
+        const URLS: &str =
+            "without an issuer the configuration requires them, and takes URLs alone";
+        let text = |url: &Option<String>| url.clone().expect(URLS);
+        Self {
+            authorization: AuthUrl::new(text(&settings.authorization_uri)).expect(URLS),
+            token: TokenUrl::new(text(&settings.token_uri)).expect(URLS),
+            keys: JsonWebKeySetUrl::new(text(&settings.jwk_set_uri)).expect(URLS),
+            user_info: settings.user_info_uri.clone(),
+            end_session: None,
+            names_issuer: false,
+            auth_type: AuthType::BasicAuth,
+        }
+    }
+
+    /// Those that the issuer names, and its keys; those of the configuration win.
+    pub(super) async fn discover(
+        issuer: &IssuerUrl,
+        settings: &config::Oidc,
+        http: &Http,
+    ) -> Result<(Self, CoreJsonWebKeySet), Failed> {
+        let metadata =
+            Metadata::discover_async(issuer.clone(), http).await.map_err(undiscovered)?;
+        let own = |given: &Option<String>, found: Option<&String>| {
+            let url = given.as_ref().or(found).cloned();
+            url.filter(|url| Kind::Endpoint.accepts(url)).ok_or_else(|| {
+                let words = "names an endpoint that is no https URL, or lacks one";
+                Failed::Untrusted(format!("{} {words}", **issuer))
+            })
+        };
+        let url = |error: openidconnect::url::ParseError| Failed::Untrusted(error.to_string());
+        let authorization = Some(&**metadata.authorization_endpoint());
+        let token = metadata.token_endpoint().map(|url| &**url);
+        let user_info = metadata.userinfo_endpoint().map(|url| &**url);
+        let takes = |method| {
+            metadata.token_endpoint_auth_methods_supported().is_none_or(|all| all.contains(&method))
+        };
+        let in_body = !takes(CoreClientAuthMethod::ClientSecretBasic)
+            && takes(CoreClientAuthMethod::ClientSecretPost);
+        let more = metadata.additional_metadata();
+        let end_session = more.end_session_endpoint.clone();
+        let endpoints = Self {
+            authorization: AuthUrl::new(own(&settings.authorization_uri, authorization)?)
+                .map_err(url)?,
+            token: TokenUrl::new(own(&settings.token_uri, token)?).map_err(url)?,
+            keys: JsonWebKeySetUrl::new(own(&settings.jwk_set_uri, Some(metadata.jwks_uri()))?)
+                .map_err(url)?,
+            user_info: own(&settings.user_info_uri, user_info).ok(),
+            end_session: end_session.filter(|url| Kind::Endpoint.accepts(url)),
+            names_issuer: more.authorization_response_iss_parameter_supported,
+            auth_type: if in_body { AuthType::RequestBody } else { AuthType::BasicAuth },
+        };
+        Ok((endpoints, metadata.jwks().clone()))
+    }
+}
+
+/// Why a document of the provider is not there.
+pub(super) fn undiscovered(error: DiscoveryError<Missing>) -> Failed {
+    match error {
+        DiscoveryError::Request(missing @ Missing::OutOfReach(_)) => {
+            Failed::OutOfReach(missing.to_string())
+        }
+        DiscoveryError::Request(missing) => Failed::Untrusted(missing.to_string()),
+        DiscoveryError::Parse(error) => {
+            Failed::Untrusted(format!("what was discovered cannot be read: {error}"))
+        }
+        DiscoveryError::Response(status, _, words) => {
+            Failed::Untrusted(format!("discovery was answered with {status}: {words}"))
+        }
+        error => Failed::Untrusted(error.to_string()),
+    }
+}

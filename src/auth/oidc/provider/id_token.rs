@@ -1,0 +1,198 @@
+//! Whether an ID token holds (OpenID Connect Core 1.0, 3.1.3.7 and 3.1.3.8).
+use super::super::Failed;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use openidconnect::ClaimsVerificationError::{self, InvalidAudience, Other, SignatureVerification};
+use openidconnect::core::{
+    CoreIdToken, CoreIdTokenVerifier, CoreJsonWebKeySet, CoreJwsSigningAlgorithm,
+};
+use openidconnect::{
+    AccessToken, AccessTokenHash, ClientId, IssuerUrl, Nonce, SignatureVerificationError,
+};
+use serde_json::{Map, Value};
+
+/// How far the provider's clock and this one may be apart.
+const LEEWAY: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
+
+/// What every ID token must hold against.
+#[derive(Debug)]
+pub(super) struct Expected {
+    pub(super) client_id: ClientId,
+    /// `None` when it is not known; then it is not compared.
+    pub(super) issuer: Option<IssuerUrl>,
+    /// What it may be signed with; none of these needs a shared secret.
+    pub(super) algorithms: Vec<CoreJwsSigningAlgorithm>,
+}
+
+impl Expected {
+    /// Checks one. `now` is in seconds since 1970.
+    pub(super) fn check(
+        &self,
+        id_token: &CoreIdToken,
+        (access_token, nonce, now): (&AccessToken, &Nonce, i64),
+        keys: CoreJsonWebKeySet,
+    ) -> Result<(), ClaimsVerificationError> {
+        let now = chrono::DateTime::from_timestamp(now, 0).unwrap_or_default() - LEEWAY;
+        // Without the client's secret the verifier takes no signature by a shared secret.
+        let verifier = CoreIdTokenVerifier::new_public_client(
+            self.client_id.clone(),
+            self.issuer.clone().unwrap_or_else(nobody),
+            keys,
+        )
+        .set_allowed_algs(self.algorithms.iter().cloned())
+        .require_issuer_match(self.issuer.is_some())
+        .set_time_fn(move || now);
+        let claims = id_token.claims(&verifier, nonce)?;
+        if claims.authorized_party().is_some_and(|party| *party != self.client_id) {
+            return Err(InvalidAudience("it was made for another client (azp)".to_owned()));
+        }
+        match claims.access_token_hash() {
+            Some(hash) => check_hash(access_token, id_token, &verifier, hash),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Stands for an issuer that is not known, where one has to stand; it is never compared.
+pub(super) fn nobody() -> IssuerUrl {
+    IssuerUrl::new("https://unknown.invalid".to_owned()).expect("it is a URL")
+}
+
+fn check_hash(
+    token: &AccessToken,
+    id_token: &CoreIdToken,
+    verifier: &CoreIdTokenVerifier<'_>,
+    expected: &AccessTokenHash,
+) -> Result<(), ClaimsVerificationError> {
+    let algorithm = id_token.signing_alg().map_err(SignatureVerification)?;
+    let key = id_token.signing_key(verifier).map_err(SignatureVerification)?;
+    match AccessTokenHash::from_token(token, algorithm, key) {
+        Ok(actual) if actual == *expected => Ok(()),
+        Ok(_) => Err(Other("it belongs to another access token (at_hash)".to_owned())),
+        Err(error) => Err(Other(format!("at_hash cannot be checked: {error}"))),
+    }
+}
+
+/// Whether the keys may have been changed since they were fetched.
+pub(super) fn may_have_a_new_key(error: &ClaimsVerificationError) -> bool {
+    use SignatureVerificationError::{AmbiguousKeyId, CryptoError, NoMatchingKey};
+    matches!(error, SignatureVerification(NoMatchingKey | CryptoError(_) | AmbiguousKeyId(_)))
+}
+
+/// What is wrong with an ID token.
+pub(super) fn untrusted(error: &ClaimsVerificationError) -> Failed {
+    Failed::Untrusted(match error {
+        SignatureVerification(cause) => format!("the signature of the ID token: {cause}"),
+        error => format!("the ID token: {error}"),
+    })
+}
+
+/// The claims of a token that has been checked.
+pub(super) fn payload(token: &str) -> Result<Map<String, Value>, Failed> {
+    let part = token.split('.').nth(1).unwrap_or_default();
+    let bytes = URL_SAFE_NO_PAD.decode(part).unwrap_or_default();
+    serde_json::from_slice(&bytes)
+        .map_err(|_| Failed::Untrusted("the ID token's claims are no JSON object".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openidconnect::core::{CoreEdDsaPrivateSigningKey, CoreHmacKey, CoreJsonWebKey};
+    use openidconnect::{JsonWebKeyId, PrivateSigningKey as _};
+    use serde_json::json;
+
+    const NOW: i64 = 1_800_000_000;
+    const PEM: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIH639TKHwRWr5QvuDFjN3ntRyaEyA6MdzRj2bwJ5Daoa\n-----END PRIVATE KEY-----";
+
+    fn key(id: &str) -> CoreEdDsaPrivateSigningKey {
+        CoreEdDsaPrivateSigningKey::from_ed25519_pem(PEM, Some(JsonWebKeyId::new(id.into())))
+            .unwrap()
+    }
+
+    fn expected() -> Expected {
+        Expected {
+            client_id: ClientId::new("web".into()),
+            issuer: Some(IssuerUrl::new("https://issuer.example/".into()).unwrap()),
+            algorithms: vec![CoreJwsSigningAlgorithm::EdDsa],
+        }
+    }
+
+    /// A token with these claims beside the usual ones; `null` takes one away.
+    fn token(header: &Value, change: &Value) -> CoreIdToken {
+        let mut claims = json!({"iss": "https://issuer.example/", "aud": "web", "sub": "alice", "iat": NOW, "exp": NOW + 300, "nonce": "n", "updated_at": 1.5, "x": 7});
+        for (name, value) in change.as_object().unwrap() {
+            match value {
+                Value::Null => claims.as_object_mut().unwrap().remove(name),
+                value => claims.as_object_mut().unwrap().insert(name.clone(), value.clone()),
+            };
+        }
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let signed = format!("{}.{}", part(header), part(&claims));
+        let signature = match header["alg"].as_str().unwrap() {
+            "HS256" => CoreHmacKey::new("web-secret")
+                .sign(&CoreJwsSigningAlgorithm::HmacSha256, signed.as_bytes())
+                .unwrap(),
+            "none" => Vec::new(),
+            _ => key("k").sign(&CoreJwsSigningAlgorithm::EdDsa, signed.as_bytes()).unwrap(),
+        };
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)).parse().unwrap()
+    }
+
+    fn check(header: &Value, change: &Value) -> Result<(), ClaimsVerificationError> {
+        let keys: Vec<CoreJsonWebKey> = vec![key("k").as_verification_key()];
+        let with = (&AccessToken::new("access".into()), &Nonce::new("n".into()), NOW);
+        expected().check(&token(header, change), with, CoreJsonWebKeySet::new(keys))
+    }
+
+    #[test]
+    fn a_token_that_holds_is_taken() {
+        let header = json!({"alg": "EdDSA", "kid": "k", "typ": "JWT"});
+        for change in [
+            json!({}),
+            json!({"aud": ["web"]}),
+            json!({"azp": "web"}),
+            json!({"exp": NOW - 59}),
+            json!({"at_hash": null, "acr": "1", "amr": ["pwd"], "auth_time": NOW}),
+        ] {
+            assert_eq!(check(&header, &change), Ok(()), "{change}");
+        }
+        assert_eq!(check(&json!({"alg": "EdDSA"}), &json!({})), Ok(()), "there is one key alone");
+        let claims = payload(&token(&header, &json!({})).to_string()).unwrap();
+        assert_eq!((&claims["sub"], &claims["x"]), (&json!("alice"), &json!(7)));
+    }
+
+    #[test]
+    fn a_token_that_does_not_hold_is_refused() {
+        let header = json!({"alg": "EdDSA", "kid": "k"});
+        for (header, change) in [
+            (&header, json!({"iss": "https://issuer.example"})),
+            (&header, json!({"iss": "https://evil.example/"})),
+            (&header, json!({"aud": "other"})),
+            (&header, json!({"aud": ["web", "other"]})),
+            (&header, json!({"aud": null})),
+            (&header, json!({"azp": "other"})),
+            (&header, json!({"exp": NOW - 61})),
+            (&header, json!({"nonce": "other"})),
+            (&header, json!({"nonce": null})),
+            (&header, json!({"at_hash": "b3RoZXIgdG9rZW4"})),
+            (&json!({"alg": "EdDSA", "kid": "other"}), json!({})),
+            (&json!({"alg": "EdDSA", "kid": "k", "typ": "at+jwt"}), json!({})),
+            (&json!({"alg": "EdDSA", "kid": "k", "crit": ["x"]}), json!({})),
+            (&json!({"alg": "HS256", "kid": "k"}), json!({})),
+            (&json!({"alg": "none"}), json!({})),
+        ] {
+            assert!(check(header, &change).is_err(), "{header} {change}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_not_known_is_worth_a_look_for_new_ones() {
+        let error = check(&json!({"alg": "EdDSA", "kid": "new"}), &json!({})).unwrap_err();
+        assert!(may_have_a_new_key(&error), "{error}");
+        let error = check(&json!({"alg": "EdDSA", "kid": "k"}), &json!({"aud": "x"})).unwrap_err();
+        assert!(!may_have_a_new_key(&error), "{error}");
+        let words = untrusted(&error).to_string();
+        assert!(words.contains("audience"), "{words}");
+    }
+}

@@ -1,0 +1,77 @@
+//! What the tests of this layer stand on.
+use super::{Account, Auth, Caller, Credential, Role};
+use crate::auth::accounts::New;
+use crate::auth::password::Hash;
+use crate::clock::Clock;
+use crate::config::{Settings, Sources, load};
+use penstock_store::{Options, Store};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A data directory with everything open.
+pub(super) struct World {
+    pub(super) auth: Auth,
+    pub(super) store: Store,
+    pub(super) dir: tempfile::TempDir,
+}
+
+pub(super) fn settings(dir: &Path, more: &[&str]) -> Arc<Settings> {
+    let mut arguments = vec![format!("--service.data-dir={}", dir.display())];
+    arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
+    Arc::new(load(&Sources { arguments, ..Sources::default() }).unwrap().settings)
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self::open(tempfile::tempdir().unwrap(), &[])
+    }
+
+    /// What is in a directory, with these settings.
+    pub(super) fn open(dir: tempfile::TempDir, more: &[&str]) -> Self {
+        let settings = settings(dir.path(), more);
+        let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {});
+        let store = store.unwrap();
+        let clock = Clock::open(store.clone()).unwrap();
+        let auth = Auth::open(&store, &settings, &clock).unwrap();
+        Self { auth, store, dir }
+    }
+
+    /// The same after a restart of the service.
+    pub(super) fn restarted(self, more: &[&str]) -> Self {
+        let Self { auth, store, dir } = self;
+        drop(auth);
+        drop(store);
+        Self::open(dir, more)
+    }
+
+    /// The first account's password.
+    pub(super) fn initial_password(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.dir.path().join("initial-admin-password")).ok()?;
+        Some(text.trim().to_owned())
+    }
+
+    /// Makes an account whose password is `correct horse battery`.
+    pub(super) fn account(&self, email: &str, role: Role) -> Arc<Account> {
+        let new = new(email, role);
+        let hash = Hash::of(&new.password).unwrap();
+        self.auth.accounts.create(&Caller::local(), new, hash).unwrap()
+    }
+}
+
+pub(super) fn new(email: &str, role: Role) -> New {
+    New {
+        given_name: None,
+        family_name: None,
+        email: email.to_owned(),
+        organization: None,
+        role,
+        enabled: true,
+        password: "correct horse battery".to_owned(),
+    }
+}
+
+/// A session's caller of this account.
+pub(super) fn caller(account: &Arc<Account>) -> Caller {
+    let credential = Credential::Session(String::new());
+    Caller { account: Some(account.clone()), role: account.role, credential }
+}

@@ -1,0 +1,61 @@
+//! Objects removed since their time is over: a DELETE that nobody sent.
+use super::change::removed;
+use super::{Answer, Limits, Mode, Record, Request, record};
+use crate::business_object::changes;
+use crate::events;
+use crate::fault::Fault;
+use oxrdf::NamedNode;
+use penstock_store::{Store, Transaction};
+use std::collections::BTreeSet;
+
+/// Removes those of these objects that `is_over` still says so of, with what is nested in them and nothing
+/// else refers to, in one commit with its record. `request` says in whose name; its body is not looked at.
+/// The Business Object itself is not told of it as of a change: what holds its exports is to keep them.
+///
+/// How many objects were removed, nested ones included.
+///
+/// # Errors
+/// As the store's; nothing is removed then.
+pub fn expire(
+    store: &Store,
+    limits: &Limits,
+    request: &Request<'_>,
+    uris: &[NamedNode],
+    is_over: &mut dyn FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, Fault>,
+) -> Result<u64, Fault> {
+    let (expired, _) = store.transact(|transaction| -> Result<_, Fault> {
+        let mut over = BTreeSet::new();
+        for uri in uris {
+            if is_over(transaction, uri)? {
+                over.insert(uri.clone());
+            }
+        }
+        if over.is_empty() {
+            return Ok(None);
+        }
+        let mut answer = Answer::new(Mode::Delete);
+        answer.deleted = removed(transaction, request.business_object, &over)?;
+        let id = &request.business_object.object.id;
+        changes::note_but(transaction, request.watch, id, &over)?;
+        for uri in &over {
+            changes::forget_age(transaction, id, uri.as_str())?;
+        }
+        Ok(Some(record::keep(transaction, request, &answer, limits.history)?))
+    })?;
+    let Some(record) = expired else { return Ok(0) };
+    if let Some(events) = request.events {
+        events.publish(events::Kind::Ingestion, &record.id, &record);
+    }
+    tell(&record);
+    Ok(record.deleted)
+}
+
+fn tell(record: &Record) {
+    tracing::info!(
+        ingestion_id = record.id,
+        business_object = record.business_object_name,
+        deleted = record.deleted,
+        "Objects were removed, since they had not changed for the time of their retention and every target \
+         has them."
+    );
+}

@@ -1,0 +1,205 @@
+//! `penstock api-key create|list|revoke`: credentials of plant systems.
+use super::output::{self, USED_WRONGLY};
+use super::{control, data_dir, owner, serve};
+use crate::auth::Caller;
+use crate::auth::keys::New;
+use crate::config::Settings;
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+use clap::{Arg, ArgMatches, Command};
+use hyper::Method;
+use jiff::{SignedDuration, Timestamp};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub(super) fn command() -> Command {
+    let text = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    Command::new("api-key")
+        .about("Make and revoke API keys, the credentials of plant systems")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .override_usage(
+            "penstock api-key <create --name N --role R|list|revoke ID> [--name=value]...",
+        )
+        .subcommands([
+            Command::new("create")
+                .about("Make an API key and print it, once")
+                .arg(text("name", "NAME", "What it is for").required(true))
+                .arg(
+                    text("role", "ROLE", "Metrics, User, Contributor or Admin")
+                        .required(true)
+                        .value_parser(["Metrics", "User", "Contributor", "Admin"])
+                        .ignore_case(true),
+                )
+                .arg(
+                    text("expires", "TIME", "When it expires: a time in RFC 3339, or from now (90d, 12h); never without it")
+                        .value_parser(expiry),
+                )
+                .arg(text("business-object", "ID", "The id or name of the one Business Object that it is for"))
+                .arg(output::json_flag())
+                .after_help(
+                    "The key belongs to the local administration, not to an account: it is worth its role until it \
+                     expires or is revoked, in every mode of sign-in. It is sent as Authorization: Bearer KEY, or \
+                     Apikey: KEY.\n\nExamples:\n  penstock api-key create --name historian --role Contributor\n  \
+                     penstock api-key create --name line4 --role Contributor --business-object Pump --expires 365d",
+                ),
+            Command::new("list")
+                .about("List the API keys of everybody, without the keys themselves")
+                .arg(output::json_flag())
+                .after_help("Example:\n  penstock api-key list --json"),
+            Command::new("revoke")
+                .about("Revoke an API key")
+                .arg(
+                    Arg::new("ID")
+                        .help("The key's id, as `penstock api-key list` shows it")
+                        .required(true),
+                )
+                .arg(output::json_flag())
+                .after_help("Example:\n  penstock api-key revoke 0199c1d2-7d3e-7000-8000-000000000001"),
+        ])
+        .after_help(
+            "While the service runs it is asked; otherwise the store is opened.\n\nExamples:\n  \
+             penstock api-key list --service.data-dir=data",
+        )
+}
+
+/// A time, or so long from now, as RFC 3339.
+fn expiry(text: &str) -> Result<String, String> {
+    let expected = || format!("{text:?} is neither a time in RFC 3339 nor such as 90d or 12h");
+    let hours = match text.strip_suffix('d') {
+        Some(days) => days.parse::<i64>().ok().and_then(|days| days.checked_mul(24)),
+        None => text.strip_suffix('h').and_then(|hours| hours.parse().ok()),
+    };
+    let at = match hours {
+        Some(hours @ 1..) if hours < 24 * 365 * 1000 => {
+            Timestamp::now().checked_add(SignedDuration::from_hours(hours)).ok()
+        }
+        Some(_) => None,
+        None => text.parse::<Timestamp>().ok(),
+    };
+    at.map(|at| format!("{at:.0}")).ok_or_else(expected)
+}
+
+enum Action<'a> {
+    Create(Value),
+    List,
+    Revoke(&'a str),
+}
+
+pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
+    let settings = match data_dir::settings(arguments) {
+        Ok(settings) => settings,
+        Err(failed) => return failed,
+    };
+    let Some((name, given)) = given.subcommand() else { return USED_WRONGLY.into() };
+    let text = |name: &str| given.try_get_one::<String>(name).ok().flatten();
+    let action = match (name, text("ID")) {
+        ("create", _) => Action::Create(json!({
+            "name": text("name"),
+            "role": text("role"),
+            "expiresAt": text("expires"),
+            "businessObject": text("business-object"),
+        })),
+        ("revoke", Some(id)) => Action::Revoke(id),
+        _ => Action::List,
+    };
+    let answer = match perform(&action, settings) {
+        Ok(answer) => answer,
+        Err(why) => return output::fail(&why),
+    };
+    let text = match action {
+        _ if given.get_flag("json") => answer.to_string(),
+        Action::Create(_) => output::cell(&answer, "key"),
+        Action::List => table(&answer),
+        Action::Revoke(id) => format!("The API key {id} was revoked."),
+    };
+    output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+}
+
+/// By the service when one runs, else on the store itself, whose lock decides who has it.
+fn perform(action: &Action<'_>, settings: Settings) -> Result<Value, String> {
+    data_dir::must_exist(&settings)?;
+    let runtime = serve::runtime().map_err(|error| error.to_string())?;
+    if let Some(answer) = runtime.block_on(by_service(action, &settings))? {
+        return Ok(answer);
+    }
+    owner::become_owner(&settings.data_dir)?;
+    // Parts of the gateway may look for the runtime.
+    let _entered = runtime.enter();
+    by_store(action, settings).map_err(|fault| fault.to_string())
+}
+
+async fn by_service(action: &Action<'_>, settings: &Settings) -> Result<Option<Value>, String> {
+    let (dir, path) = (&settings.data_dir, "/api/v1/api-keys");
+    match action {
+        Action::Create(body) => control::ask(dir, Method::POST, path, Some(body)).await,
+        Action::List => {
+            let items = control::list(dir, path, usize::MAX).await?;
+            Ok(items.map(|items| json!({ "items": items })))
+        }
+        Action::Revoke(id) => {
+            let path = format!("{path}/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
+            let done = control::request(dir, Method::DELETE, &path).await?;
+            Ok(done.map(|_| json!({ "id": id })))
+        }
+    }
+}
+
+fn by_store(action: &Action<'_>, settings: Settings) -> Result<Value, Fault> {
+    let gateway = Gateway::open(Arc::new(settings), &mut output::progress())?;
+    let (keys, by) = (&gateway.auth.keys, Caller::local());
+    match action {
+        Action::Create(body) => {
+            let new = New::read(body.to_string().as_bytes())?.resolved(&gateway.catalogue)?;
+            let (key, secret) = keys.create(&by, new)?;
+            Ok(json!({ "id": key.id, "key": secret }))
+        }
+        Action::List => {
+            let keys = keys.list(&by, None, usize::MAX);
+            let items: Vec<_> = keys.iter().map(|key| crate::http::api_key(key)).collect();
+            Ok(json!({ "items": items }))
+        }
+        Action::Revoke(id) => {
+            keys.revoke(&by, id)?;
+            Ok(json!({ "id": id }))
+        }
+    }
+}
+
+fn table(answer: &Value) -> String {
+    let items = answer.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if items.is_empty() {
+        return "There are no API keys.".to_owned();
+    }
+    let columns = [
+        ("ID", "id"),
+        ("NAME", "name"),
+        ("ROLE", "role"),
+        ("OWNER", "owner"),
+        ("BUSINESS OBJECT", "businessObject"),
+        ("EXPIRES", "expiresAt"),
+        ("LAST USED", "lastUsed"),
+    ];
+    output::table(&columns, items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expiry_is_a_time_or_from_now() {
+        assert_eq!(expiry("2027-01-31T12:00:00Z").unwrap(), "2027-01-31T12:00:00Z");
+        assert_eq!(expiry("2027-01-31T12:00:00+02:00").unwrap(), "2027-01-31T10:00:00Z");
+        let at: Timestamp = expiry("90d").unwrap().parse().unwrap();
+        let hours = at.duration_since(Timestamp::now()).as_hours();
+        assert!((90 * 24 - 1..=90 * 24).contains(&hours), "{hours}");
+        for bad in ["", "d", "0d", "-1d", "90", "tomorrow", "99999999999999999d", "1.5h"] {
+            assert!(expiry(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The demo's own API key.
+use crate::auth::keys::New;
+use crate::auth::{Caller, Role};
+use crate::fault::{Fault, Kind};
+use crate::files::write_atomically;
+use crate::gateway::Gateway;
+use std::path::PathBuf;
+
+/// The name of the key, and of the file in the data directory that holds it.
+const NAME: &str = "demo-api-key";
+
+/// Makes a key and writes it into a file that its owner alone reads; the ones of earlier demos, which
+/// nobody needs any more, are revoked. Blocks.
+pub(super) fn make(gateway: &Gateway) -> Result<(String, PathBuf), Fault> {
+    let by = Caller::local();
+    let keys = &gateway.auth.keys;
+    for old in keys.list(&by, None, usize::MAX) {
+        if old.owner.is_none() && old.name == NAME {
+            keys.revoke(&by, &old.id)?;
+        }
+    }
+    let new =
+        New { name: NAME.to_owned(), role: Role::Admin, expires_at: None, business_object: None };
+    let (_, key) = keys.create(&by, new)?;
+    let file = gateway.settings.data_dir.join(NAME);
+    write_atomically(&file, format!("{key}\n").as_bytes()).map_err(|error| {
+        Fault::new(Kind::Internal, format!("writing {}: {error}", file.display()))
+    })?;
+    Ok((key, file))
+}

@@ -1,0 +1,131 @@
+//! `penstock dump [FILE]`
+use super::{control, data_dir, output, serve};
+use crate::config::Settings;
+use crate::files::sync_folder;
+use crate::rdf::{self, Dump, Format};
+use clap::{Arg, ArgMatches, Command};
+use oxrdf::GraphName;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Bytes gathered before they are written.
+const BUFFER: usize = 64 << 10;
+
+/// `--format`
+pub(super) fn format_option() -> Arg {
+    Arg::new("format")
+        .long("format")
+        .value_name("FORMAT")
+        .help("ttl, nt, nq, trig, rdf (RDF/XML) or jsonld; that of the file's name when absent")
+        .value_parser(|text: &str| text.parse::<Format>())
+}
+
+/// `--graph`
+pub(super) fn graph_option(help: &'static str) -> Arg {
+    Arg::new("graph").long("graph").value_name("IRI").help(help).value_parser(rdf::graph)
+}
+
+/// The format that was given, or that of the file's name.
+pub(super) fn format_of(given: &ArgMatches, path: &str) -> Option<Format> {
+    given.get_one("format").copied().or_else(|| Format::of_file(Path::new(path)))
+}
+
+pub(super) fn command() -> Command {
+    Command::new("dump")
+        .about("Write the graph as RDF, also while the service runs")
+        .override_usage("penstock dump [FILE] [--format FORMAT] [--graph IRI] [--name=value]...")
+        .arg(
+            Arg::new("FILE")
+                .help("The file to make, which must not be there; with .zst at its end it is compressed. Without it, or with -, standard output")
+                .default_value("-"),
+        )
+        .arg(format_option())
+        .arg(graph_option("This graph alone, or `default`; ttl, nt and rdf hold one graph and need it"))
+        .after_help(
+            "Without a format it is N-Quads. Each subject is written whole, as of one moment; while commits go \
+             on, different subjects may be of different moments: penstock backup holds one moment. Documents \
+             (Business Objects, accounts, the queue) are not RDF and not in it.\n\nExamples:\n  \
+             penstock dump all.nq.zst --service.data-dir=data\n  \
+             penstock dump --format ttl --graph https://plant.example/pumps/ | less",
+        )
+}
+
+pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
+    let settings = match data_dir::settings(arguments) {
+        Ok(settings) => settings,
+        Err(failed) => return failed,
+    };
+    let path = given.get_one::<String>("FILE").map_or("-", String::as_str);
+    let what = Dump {
+        format: format_of(given, path).unwrap_or(Format::NQuads),
+        graph: given.get_one::<GraphName>("graph").cloned(),
+    };
+    let done = match path {
+        "-" => write(&settings, &what, &mut BufWriter::with_capacity(BUFFER, io::stdout().lock())),
+        path => into_file(&settings, &what, Path::new(path)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => output::fail(&why),
+    }
+}
+
+fn into_file(settings: &Settings, what: &Dump, path: &Path) -> Result<(), String> {
+    data_dir::must_exist(settings)?;
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    // Opened before this may become another user, who need not be allowed to.
+    let file = File::options().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = BufWriter::with_capacity(BUFFER, file.map_err(failed)?);
+    let written = (|| {
+        if path.extension().is_some_and(|extension| extension == "zst") {
+            let mut packer = zstd::Encoder::new(&mut file, 0).map_err(failed)?;
+            write(settings, what, &mut packer)?;
+            packer.finish().map_err(failed)?;
+        } else {
+            write(settings, what, &mut file)?;
+        }
+        file.flush().map_err(failed)?;
+        file.get_ref().sync_all().map_err(failed)
+    })();
+    match written {
+        Ok(()) => {
+            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            sync_folder(folder.unwrap_or(Path::new("."))).map_err(failed)
+        }
+        Err(why) => {
+            // A part of a dump must not look whole.
+            let _ = fs::remove_file(path);
+            Err(why)
+        }
+    }
+}
+
+/// By the service when one runs, else from the store itself, whose lock decides who has it.
+fn write(settings: &Settings, what: &Dump, out: &mut dyn Write) -> Result<(), String> {
+    let dir = &settings.data_dir;
+    data_dir::must_exist(settings)?;
+    let mut query = vec![("format", what.format.name().to_owned())];
+    if let Some(graph) = &what.graph {
+        query.push(("graph", graph_text(graph)));
+    }
+    let runtime = serve::runtime().map_err(|error| error.to_string())?;
+    let path = control::path("/control/dump", &query);
+    if runtime.block_on(control::download(dir, &path, out))? {
+        return out.flush().map_err(|error| error.to_string());
+    }
+    let store = data_dir::store(settings)?;
+    let mut tell = output::counting("quads");
+    rdf::dump(&store, what, &mut *out, &mut tell).map_err(|fault| fault.to_string())?;
+    out.flush().map_err(|error| error.to_string())
+}
+
+/// The graph as `--graph` takes it.
+pub(super) fn graph_text(graph: &GraphName) -> String {
+    match graph {
+        GraphName::NamedNode(iri) => iri.as_str().to_owned(),
+        _ => rdf::DEFAULT_GRAPH.to_owned(),
+    }
+}

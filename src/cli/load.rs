@@ -1,0 +1,152 @@
+//! `penstock load FILE`
+use super::dump::{format_of, format_option, graph_option, graph_text};
+use super::{control, data_dir, output, serve};
+use crate::config::Settings;
+use crate::rdf::{self, Failed, Format, Load, Loaded, Target};
+use clap::{Arg, ArgMatches, Command};
+use oxrdf::{GraphName, NamedNode};
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, Read};
+use std::process::ExitCode;
+
+pub(super) fn command() -> Command {
+    let iri = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("IRI").help(help).value_parser(rdf::iri)
+    };
+    Command::new("load")
+        .about("Bring a document of RDF into the graph, also while the service runs")
+        .override_usage(
+            "penstock load FILE [--format FORMAT] [--graph IRI] [--base IRI] [--skolemize IRI] [--json] \
+             [--name=value]...",
+        )
+        .arg(Arg::new("FILE").help("The document; with .zst at its end it is compressed; - is standard input").required(true))
+        .arg(format_option())
+        .arg(graph_option("The graph of what stands in no graph of its own; the default graph when absent"))
+        .arg(iri("base", "What relative IRIs are relative to; without it they are a fault"))
+        .arg(iri("skolemize", "Make IRIs of blank nodes that begin with this one; without it they are a fault"))
+        .arg(output::json_flag())
+        .after_help(
+            "What is there stays as it is. The document is committed in parts, in its order: after a fault \
+             it can be mended and loaded again from its beginning, and what was there is not stored twice. \
+             The IRI of a blank node is the one given and the label; a node without a label gets a full stop \
+             and its number in the document (RDF 1.1 Concepts, 3.5), so give each document an IRI of its own.\n\n\
+             Examples:\n  \
+             penstock load pumps.ttl --graph https://plant.example/pumps/ --service.data-dir=data\n  \
+             penstock load all.nq.zst\n  \
+             penstock load old.ttl --skolemize https://plant.example/.well-known/genid/old-",
+        )
+}
+
+pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
+    let settings = match data_dir::settings(arguments) {
+        Ok(settings) => settings,
+        Err(failed) => return failed,
+    };
+    let Some(path) = given.get_one::<String>("FILE") else { return output::USED_WRONGLY.into() };
+    let Some(format) = format_of(given, path) else {
+        let known = Format::ALL.map(Format::name).join(", ");
+        output::say(&format!(
+            "penstock: {path}: its name says no format; give --format, one of {known}"
+        ));
+        return output::USED_WRONGLY.into();
+    };
+    let what = Load {
+        format,
+        graph: given.get_one("graph").cloned().unwrap_or(GraphName::DefaultGraph),
+        base: given.get_one("base").cloned(),
+        skolemize: given.get_one("skolemize").cloned(),
+    };
+    match load(&settings, &what, path) {
+        Ok((loaded, fault)) => {
+            let text = if given.get_flag("json") {
+                json(loaded, fault.as_deref()).to_string()
+            } else {
+                words(path, loaded)
+            };
+            let answered = output::answer(&text);
+            match (answered, fault) {
+                (Err(failed), _) => failed,
+                (Ok(()), None) => ExitCode::SUCCESS,
+                (Ok(()), Some(why)) => output::fail(&format!("{path}: {why}")),
+            }
+        }
+        Err(why) => output::fail(&why),
+    }
+}
+
+fn words(path: &str, Loaded { quads, added, commits }: Loaded) -> String {
+    let commits = if commits == 1 { "a commit".to_owned() } else { format!("{commits} commits") };
+    format!("{path}: {quads} quads in {commits}, of which {added} were not there")
+}
+
+fn json(Loaded { quads, added, commits }: Loaded, fault: Option<&str>) -> Value {
+    json!({"quads": quads, "added": added, "commits": commits, "fault": fault})
+}
+
+/// How far it was loaded, and why no further.
+fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<String>), String> {
+    data_dir::must_exist(settings)?;
+    // Opened before this may become another user, who need not be allowed to.
+    let text = open(path).map_err(|error| format!("{path}: {error}"))?;
+    let query = query(what);
+    let mut tell = output::counting("quads");
+    let mut loaded = Loaded::default();
+    let mut ended = None;
+    let runtime = serve::runtime().map_err(|error| error.to_string())?;
+    if runtime.block_on(control::is_served(&settings.data_dir))? {
+        let path = control::path("/control/load", &query);
+        let mut line = |line: Value| {
+            let number = |name| line.get(name).and_then(Value::as_u64).unwrap_or_default();
+            loaded = Loaded {
+                quads: number("quads"),
+                added: number("added"),
+                commits: number("commits"),
+            };
+            tell(loaded.quads);
+            if let Some(fault) = line.get("fault").and_then(Value::as_str) {
+                ended = Some(Some(fault.to_owned()));
+            } else if line.get("done").is_some() {
+                ended = Some(None);
+            }
+        };
+        let sent = runtime.block_on(control::upload(&settings.data_dir, &path, text, &mut line));
+        return match (sent, ended) {
+            (_, Some(fault)) => Ok((loaded, fault)),
+            (Ok(_), None) => Ok((loaded, Some("the service ended before its answer".to_owned()))),
+            (Err(why), None) => Ok((loaded, Some(why))),
+        };
+    }
+    let gateway = data_dir::gateway(settings)?;
+    let target =
+        Target { store: &gateway.store, disk: &gateway.disk, watch: gateway.catalogue.watch() };
+    let result = rdf::load(&target, what, text, &mut |loaded| {
+        tell(loaded.quads);
+        Ok(())
+    });
+    match result {
+        Ok(loaded) => Ok((loaded, None)),
+        Err(Failed { fault, loaded }) => Ok((loaded, Some(fault.to_string()))),
+    }
+}
+
+fn open(path: &str) -> io::Result<Box<dyn Read + Send>> {
+    Ok(match path {
+        "-" => Box::new(io::stdin()),
+        path if path.ends_with(".zst") => Box::new(zstd::Decoder::new(File::open(path)?)?),
+        path => Box::new(File::open(path)?),
+    })
+}
+
+fn query(what: &Load) -> Vec<(&'static str, String)> {
+    let mut query =
+        vec![("format", what.format.name().to_owned()), ("graph", graph_text(&what.graph))];
+    let mut iri = |name, iri: &Option<NamedNode>| {
+        if let Some(iri) = iri {
+            query.push((name, iri.as_str().to_owned()));
+        }
+    };
+    iri("base", &what.base);
+    iri("skolemize", &what.skolemize);
+    query
+}

@@ -1,0 +1,324 @@
+//! `penstock user add|passwd|list|enable|disable|delete`: the accounts.
+use super::output::{self, USED_WRONGLY};
+use super::{control, data_dir, owner, serve};
+use crate::auth::accounts::{Edit, New, NewPassword};
+use crate::auth::password::{self, Hash};
+use crate::auth::{Account, Caller};
+use crate::business_object::catalogue::IfMatch;
+use crate::config::Settings;
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+use clap::{Arg, ArgMatches, Command};
+use hyper::Method;
+use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use std::io::{BufRead, IsTerminal};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub(super) fn command() -> Command {
+    let email =
+        || Arg::new("EMAIL").help("What the account signs in with, or its id").required(true);
+    let generate = || output::flag("generate", "Make a random password, and print it alone");
+    let text = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help)
+    };
+    let json = output::json_flag;
+    Command::new("user")
+        .about("See and change the accounts")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .override_usage(
+            "penstock user <add EMAIL|passwd EMAIL|list|enable EMAIL|disable EMAIL|delete EMAIL> [--name=value]...",
+        )
+        .subcommands([
+            Command::new("add")
+                .about("Make a built-in account; its password is read from standard input")
+                .arg(email())
+                .arg(
+                    text("role", "ROLE", "User, Contributor or Admin")
+                        .required(true)
+                        .value_parser(["User", "Contributor", "Admin"])
+                        .ignore_case(true),
+                )
+                .arg(text("given-name", "NAME", "The given name"))
+                .arg(text("family-name", "NAME", "The family name"))
+                .arg(text("organization", "NAME", "The organization"))
+                .arg(generate())
+                .arg(json())
+                .after_help(
+                    "On a terminal the password is asked for twice and not shown; else the first line counts.\n\n\
+                     Examples:\n  penstock user add ada@plant.example --role Admin\n  \
+                     penstock user add line4 --role Contributor --generate",
+                ),
+            Command::new("passwd")
+                .about("Set the password of a built-in account, whose sessions end")
+                .arg(email())
+                .arg(generate())
+                .arg(json())
+                .after_help(
+                    "It asks for no present password: whoever may read the data directory is the administrator.\n\n\
+                     Examples:\n  penstock user passwd admin --service.data-dir=data\n  \
+                     penstock user passwd admin --generate",
+                ),
+            Command::new("list")
+                .about("List the accounts")
+                .arg(json())
+                .after_help("Example:\n  penstock user list --json"),
+            Command::new("enable")
+                .about("Let an account in again")
+                .arg(email())
+                .arg(json())
+                .after_help("Example:\n  penstock user enable ada@plant.example"),
+            Command::new("disable")
+                .about("Let an account in no more; its sessions end, its API keys are worth nothing")
+                .arg(email())
+                .arg(json())
+                .after_help("Example:\n  penstock user disable ada@plant.example"),
+            Command::new("delete")
+                .about("Delete an account, its sessions and its API keys")
+                .arg(email())
+                .arg(json())
+                .after_help("Example:\n  penstock user delete ada@plant.example"),
+        ])
+        .after_help(
+            "While the service runs it is asked; otherwise the store is opened.\n\nExamples:\n  \
+             penstock user list --service.data-dir=data",
+        )
+}
+
+pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
+    let settings = match data_dir::settings(arguments) {
+        Ok(settings) => settings,
+        Err(failed) => return failed,
+    };
+    let Some((name, given)) = given.subcommand() else { return USED_WRONGLY.into() };
+    match act(name, given, settings) {
+        Ok(text) => output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS),
+        Err(why) => output::fail(&why),
+    }
+}
+
+/// What is to be done.
+enum Action {
+    Add(Value),
+    Password { id: String, password: String },
+    Enable { id: String, enabled: bool },
+    Delete { id: String },
+    List,
+}
+
+fn act(name: &str, given: &ArgMatches, settings: Settings) -> Result<String, String> {
+    data_dir::must_exist(&settings)?;
+    let email = given.try_get_one::<String>("EMAIL").ok().flatten().cloned().unwrap_or_default();
+    let mut generated = None;
+    let action = match name {
+        "add" => {
+            let text = |name: &str| given.get_one::<String>(name);
+            let password = password(given, &email, &mut generated)?;
+            Action::Add(json!({
+                "email": email,
+                "roles": [text("role")],
+                "givenName": text("given-name"),
+                "familyName": text("family-name"),
+                "organization": text("organization"),
+                "password": password,
+            }))
+        }
+        "passwd" => {
+            let password = password(given, &email, &mut generated)?;
+            Action::Password { id: email.clone(), password }
+        }
+        "enable" | "disable" => Action::Enable { id: email.clone(), enabled: name == "enable" },
+        "delete" => Action::Delete { id: email.clone() },
+        _ => Action::List,
+    };
+    let mut answer = perform(&action, settings)?;
+    if let (Some(password), Some(answer)) = (&generated, answer.as_object_mut()) {
+        answer.insert("password".to_owned(), password.as_str().into());
+    }
+    if given.get_flag("json") {
+        return Ok(answer.to_string());
+    }
+    let done = |what: &str| format!("The account {email} {what}.");
+    Ok(match (&action, generated) {
+        (_, Some(password)) => password,
+        (Action::List, None) => table(&answer),
+        (Action::Add(_), None) => {
+            format!("{} Its id is {}.", done("was made"), output::cell(&answer, "id"))
+        }
+        (Action::Password { .. }, None) => done("has another password; its sessions have ended"),
+        (Action::Enable { enabled: true, .. }, None) => done("may come in"),
+        (Action::Enable { enabled: false, .. }, None) => done("may come in no more"),
+        (Action::Delete { .. }, None) => done("was deleted"),
+    })
+}
+
+/// By the service when one runs, else on the store itself, whose lock decides who has it.
+fn perform(action: &Action, settings: Settings) -> Result<Value, String> {
+    let runtime = serve::runtime().map_err(|error| error.to_string())?;
+    if let Some(answer) = runtime.block_on(by_service(action, &settings))? {
+        return Ok(answer);
+    }
+    owner::become_owner(&settings.data_dir)?;
+    // Parts of the gateway may look for the runtime.
+    let _entered = runtime.enter();
+    by_store(action, settings).map_err(|fault| fault.to_string())
+}
+
+async fn by_service(action: &Action, settings: &Settings) -> Result<Option<Value>, String> {
+    let dir = &settings.data_dir;
+    let path = |id: &str| format!("/api/v1/users/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
+    match action {
+        Action::List => {
+            let items = control::list(dir, "/api/v1/users", usize::MAX).await?;
+            Ok(items.map(|items| json!({ "items": items })))
+        }
+        Action::Add(body) => control::ask(dir, Method::POST, "/api/v1/users", Some(body)).await,
+        Action::Password { id, password } => {
+            let path = format!("{}/password", path(id));
+            let body = json!({ "password": password });
+            let done = control::ask(dir, Method::POST, &path, Some(&body)).await?;
+            Ok(done.map(|_| json!({ "email": id })))
+        }
+        Action::Enable { id, enabled } => {
+            let Some(mut account) = control::request(dir, Method::GET, &path(id)).await? else {
+                return Ok(None);
+            };
+            if let Some(account) = account.as_object_mut() {
+                account.insert("enabled".to_owned(), (*enabled).into());
+            }
+            control::ask(dir, Method::PUT, &path(id), Some(&account)).await
+        }
+        Action::Delete { id } => {
+            let done = control::request(dir, Method::DELETE, &path(id)).await?;
+            Ok(done.map(|_| json!({ "email": id })))
+        }
+    }
+}
+
+fn by_store(action: &Action, settings: Settings) -> Result<Value, Fault> {
+    let gateway = Gateway::open(Arc::new(settings), &mut output::progress())?;
+    let (accounts, by) = (&gateway.auth.accounts, Caller::local());
+    match action {
+        Action::List => {
+            let items: Vec<_> = accounts.list(None, usize::MAX)?.iter().map(|a| value(a)).collect();
+            Ok(json!({ "items": items }))
+        }
+        Action::Add(body) => {
+            let new = New::read(body.to_string().as_bytes())?;
+            let hash = Hash::of(&new.password)?;
+            Ok(value(&*accounts.create(&by, new, hash)?))
+        }
+        Action::Password { id, password } => {
+            let email = accounts.named(id).map_or_else(|| id.clone(), |found| found.email.clone());
+            let body = json!({ "password": password }).to_string();
+            let read = NewPassword::read(body.as_bytes(), &email)?;
+            accounts.set_password(&by, id, Hash::of(&read.password)?)?;
+            Ok(json!({ "email": email }))
+        }
+        Action::Enable { id, enabled } => {
+            let edit = accounts.named(id).map(|account| Edit::of(&account)).unwrap_or_default();
+            let edit = Edit { enabled: Some(*enabled), ..edit };
+            Ok(value(&*accounts.change(&by, id, IfMatch::Any, edit)?))
+        }
+        Action::Delete { id } => {
+            gateway.auth.delete_account(&by, id, IfMatch::Any)?;
+            Ok(json!({ "email": id }))
+        }
+    }
+}
+
+/// An account as the service answers it.
+fn value(account: &Account) -> Value {
+    crate::http::user(account)
+}
+
+fn table(answer: &Value) -> String {
+    let items = answer.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if items.is_empty() {
+        return "There are no accounts.".to_owned();
+    }
+    let columns = [
+        ("EMAIL", "email"),
+        ("ROLE", "roles"),
+        ("ENABLED", "enabled"),
+        ("SOURCE", "source"),
+        ("GIVEN NAME", "givenName"),
+        ("FAMILY NAME", "familyName"),
+        ("LAST LOGIN", "lastLogin"),
+        ("ID", "id"),
+    ];
+    output::table(&columns, items)
+}
+
+/// The password that is to be: a random one, what a person types twice, or the first line that comes.
+fn password(
+    given: &ArgMatches,
+    email: &str,
+    generated: &mut Option<String>,
+) -> Result<String, String> {
+    if given.get_flag("generate") {
+        return Ok(generated.insert(password::random()).clone());
+    }
+    if !std::io::stdin().is_terminal() {
+        return line();
+    }
+    let first = hidden(&format!("Password of {email}: "))?;
+    // Told before it has to be typed again.
+    password::check(&first, email).map_err(|why| format!("this password cannot be set: {why}"))?;
+    if hidden("The same again: ")? == first {
+        Ok(first)
+    } else {
+        Err("the two are not the same; nothing was changed".to_owned())
+    }
+}
+
+fn line() -> Result<String, String> {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| format!("standard input: {error}"))?;
+    let line = line.trim_end_matches(['\n', '\r']).to_owned();
+    if line.is_empty() {
+        return Err(
+            "no password came on standard input; write it there, or use --generate".to_owned()
+        );
+    }
+    Ok(line)
+}
+
+/// A line of the terminal, which does not show it.
+fn hidden(prompt: &str) -> Result<String, String> {
+    let failed = |error: nix::Error| format!("the terminal: {error}");
+    let stdin = std::io::stdin();
+    let shown = tcgetattr(&stdin).map_err(failed)?;
+    let mut unseen = shown.clone();
+    unseen.local_flags.remove(LocalFlags::ECHO);
+    unseen.local_flags.insert(LocalFlags::ECHONL);
+    tcsetattr(&stdin, SetArg::TCSAFLUSH, &unseen).map_err(failed)?;
+    output::prompt(prompt);
+    let line = line();
+    // Also after a line that could not be read.
+    tcsetattr(&stdin, SetArg::TCSAFLUSH, &shown).map_err(failed)?;
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_a_line_an_account() {
+        let account = json!({
+            "email": "admin", "roles": ["Admin"], "enabled": true, "source": "built-in",
+            "givenName": null, "id": "1",
+        });
+        let text = table(&json!({ "items": [account] }));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        assert_eq!(lines[0].find("SOURCE"), lines[1].find("built-in"), "{text}");
+        assert!(lines[1].contains("Admin  yes"), "{text}");
+        assert_eq!(table(&json!({ "items": [] })), "There are no accounts.");
+    }
+}

@@ -1,0 +1,118 @@
+//! Retention in the world of the model.
+use super::{Defined, NAMES, TARGETS, World, uri};
+use crate::business_object::catalogue::IfMatch;
+use crate::business_object::ingest::Mode;
+use crate::business_object::members;
+use crate::export::entry::Status;
+use crate::export::retention;
+use oxrdf::NamedNode;
+use std::sync::atomic::Ordering;
+
+impl World {
+    /// Defines the plants with a retention of ten days.
+    fn keep(&self, on_change: bool, targets: Vec<usize>) {
+        let defined = Defined {
+            on_change,
+            scheduled: false,
+            enabled: true,
+            conditions: false,
+            other_mapping: false,
+            targets,
+        };
+        let mut definition = defined.json(0);
+        definition["retention"] = "P10D".into();
+        let body = definition.to_string();
+        self.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+    }
+
+    fn days_pass(&self, days: u64) {
+        self.elapsed.fetch_add(days * 24 * 60 * 60 * 1000, Ordering::Relaxed);
+    }
+
+    /// Looks for objects whose time is over, and names the plants that are left.
+    fn left(&self) -> Vec<String> {
+        let plant = self.catalogue.get(NAMES[0]).unwrap();
+        let time = plant.object.definition.automatic().unwrap().retention.unwrap();
+        retention::sweep(&self.exporter.inner, &plant, time).unwrap();
+        let left = members::page(&self.store().read(), &plant, None, 1000).unwrap();
+        left.into_iter().map(NamedNode::into_string).collect()
+    }
+
+    fn held(&self, target: &str, name: &str) -> Vec<String> {
+        self.consumer.holds(target, name).into_keys().collect()
+    }
+}
+
+fn two_plants() -> World {
+    let mut world = World::new();
+    world.keep(true, vec![0, 1]);
+    world.ingest(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![1])]);
+    world.settle();
+    world
+}
+
+#[test]
+fn what_every_target_has_is_removed_after_its_time_and_nobody_is_told() {
+    let mut world = two_plants();
+    world.days_pass(9);
+    assert_eq!(world.left(), [uri(0), uri(1)]);
+    world.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
+    world.settle();
+    world.days_pass(2);
+    assert_eq!(world.left(), [uri(1)]);
+    world.settle();
+    for target in TARGETS {
+        assert_eq!(world.held(target, "Plant"), [uri(0), uri(1)]);
+        // The other view, of the parts that were nested, says that one is gone.
+        assert_eq!(world.held(target, "Part"), [uri(4)]);
+    }
+    // It may come back, as a new one.
+    world.ingest(0, Mode::Add, &[(0, 1, vec![0])]);
+    world.settle();
+    world.days_pass(9);
+    assert_eq!(world.left(), [uri(0)]);
+}
+
+#[test]
+fn what_some_target_lacks_is_kept() {
+    let mut world = two_plants();
+    world.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
+    world.turn();
+    while world.deliver("north") {}
+    world.days_pass(20);
+    // South has the first one, and not the change of the second.
+    assert_eq!(world.left(), [uri(1)]);
+    let listed = world.exporter.list(None, 100).unwrap().into_iter();
+    let lacking: Vec<String> = listed
+        .filter(|entry| entry.status == Status::Queued && entry.target == "south")
+        .map(|entry| entry.id)
+        .collect();
+    assert!(!lacking.is_empty());
+    for id in &lacking {
+        world.exporter.park(id).unwrap();
+    }
+    assert_eq!(world.left(), [uri(1)], "a parked export holds back");
+    for id in &lacking {
+        world.exporter.retry(id).unwrap();
+    }
+    let mut world = world.restart();
+    while world.deliver("south") {}
+    assert_eq!(world.left(), Vec::<String>::new());
+}
+
+#[test]
+fn what_was_there_before_its_retention_begins_to_count_with_it() {
+    let mut world = World::new();
+    world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+    world.settle();
+    world.days_pass(100);
+    world.keep(false, vec![0]);
+    assert_eq!(world.left(), [uri(0)]);
+    world.exporter.push(&world.catalogue.get("Plant").unwrap()).unwrap();
+    world.settle();
+    assert_eq!(world.left(), [uri(0)]);
+    world.days_pass(9);
+    assert_eq!(world.left(), [uri(0)]);
+    world.days_pass(1);
+    assert_eq!(world.left(), Vec::<String>::new());
+}

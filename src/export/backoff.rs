@@ -1,0 +1,134 @@
+//! When the next attempt comes, and when the log says that one failed.
+use super::cause::{Class, Failure};
+use rand::Rng as _;
+use std::time::{Duration, Instant};
+
+/// How delivery keeps time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// The longest wait before the second attempt, where time may mend it; it doubles with each failure.
+    pub first: Duration,
+    /// The same where somebody has to mend something.
+    pub first_unless_mended: Duration,
+    /// The longest wait of all.
+    pub longest: Duration,
+    /// How long a connection may take.
+    pub connect: Duration,
+    /// How long a connection may stand still.
+    pub idle: Duration,
+    /// How often it is asked whether a link that was away is back, and how long that may take.
+    pub probe: Duration,
+    /// How often it is looked for what is left of uploads.
+    pub sweep: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_secs(1),
+            first_unless_mended: Duration::from_secs(30),
+            longest: Duration::from_mins(5),
+            connect: Duration::from_secs(8),
+            idle: Duration::from_secs(10),
+            probe: Duration::from_secs(4),
+            sweep: Duration::from_hours(1),
+        }
+    }
+}
+
+impl Pace {
+    /// Between nothing and the cap, evenly ("full jitter"), so that many gateways do not come at once; and
+    /// not before the server wants it.
+    pub(super) fn wait(&self, failure: &Failure, failures: u64) -> Duration {
+        let first = if failure.class.passes() { self.first } else { self.first_unless_mended };
+        let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
+        let cap = first.saturating_mul(1 << doublings).min(self.longest);
+        let jittered = cap.mul_f64(rand::rng().random_range(0.05..=1.0));
+        jittered.max(failure.patience.unwrap_or_default().min(self.longest))
+    }
+}
+
+/// The log lines about a target that does not take its exports: the first failure, then at intervals that
+/// grow to a day. So a week without a link is a dozen lines.
+#[derive(Debug, Default)]
+pub(super) struct Announcements {
+    /// The class told last, when, and how often it has been told.
+    told: Option<(Class, Instant, usize)>,
+}
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const INTERVALS: [u64; 6] = [MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 6 * HOUR, 24 * HOUR];
+
+impl Announcements {
+    /// Whether this failure is to be told. Another class is told at once, but at most once a minute.
+    pub(super) fn is_due(&mut self, class: Class, now: Instant) -> bool {
+        let (due, times) = match self.told {
+            None => (true, 0),
+            Some((told, at, times)) => {
+                let interval = INTERVALS.get(times - 1).or(INTERVALS.last()).copied();
+                let interval = if told == class { interval } else { Some(MINUTE) };
+                let interval = Duration::from_secs(interval.unwrap_or(MINUTE));
+                (now.saturating_duration_since(at) >= interval, times)
+            }
+        };
+        if due {
+            self.told = Some((class, now, times + 1));
+        }
+        due
+    }
+
+    /// It goes on; whether a failure had been told.
+    pub(super) fn over(&mut self) -> bool {
+        self.told.take().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_five_minutes() {
+        let pace = Pace::default();
+        let (link, wrong) = (Failure::new(Class::Broken, ""), Failure::new(Class::Policy, ""));
+        for failures in [1, 2, 5, 9, 10, 1_000, u64::MAX] {
+            let wait = pace.wait(&link, failures);
+            let cap = Duration::from_secs(1 << (failures - 1).min(9)).min(pace.longest);
+            assert!(wait <= cap && wait >= cap / 21, "{failures}: {wait:?}");
+            let wait = pace.wait(&wrong, failures);
+            let cap = Duration::from_secs(30 << (failures - 1).min(5)).min(pace.longest);
+            assert!(wait <= cap && wait >= cap / 21, "{failures}: {wait:?}");
+        }
+        let asked = Failure { patience: Some(Duration::from_secs(7)), ..link };
+        assert!(pace.wait(&asked, 1) >= Duration::from_secs(7));
+    }
+
+    #[test]
+    fn a_week_offline_is_a_dozen_lines() {
+        let mut announcements = Announcements::default();
+        let begun = Instant::now();
+        let week = 7 * 24 * 30;
+        let lines = (0..week)
+            .filter(|two_minutes| {
+                let now = begun + Duration::from_secs(two_minutes * 120);
+                announcements.is_due(Class::Unreachable, now)
+            })
+            .count();
+        assert!((8..=14).contains(&lines), "{lines}");
+        assert!(announcements.over() && !announcements.over());
+    }
+
+    #[test]
+    fn two_causes_in_turn_do_not_fill_the_log() {
+        let mut announcements = Announcements::default();
+        let begun = Instant::now();
+        let lines = (0..3_600)
+            .filter(|second| {
+                let class = if second % 2 == 0 { Class::Unreachable } else { Class::Broken };
+                announcements.is_due(class, begun + Duration::from_secs(*second))
+            })
+            .count();
+        assert!(lines <= 60, "{lines}");
+    }
+}

@@ -1,0 +1,127 @@
+//! What is handed to a target: an entry, its file, and what else a delivery needs.
+use super::cause::Failure;
+use super::entry::Entry;
+use super::file;
+use super::uplink::Uplink;
+use super::uploads::{self, Uploads};
+use crate::config::Compression;
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom};
+use std::sync::Arc;
+
+/// The usual level of each: beyond it they take many times longer for a few per cent.
+const GZIP: u32 = 6;
+const ZSTD: i32 = 3;
+
+/// An entry on its way.
+#[derive(Debug)]
+pub(super) struct Parcel<'a> {
+    pub(super) entry: &'a Entry,
+    /// The spool file, or why it cannot be used.
+    pub(super) file: Result<File, String>,
+    /// Whether an earlier attempt may have stored it: one that failed, or one before a crash.
+    pub(super) unclear: bool,
+    pub(super) uploads: &'a Uploads,
+    pub(super) uplink: &'a Arc<Uplink>,
+}
+
+/// The bytes of an object.
+#[derive(Debug)]
+pub(super) struct Content {
+    pub(super) file: Arc<File>,
+    pub(super) length: u64,
+    /// SHA-256 of these bytes, lowercase hex.
+    pub(super) sha256: String,
+    /// `Content-Encoding`
+    pub(super) encoding: Option<&'static str>,
+}
+
+/// `Content-Encoding` of a compression.
+pub(super) fn encoding(compression: Compression) -> Option<&'static str> {
+    match compression {
+        Compression::None => None,
+        Compression::Gzip => Some("gzip"),
+        Compression::Zstd => Some("zstd"),
+    }
+}
+
+/// Why a file whose bytes changed is not sent.
+pub(super) const DAMAGED: &str = "the file in the spool is damaged: its SHA-256 is not what it was when it was written; put the right one \
+     back, or park the export to let the others go on";
+
+/// The failure of a file that is not in the spool.
+pub(super) fn missing(cause: String) -> Failure {
+    Failure::gateway(format!(
+        "{cause}, and the target does not have it either; put the file back, or park the export to let the \
+         others go on"
+    ))
+}
+
+impl Parcel<'_> {
+    /// The file as it goes out, read through once: what is sent must be what was written.
+    pub(super) async fn content(self, compression: Compression) -> Result<Content, Failure> {
+        let file = self.file.map_err(missing)?;
+        let expected = self.entry.sha256.clone();
+        let (id, uploads) = (self.entry.id.clone(), self.uploads.clone());
+        let work = tokio::task::spawn_blocking(move || {
+            let mut file = file;
+            let (length, sha256) = file::digest(&mut file)?;
+            if sha256 != expected {
+                return Ok(None);
+            }
+            file.seek(SeekFrom::Start(0))?;
+            let Some(encoding) = encoding(compression) else {
+                return Ok(Some(Content { file: Arc::new(file), length, sha256, encoding: None }));
+            };
+            pack(file, &uploads, &id, compression).map(|(file, length, sha256)| {
+                Some(Content { file: Arc::new(file), length, sha256, encoding: Some(encoding) })
+            })
+        });
+        match work.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Ok(Some(content)) => Ok(content),
+            Ok(None) => Err(Failure::gateway(DAMAGED)),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+                ) =>
+            {
+                Err(Failure::gateway(
+                    "there is no room on the disk of the gateway to compress the file",
+                ))
+            }
+            Err(error) => {
+                Err(Failure::gateway(format!("the file in the spool cannot be read: {error}")))
+            }
+        }
+    }
+}
+
+/// Compresses a file beside the notes of its upload. The same file gives the same bytes, as long as the
+/// program is the same; where it gives others, the upload's notes do not fit them and it begins anew.
+fn pack(
+    mut source: File,
+    uploads: &Uploads,
+    id: &str,
+    compression: Compression,
+) -> io::Result<(File, u64, String)> {
+    uploads.make()?;
+    let ending = if compression == Compression::Gzip { ".gz" } else { ".zst" };
+    let target = uploads::create(&uploads.path(id, ending))?;
+    let mut packed = match compression {
+        Compression::Gzip => {
+            let level = flate2::Compression::new(GZIP);
+            let mut encoder = flate2::write::GzEncoder::new(target, level);
+            io::copy(&mut source, &mut encoder)?;
+            encoder.finish()?
+        }
+        _ => {
+            let mut encoder = zstd::stream::write::Encoder::new(target, ZSTD)?;
+            io::copy(&mut source, &mut encoder)?;
+            encoder.finish()?
+        }
+    };
+    packed.seek(SeekFrom::Start(0))?;
+    let (length, sha256) = file::digest(&mut packed)?;
+    Ok((packed, length, sha256))
+}

@@ -1,0 +1,160 @@
+//! Retention: objects that have not changed for a time, and that every target has, are removed.
+//!
+//! What time passes is counted by the gateway's elapsed time, never by the clock: one that is set a year
+//! ahead removes nothing. An object begins to count when it changes, and one that was there before its
+//! retention was asked for, when it is first looked at.
+//!
+//! A target has an object as it is now once no export is left undelivered that could be the first to bring
+//! its last change: each export says which generations of changes it brings, and each object in which of them
+//! it changed last. A parked export holds its objects back.
+//!
+//! Consumers are not told: they keep what they have. A full export made afterwards holds what is left.
+use super::entry::Status;
+use super::{Inner, make, record};
+use crate::business_object::changes::{self, Cursor};
+use crate::business_object::ingest::{Body, Limits, Mode, Request, expire};
+use crate::business_object::members;
+use crate::business_object::resource::Compiled;
+use crate::fault::Fault;
+use oxrdf::NamedNode;
+use penstock_store::Error;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// URIs looked at, and objects removed in one commit.
+const PAGE: usize = 200;
+/// The name in whose name objects are removed.
+const CALLER: &str = "retention";
+
+/// How often it is looked for objects whose time is over.
+pub(super) fn interval(retention: Duration) -> Duration {
+    (retention / 10).clamp(Duration::from_secs(1), Duration::from_hours(1))
+}
+
+/// Removes the objects of a Business Object whose time is over. Blocks.
+pub(super) fn sweep(
+    inner: &Inner,
+    business_object: &Compiled,
+    retention: Duration,
+) -> Result<(), Fault> {
+    let store = &inner.queue.store;
+    let id = business_object.object.id.as_str();
+    let mut after: Option<NamedNode> = None;
+    while !inner.stopping.load(Ordering::Relaxed) {
+        let page = {
+            let read = store.read();
+            members::page(&read, business_object, after.as_ref().map(NamedNode::as_str), PAGE)?
+        };
+        let Some(last) = page.last().cloned() else { return Ok(()) };
+        after = Some(last);
+        let Some(had) = Had::find(inner, business_object)? else { return Ok(()) };
+        let now = inner.options.catalogue.watch().elapsed();
+        let (mut unknown, mut over) = (Vec::new(), Vec::new());
+        let read = store.read();
+        for uri in page {
+            match changes::age(&read, id, uri.as_str())? {
+                None => unknown.push(uri),
+                Some(age) if had.is_over(age, now, retention) => over.push(uri),
+                Some(_) => {}
+            }
+        }
+        drop(read);
+        if !unknown.is_empty() {
+            begin(inner, id, &unknown, now)?;
+        }
+        if !over.is_empty() {
+            remove(inner, business_object, retention, &had, &over)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets objects count from now on. That they were exported already is as sure as that of all that did not
+/// change since.
+fn begin(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), Fault> {
+    inner.queue.store.transact::<_, Error>(|t| {
+        let Some(cursor) = changes::cursor(t, id)? else { return Ok(()) };
+        for uri in uris {
+            if changes::age(t, id, uri.as_str())?.is_none() {
+                changes::put_age(t, id, uri.as_str(), now, cursor.done)?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn remove(
+    inner: &Inner,
+    business_object: &Compiled,
+    retention: Duration,
+    had: &Had,
+    uris: &[NamedNode],
+) -> Result<(), Fault> {
+    let id = business_object.object.id.as_str();
+    let watch = inner.options.catalogue.watch();
+    let limits = Limits {
+        nesting: 0,
+        objects: 0,
+        values: 0,
+        idempotency_keys: 0,
+        idempotency_bytes: 0,
+        history: inner.options.history,
+    };
+    let request = Request {
+        business_object,
+        mode: Mode::Delete,
+        caller: CALLER,
+        idempotency_key: None,
+        elapsed: watch.elapsed(),
+        tells_objects: false,
+        elapsed: watch.elapsed(),
+        watch,
+        events: Some(&inner.options.events),
+        body: Body::Json(b""),
+    };
+    expire(&inner.queue.store, &limits, &request, uris, &mut |t, uri| {
+        // Since it was looked at, it may have changed.
+        let age = changes::age(t, id, uri.as_str())?;
+        Ok(age.is_some_and(|age| had.is_over(age, watch.elapsed(), retention)))
+    })?;
+    Ok(())
+}
+
+/// What every target has.
+struct Had {
+    cursor: Cursor,
+    /// The generations of each export that is not delivered.
+    undelivered: Vec<(u64, u64)>,
+}
+
+impl Had {
+    /// `None` while some target has not had everything.
+    fn find(inner: &Inner, business_object: &Compiled) -> Result<Option<Self>, Fault> {
+        let store = &inner.queue.store;
+        let id = business_object.object.id.as_str();
+        if make::all_targets(business_object).is_empty() {
+            return Ok(None);
+        }
+        let Some(cursor) = changes::cursor(&store.read(), id)? else { return Ok(None) };
+        if !make::without_full(inner, business_object, &cursor)?.is_empty() {
+            return Ok(None);
+        }
+        let mut undelivered = Vec::new();
+        let mut unread = false;
+        record::scan(store, &mut |_, record| match record {
+            Some(record) if record.entry.business_object != id => {}
+            Some(record) if record.entry.status == Status::Delivered => {}
+            Some(record) => undelivered.push(record.covers.unwrap_or((0, u64::MAX))),
+            None => unread = true,
+        })?;
+        Ok((!unread).then_some(Self { cursor, undelivered }))
+    }
+
+    /// Whether an object is old enough and every target has it.
+    fn is_over(&self, (at, generation): (u64, u64), now: u64, retention: Duration) -> bool {
+        Duration::from_millis(now.saturating_sub(at)) >= retention
+            && generation <= self.cursor.done
+            && !self.undelivered.iter().any(|(from, to)| *from < generation && generation <= *to)
+    }
+}

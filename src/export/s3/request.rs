@@ -1,0 +1,365 @@
+//! One signed request (AWS Signature Version 4, by header) and its answer. This file alone knows rust-s3.
+//!
+//! Every request carries the SHA-256 of its body under the signature, so that the server takes the bytes
+//! that were meant or none. The body is read from its file as it is sent: no part is ever whole in memory.
+use super::progress::{Patience, Progress};
+use crate::config::TargetKind;
+use crate::export::uplink::Uplink;
+use bytes::Bytes;
+use futures_util::stream;
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Body, Certificate, Client, Method, Response, Url, redirect};
+use s3::region::Region;
+use s3::signing;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+use time::OffsetDateTime;
+
+/// The SHA-256 of no bytes.
+const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+/// Bytes of an answer that are read.
+const LONGEST_ANSWER: usize = 4 << 20;
+/// Idle connections are let go before servers and gateways on the way let go of them in silence.
+const KEEP_IDLE: Duration = Duration::from_secs(15);
+
+/// Sends requests to one bucket.
+pub(super) struct Requests {
+    client: Client,
+    region: Region,
+    key_id: String,
+    secret: String,
+    /// The URL of the bucket, without a slash at its end.
+    place: Url,
+    patience: Patience,
+}
+
+/// What is asked.
+pub(super) struct Ask<'a> {
+    pub(super) method: Method,
+    /// The key, or nothing for the bucket itself.
+    pub(super) key: &'a str,
+    pub(super) query: &'a [(&'a str, &'a str)],
+    pub(super) headers: HeaderMap,
+    pub(super) body: Sending<'a>,
+    /// How much longer than others the answer may take.
+    pub(super) work: Duration,
+}
+
+/// The body of a request.
+pub(super) enum Sending<'a> {
+    Nothing,
+    Text(String),
+    /// A range of a file, and the SHA-256 of those bytes.
+    File(&'a Arc<File>, Range<u64>, String, &'a Arc<Uplink>),
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    /// Bounded.
+    pub(super) body: String,
+}
+
+/// Why nothing came back.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// The request could not be made.
+    Unmade(String),
+    /// The connection could not be made, or broke.
+    Http(reqwest::Error),
+    /// Nothing moved for so long.
+    Stalled(Duration),
+    /// What was to be sent could not be read.
+    Source(String),
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn new(method: Method, key: &'a str) -> Self {
+        Self {
+            method,
+            key,
+            query: &[],
+            headers: HeaderMap::new(),
+            body: Sending::Nothing,
+            work: Duration::ZERO,
+        }
+    }
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+impl Requests {
+    /// Prepares requests to the bucket; nothing is sent.
+    ///
+    /// # Errors
+    /// What in the settings is in the way.
+    pub(super) fn open(
+        target: &TargetKind,
+        bucket_name: &str,
+        patience: Patience,
+    ) -> Result<Self, String> {
+        let TargetKind::S3 {
+            endpoint,
+            region,
+            bucket,
+            access_key_id,
+            secret_access_key,
+            path_style,
+            ca_file,
+            ..
+        } = target
+        else {
+            return Err("the target is no S3 bucket".to_owned());
+        };
+        let bucket = bucket.as_deref().unwrap_or(bucket_name);
+        let endpoint = endpoint.trim_end_matches('/');
+        let wrong =
+            |why: &dyn std::fmt::Display| format!("the target's `endpoint` cannot be used: {why}");
+        let mut place = Url::parse(endpoint).map_err(|error| wrong(&error))?;
+        if *path_style {
+            let path = format!("{}/{bucket}", place.path().trim_end_matches('/'));
+            place.set_path(&path);
+        } else {
+            let host = format!("{bucket}.{}", place.host_str().unwrap_or_default());
+            place.set_host(Some(&host)).map_err(|error| wrong(&error))?;
+        }
+        let mut client = Client::builder()
+            .http1_only()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(patience.connect)
+            .pool_idle_timeout(KEEP_IDLE)
+            .tcp_nodelay(true)
+            // A dead connection is noticed while bytes are under way, and while an answer is waited for.
+            .tcp_user_timeout(patience.idle)
+            .tcp_keepalive(patience.idle / 3)
+            .tcp_keepalive_interval(patience.idle / 3)
+            .tcp_keepalive_retries(2);
+        for certificate in ca_file.as_deref().map(certificates).transpose()?.unwrap_or_default() {
+            client = client.add_root_certificate(certificate);
+        }
+        let client =
+            client.build().map_err(|error| format!("the target cannot be used: {error}"))?;
+        Ok(Self {
+            client,
+            region: Region::Custom { region: region.clone(), endpoint: endpoint.to_owned() },
+            key_id: access_key_id.clone(),
+            secret: secret_access_key.clone(),
+            place,
+            patience,
+        })
+    }
+
+    /// The URL of the bucket.
+    pub(super) fn place(&self) -> &str {
+        self.place.as_str()
+    }
+
+    /// Whether anybody answers, whatever it is.
+    pub(super) async fn is_answered(&self) -> bool {
+        let mut root = self.place.clone();
+        root.set_path("/");
+        self.client.head(root).timeout(self.patience.probe).send().await.is_ok()
+    }
+
+    /// Sends a request, and reads the answer, of whatever status.
+    pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Answer, Lost> {
+        let progress = Arc::new(Progress::begin());
+        let bytes = match &ask.body {
+            Sending::Nothing => 0,
+            Sending::Text(text) => text.len() as u64,
+            Sending::File(_, range, ..) => range.end - range.start,
+        };
+        let work = ask.work;
+        let request = self.request(ask, &progress)?;
+        let told = async {
+            let response = request.send().await.map_err(|error| progress.lost(error))?;
+            progress.moved(0);
+            read(response, &progress).await.map_err(Lost::Http)
+        };
+        tokio::select! {
+            answer = told => answer,
+            silent = progress.stalled(&self.patience, bytes, work) => Err(Lost::Stalled(silent)),
+        }
+    }
+
+    /// Asks for an object, or a part of it; the body is left to be read.
+    pub(super) async fn get(&self, key: &str) -> Result<Response, Lost> {
+        let progress = Arc::new(Progress::begin());
+        let request = self.request(Ask::new(Method::GET, key), &progress)?;
+        tokio::select! {
+            response = request.send() => response.map_err(Lost::Http),
+            silent = progress.stalled(&self.patience, 0, Duration::ZERO) => Err(Lost::Stalled(silent)),
+        }
+    }
+
+    fn request(
+        &self,
+        ask: Ask<'_>,
+        progress: &Arc<Progress>,
+    ) -> Result<reqwest::RequestBuilder, Lost> {
+        let url = self.url(ask.key, ask.query)?;
+        let (length, sha256) = match &ask.body {
+            Sending::Nothing => (0, NOTHING.to_owned()),
+            Sending::Text(text) => (text.len() as u64, sha256(text.as_bytes())),
+            Sending::File(_, range, sha256, _) => (range.end - range.start, sha256.clone()),
+        };
+        let headers = self.signed(&ask.method, &url, ask.headers, &sha256)?;
+        let request = self.client.request(ask.method.clone(), url).headers(headers);
+        let has_body = ask.method == Method::PUT || ask.method == Method::POST;
+        let request = if has_body { request.header(CONTENT_LENGTH, length) } else { request };
+        Ok(match ask.body {
+            Sending::Nothing => request,
+            Sending::Text(text) => request.body(text),
+            Sending::File(file, range, _, uplink) => request.body(body(
+                Arc::clone(file),
+                range,
+                Arc::clone(uplink),
+                Arc::clone(progress),
+            )),
+        })
+    }
+
+    fn url(&self, key: &str, query: &[(&str, &str)]) -> Result<Url, Lost> {
+        let mut text = self.place.as_str().trim_end_matches('/').to_owned();
+        if !key.is_empty() {
+            text.push('/');
+            text.push_str(&signing::uri_encode(key, false));
+        }
+        for (i, (name, value)) in query.iter().enumerate() {
+            text.push(if i == 0 { '?' } else { '&' });
+            text.push_str(name);
+            text.push('=');
+            text.push_str(&signing::uri_encode(value, true));
+        }
+        Url::parse(&text).map_err(|error| Lost::Unmade(error.to_string()))
+    }
+
+    /// The headers, with those that sign them.
+    fn signed(
+        &self,
+        method: &Method,
+        url: &Url,
+        mut headers: HeaderMap,
+        sha256: &str,
+    ) -> Result<HeaderMap, Lost> {
+        let now = OffsetDateTime::now_utc();
+        let mut host = url.host_str().unwrap_or_default().to_owned();
+        if let Some(port) = url.port() {
+            host = format!("{host}:{port}");
+        }
+        let date = format!(
+            "{:04}{:02}{:02}T{:02}{:02}{:02}Z",
+            now.year(),
+            u8::from(now.month()),
+            now.day(),
+            now.hour(),
+            now.minute(),
+            now.second()
+        );
+        headers.insert(HOST, value(&host)?);
+        headers.insert(HeaderName::from_static("x-amz-date"), value(&date)?);
+        headers.insert(HeaderName::from_static("x-amz-content-sha256"), value(sha256)?);
+        let unmade = |error: s3::error::S3Error| Lost::Unmade(error.to_string());
+        let canonical =
+            signing::canonical_request(method.as_str(), url, &headers, sha256).map_err(unmade)?;
+        let text = signing::string_to_sign(&now, &self.region, &canonical).map_err(unmade)?;
+        let key = signing::signing_key(&now, &self.secret, &self.region, "s3").map_err(unmade)?;
+        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
+        let signature = crate::export::file::hex(ring::hmac::sign(&key, text.as_bytes()).as_ref());
+        let names = signing::signed_header_string(&headers);
+        let authorization =
+            signing::authorization_header(&self.key_id, &now, &self.region, &names, &signature)
+                .map_err(unmade)?;
+        let mut authorization = value(&authorization)?;
+        authorization.set_sensitive(true);
+        headers.insert(AUTHORIZATION, authorization);
+        Ok(headers)
+    }
+}
+
+/// SHA-256, lowercase hex.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    crate::export::file::hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
+}
+
+fn value(text: &str) -> Result<HeaderValue, Lost> {
+    HeaderValue::from_str(text).map_err(|_| {
+        Lost::Unmade(
+            "a setting of the target holds a character that no request can carry".to_owned(),
+        )
+    })
+}
+
+fn certificates(ca_file: &std::path::Path) -> Result<Vec<Certificate>, String> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        format!("the certificates in the target's `ca-file` cannot be used: {why}")
+    };
+    let pem = std::fs::read(ca_file).map_err(|error| cannot(&error))?;
+    let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| cannot(&error))?;
+    if certificates.is_empty() {
+        return Err(cannot(&"it holds none in the PEM format"));
+    }
+    Ok(certificates)
+}
+
+/// The bytes of a range, read as they go out, as fast as the uplink may be used.
+fn body(file: Arc<File>, range: Range<u64>, uplink: Arc<Uplink>, progress: Arc<Progress>) -> Body {
+    let end = range.end;
+    Body::wrap_stream(stream::try_unfold(range.start, move |at| {
+        let (file, uplink, progress) =
+            (Arc::clone(&file), Arc::clone(&uplink), Arc::clone(&progress));
+        async move {
+            let left = usize::try_from(end - at).unwrap_or(usize::MAX).min(uplink.chunk());
+            if left == 0 {
+                return Ok(None);
+            }
+            let wait = uplink.wait_for(left);
+            if !wait.is_zero() {
+                let _held = progress.hold();
+                tokio::time::sleep(wait).await;
+            }
+            match read_at(file, at, left).await {
+                Ok(bytes) => {
+                    progress.moved(bytes.len() as u64);
+                    Ok(Some((bytes, at + left as u64)))
+                }
+                Err(error) => {
+                    progress.source_failed(&error);
+                    Err(error)
+                }
+            }
+        }
+    }))
+}
+
+/// So many bytes of a file.
+async fn read_at(file: Arc<File>, at: u64, length: usize) -> io::Result<Bytes> {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, at).map(|()| Bytes::from(bytes))
+    });
+    read.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+async fn read(mut response: Response, progress: &Progress) -> Result<Answer, reqwest::Error> {
+    let status = response.status().as_u16();
+    let headers = std::mem::take(response.headers_mut());
+    let mut body = Vec::new();
+    while body.len() < LONGEST_ANSWER
+        && let Some(chunk) = response.chunk().await?
+    {
+        progress.moved(0);
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
+}

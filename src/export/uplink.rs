@@ -1,0 +1,135 @@
+//! What deliveries share of the way out: its bandwidth and the times at which it may be used.
+use crate::config::Times;
+use chrono::{DateTime, Timelike as _, Utc};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Bytes sent at once.
+const CHUNK: usize = 64 << 10;
+/// Bytes sent at once over the slowest link; four chunks a second keep a server from waiting in vain.
+const LEAST_CHUNK: usize = 1 << 10;
+const CHUNKS_A_SECOND: u64 = 4;
+
+/// The way out, shared by all targets.
+#[derive(Debug)]
+pub(super) struct Uplink {
+    rate: Option<u64>,
+    times: Option<Times>,
+    /// When the bytes given out so far have had their time.
+    free: Mutex<Instant>,
+}
+
+impl Uplink {
+    pub(super) fn new(rate: Option<u64>, times: Option<Times>) -> Self {
+        Self { rate, times, free: Mutex::new(Instant::now()) }
+    }
+
+    /// How many bytes to send at once.
+    pub(super) fn chunk(&self) -> usize {
+        let fitting = self.rate.map(|rate| usize::try_from(rate / CHUNKS_A_SECOND));
+        fitting.and_then(Result::ok).map_or(CHUNK, |chunk| chunk.clamp(LEAST_CHUNK, CHUNK))
+    }
+
+    /// How long so many bytes have to wait; they have their place in the line from now on.
+    pub(super) fn wait_for(&self, bytes: usize) -> Duration {
+        let Some(rate) = self.rate else { return Duration::ZERO };
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let begin = (*free).max(now);
+        let micros = (bytes as u64).saturating_mul(1_000_000) / rate.max(1);
+        *free = begin + Duration::from_micros(micros);
+        begin - now
+    }
+
+    /// Whether deliveries are made now.
+    pub(super) fn is_open(&self) -> bool {
+        self.times.as_ref().is_none_or(|times| is_open(times, SystemTime::now().into()))
+    }
+
+    /// When the window opens again, in words; `None` while it is open.
+    pub(super) fn paused(&self) -> Option<String> {
+        let times = self.times.as_ref()?;
+        let now = DateTime::<Utc>::from(SystemTime::now());
+        if is_open(times, now) {
+            return None;
+        }
+        let (window, zone) = (&times.window, times.zone);
+        let minutes = (1..=2 * 24 * 60).map(|minutes| now + chrono::TimeDelta::minutes(minutes));
+        let opens = minutes.into_iter().find(|at| is_open(times, *at)).map(|at| {
+            format!("; it opens at {}", at.with_timezone(&zone).format("%Y-%m-%d %H:%M"))
+        });
+        Some(format!(
+            "outside of `service.export.window` ({window} {zone}){}",
+            opens.unwrap_or_default()
+        ))
+    }
+}
+
+fn is_open(times: &Times, at: DateTime<Utc>) -> bool {
+    let local = at.with_timezone(&times.zone);
+    let minute = local.hour() * 60 + local.minute();
+    u16::try_from(minute).is_ok_and(|minute| times.window.holds(minute))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Window;
+
+    fn times(window: &str, zone: &str) -> Times {
+        Times { window: window.parse::<Window>().unwrap(), zone: zone.parse().unwrap() }
+    }
+
+    #[test]
+    fn bytes_have_their_time_in_turn() {
+        let uplink = Uplink::new(Some(10_000), None);
+        assert_eq!(uplink.chunk(), 2_500);
+        let waits: Vec<_> = (0..4).map(|_| uplink.wait_for(2_500).as_millis()).collect();
+        assert!(
+            waits[0] == 0 && waits[1] <= 250 && waits[3] <= 750 && waits[3] > waits[1],
+            "{waits:?}"
+        );
+        let free = Uplink::new(None, None);
+        assert_eq!((free.chunk(), free.wait_for(1 << 30)), (CHUNK, Duration::ZERO));
+        assert_eq!(Uplink::new(Some(1), None).chunk(), LEAST_CHUNK);
+    }
+
+    #[test]
+    fn the_window_is_that_of_its_time_zone_also_when_the_clocks_change() {
+        let night = times("22:00-06:00", "Europe/Berlin");
+        for (at, open) in [
+            ("2026-01-10T20:59:59Z", false),
+            ("2026-01-10T21:00:00Z", true),
+            ("2026-07-10T20:00:00Z", true),
+            ("2026-07-10T04:00:00Z", false),
+        ] {
+            assert_eq!(is_open(&night, at.parse().unwrap()), open, "{at}");
+        }
+        // On 2026-03-29 the clock goes from 02:00 to 03:00: a window within that hour is left out.
+        let skipped = times("02:10-02:50", "Europe/Berlin");
+        assert!((0..24 * 60).all(|minute| {
+            let at: DateTime<Utc> = "2026-03-28T23:00:00Z".parse().unwrap();
+            !is_open(&skipped, at + chrono::TimeDelta::minutes(minute))
+        }));
+        // On 2026-10-25 the hour from 02:00 comes twice, and so does the window.
+        let open = |minute| {
+            let at: DateTime<Utc> = "2026-10-24T22:00:00Z".parse().unwrap();
+            is_open(&skipped, at + chrono::TimeDelta::minutes(minute))
+        };
+        assert_eq!((0..24 * 60).filter(|minute| open(*minute)).count(), 80);
+    }
+
+    #[test]
+    fn a_pause_says_when_it_ends() {
+        let now = DateTime::<Utc>::from(SystemTime::now()).format("%H").to_string();
+        let later = (now.parse::<u32>().unwrap() + 2) % 24;
+        let window = format!("{later:02}:00-{later:02}:30");
+        let uplink = Uplink::new(None, Some(times(&window, "UTC")));
+        assert!(!uplink.is_open());
+        let told = uplink.paused().unwrap();
+        assert!(
+            told.contains("it opens at 20") && told.contains(&format!(" {later:02}:00")),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! What is kept on the disk of a long upload, so that it goes on after a broken connection, a closed
+//! window or a crash where it was: the upload's id and the parts that the server has.
+//!
+//! One file an upload, `<export id>.upload` in `<data-dir>/uploads`: the first line is [`Begun`] as JSON,
+//! each further one a [`Part`]. A line that a crash cut off counts for nothing, and the part is sent again.
+//! Beside it stands the compressed form of the export's file, where one is sent.
+use crate::files;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+const ENDING: &str = ".upload";
+
+/// The folder.
+#[derive(Debug, Clone)]
+pub(super) struct Uploads {
+    folder: PathBuf,
+}
+
+/// An upload that a server has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Begun {
+    /// The bucketName.
+    pub(super) target: String,
+    /// The URL of the bucket: that of another one has no such upload.
+    pub(super) place: String,
+    pub(super) key: String,
+    /// The server's id of the upload.
+    pub(super) upload: String,
+    /// Bytes of every part but the last.
+    pub(super) part_size: u64,
+    /// Bytes that are sent in all.
+    pub(super) length: u64,
+    /// SHA-256 of the bytes that are sent.
+    pub(super) sha256: String,
+}
+
+/// A part that the server has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Part {
+    pub(super) number: u64,
+    pub(super) etag: String,
+}
+
+impl Uploads {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Where a file that goes with the upload of this export is.
+    pub(super) fn path(&self, id: &str, ending: &str) -> PathBuf {
+        self.folder.join(format!("{id}{ending}"))
+    }
+
+    /// Makes the folder.
+    pub(super) fn make(&self) -> io::Result<()> {
+        files::create_folders(&self.folder)
+    }
+
+    /// The upload of this export and the parts that the server has, in order.
+    pub(super) fn find(&self, id: &str) -> Option<(Begun, Vec<Part>)> {
+        let text = fs::read_to_string(self.path(id, ENDING)).ok()?;
+        let mut lines = text.lines();
+        let begun = serde_json::from_str(lines.next()?).ok()?;
+        let mut parts: Vec<Part> =
+            lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
+        parts.sort_by_key(|part| part.number);
+        parts.dedup_by_key(|part| part.number);
+        Some((begun, parts))
+    }
+
+    /// Notes an upload. Once it returns, a crash leaves no upload that nobody knows.
+    pub(super) fn begin(&self, id: &str, begun: &Begun) -> io::Result<()> {
+        self.make()?;
+        let mut line = serde_json::to_vec(begun)?;
+        line.push(b'\n');
+        files::write_atomically(&self.path(id, ENDING), &line)
+    }
+
+    /// Notes a part. A note that a power cut loses costs sending the part again.
+    pub(super) fn add(&self, id: &str, part: &Part) -> io::Result<()> {
+        let mut line = vec![b'\n'];
+        line.extend(serde_json::to_vec(part)?);
+        line.push(b'\n');
+        OpenOptions::new().append(true).open(self.path(id, ENDING))?.write_all(&line)
+    }
+
+    /// Forgets the upload alone.
+    pub(super) fn end(&self, id: &str) {
+        remove(&self.path(id, ENDING));
+    }
+
+    /// Removes what was kept to send; the notes of the upload stay until they are ended.
+    pub(super) fn sent(&self, id: &str) {
+        let noted = self.path(id, ENDING);
+        for path in
+            self.files().into_iter().filter(|path| id_of(path) == Some(id) && *path != noted)
+        {
+            remove(&path);
+        }
+    }
+
+    /// The ids of all exports that something is kept of.
+    pub(super) fn ids(&self) -> Vec<String> {
+        let mut ids: Vec<_> =
+            self.files().iter().filter_map(|path| id_of(path).map(str::to_owned)).collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
+        entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+    }
+}
+
+/// A new file in place of what is there, private.
+pub(super) fn create(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+fn id_of(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()?.split('.').next()
+}
+
+/// One that stays by a failure is found again at the next sweep.
+fn remove(path: &Path) {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "A file of an upload could not be removed.");
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_noted_is_found_and_a_torn_note_is_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let uploads = Uploads::new(dir.path().join("uploads"));
+        assert!(uploads.find("a").is_none() && uploads.ids().is_empty());
+        let begun = Begun {
+            target: "plant".to_owned(),
+            place: "https://s3.example/plant".to_owned(),
+            key: "Pump/1.json".to_owned(),
+            upload: "2~abc".to_owned(),
+            part_size: 5 << 20,
+            length: 12 << 20,
+            sha256: "00".to_owned(),
+        };
+        uploads.begin("a", &begun).unwrap();
+        let part = |number, etag: &str| Part { number, etag: etag.to_owned() };
+        uploads.add("a", &part(1, "\"x\"")).unwrap();
+        let mut file = OpenOptions::new().append(true).open(uploads.path("a", ENDING)).unwrap();
+        file.write_all(b"{\"number\":2,\"et").unwrap();
+        uploads.add("a", &part(3, "\"z\"")).unwrap();
+        let (found, parts) = uploads.find("a").unwrap();
+        assert_eq!((found, parts), (begun, vec![part(1, "\"x\""), part(3, "\"z\"")]));
+
+        create(&uploads.path("a", ".gz")).unwrap();
+        uploads.sent("a");
+        assert!(uploads.find("a").is_some());
+        uploads.end("a");
+        assert!(uploads.find("a").is_none() && uploads.ids().is_empty());
+    }
+}

@@ -1,0 +1,235 @@
+//! Where the objects are that are checked: a directory, or a bucket.
+use crate::config::{Compression, TargetKind, Targets};
+use crate::export::backoff::Pace;
+use crate::export::cause::Failure;
+use crate::export::s3::Bucket;
+use crate::export::target;
+use crate::fault::{Fault, Kind};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// How long an object may stand still while it is read.
+const IDLE: Duration = Duration::from_mins(1);
+/// How often a page of keys is asked for.
+const TRIES: u32 = 4;
+
+/// Where objects are.
+#[derive(Debug)]
+pub struct Place(Inside);
+
+#[derive(Debug)]
+enum Inside {
+    Directory(PathBuf),
+    Bucket { runtime: std::sync::Arc<Runtime>, bucket: Box<Bucket>, prefix: String },
+}
+
+/// Who may read a bucket that is named by its URL.
+#[derive(Clone, Default)]
+pub struct Reader {
+    /// `AWS_ACCESS_KEY_ID`
+    pub access_key_id: String,
+    /// `AWS_SECRET_ACCESS_KEY`
+    pub secret_access_key: String,
+    /// `AWS_REGION`
+    pub region: String,
+}
+
+/// One object, to be read.
+pub(super) struct Object {
+    pub(super) body: Box<dyn Read>,
+    /// `Content-Encoding`
+    pub(super) encoding: Option<String>,
+    /// `sha256` of its metadata.
+    pub(super) sha256: Option<String>,
+    /// `sequence` of its metadata.
+    pub(super) sequence: Option<String>,
+    /// `gateway-id` of its metadata.
+    pub(super) gateway: Option<String>,
+}
+
+impl Place {
+    /// A directory.
+    pub fn directory(path: PathBuf) -> Self {
+        Self(Inside::Directory(path))
+    }
+
+    /// Where a bucketName leads.
+    ///
+    /// # Errors
+    /// That it leads nowhere.
+    pub fn target(targets: &Targets, data_dir: &Path, bucket_name: &str) -> Result<Self, Fault> {
+        let invalid = |cause: String| Fault::new(Kind::Invalid, cause);
+        match target::kind(targets, bucket_name).map_err(invalid)? {
+            Some(kind @ TargetKind::S3 { .. }) => {
+                Self::bucket(kind, bucket_name, target::prefix(targets, bucket_name))
+            }
+            kind => Ok(Self::directory(target::folder(data_dir, kind, bucket_name))),
+        }
+    }
+
+    /// The bucket at `https://HOST[:PORT]/BUCKET[/PREFIX]`.
+    ///
+    /// # Errors
+    /// What is wrong with the URL.
+    pub fn url(url: &str, reader: Reader) -> Result<Self, Fault> {
+        let parsed = reqwest::Url::parse(url)
+            .map_err(|error| Fault::new(Kind::Invalid, format!("{url} is no URL: {error}")))?;
+        let path = percent_encoding::percent_decode_str(parsed.path().trim_start_matches('/'));
+        let path = path.decode_utf8_lossy().into_owned();
+        let (bucket, prefix) = path.split_once('/').unwrap_or((&path, ""));
+        if bucket.is_empty() || !matches!(parsed.scheme(), "http" | "https") {
+            let text = format!(
+                "{url} names no bucket; the form is https://HOST/BUCKET or https://HOST/BUCKET/PREFIX"
+            );
+            return Err(Fault::new(Kind::Invalid, text));
+        }
+        let kind = TargetKind::S3 {
+            endpoint: parsed.origin().ascii_serialization(),
+            region: reader.region,
+            bucket: None,
+            access_key_id: reader.access_key_id,
+            secret_access_key: reader.secret_access_key,
+            path_style: true,
+            ca_file: None,
+            compression: Compression::None,
+        };
+        Self::bucket(&kind, bucket, prefix.to_owned())
+    }
+
+    fn bucket(kind: &TargetKind, name: &str, prefix: String) -> Result<Self, Fault> {
+        let internal = |error: io::Error| Fault::new(Kind::Internal, error.to_string());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = std::sync::Arc::new(runtime.map_err(internal)?);
+        let bucket = Bucket::open(kind, name, "", &Pace::default()).map_err(told)?;
+        Ok(Self(Inside::Bucket { runtime, bucket: Box::new(bucket), prefix }))
+    }
+
+    /// Hands over every key, as it stands in the bucket.
+    pub(super) fn keys(
+        &self,
+        each: &mut dyn FnMut(&str) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        match &self.0 {
+            Inside::Directory(root) => files(root, root, each),
+            Inside::Bucket { runtime, bucket, prefix } => {
+                let mut after: Option<String> = None;
+                loop {
+                    let page = again(|| runtime.block_on(bucket.page(prefix, after.as_deref())))?;
+                    page.keys.iter().try_for_each(|key| each(key))?;
+                    after = page.next;
+                    if after.is_none() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// An object; `None` when it is not there.
+    pub(super) fn object(&self, key: &str) -> Result<Option<Object>, Fault> {
+        match &self.0 {
+            Inside::Directory(root) => match File::open(root.join(key)) {
+                Ok(file) => Ok(Some(Object {
+                    body: Box::new(file),
+                    encoding: None,
+                    sha256: None,
+                    sequence: None,
+                    gateway: None,
+                })),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(unreadable(&root.join(key), &error)),
+            },
+            Inside::Bucket { runtime, bucket, .. } => {
+                let response = again(|| runtime.block_on(bucket.object(key)))?;
+                let Some(response) = response else { return Ok(None) };
+                let said =
+                    |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
+                Ok(Some(Object {
+                    encoding: said("content-encoding"),
+                    sha256: said("x-amz-meta-sha256"),
+                    sequence: said("x-amz-meta-sequence"),
+                    gateway: said("x-amz-meta-gateway-id"),
+                    body: Box::new(Body {
+                        runtime: std::sync::Arc::clone(runtime),
+                        response,
+                        rest: bytes::Bytes::new(),
+                    }),
+                }))
+            }
+        }
+    }
+}
+
+/// Every file below a folder but those that are being written, by its path below `root`.
+fn files(
+    root: &Path,
+    folder: &Path,
+    each: &mut dyn FnMut(&str) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let entries = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    for entry in entries {
+        let path = entry.map_err(|error| unreadable(folder, &error))?.path();
+        if path.is_dir() {
+            files(root, &path, each)?;
+            continue;
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !(name.starts_with('.') && name.ends_with(".part")) {
+            each(&path.strip_prefix(root).unwrap_or(&path).to_string_lossy())?;
+        }
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Fault {
+    let kind =
+        if error.kind() == io::ErrorKind::NotFound { Kind::NotFound } else { Kind::Internal };
+    Fault::new(kind, format!("{} cannot be read: {error}", path.display()))
+}
+
+/// Asks again where time may mend it.
+fn again<T>(mut ask: impl FnMut() -> Result<T, Failure>) -> Result<T, Fault> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match ask() {
+            Err(failure) if failure.class.passes() && tries < TRIES => {
+                std::thread::sleep(Duration::from_secs(1 << tries));
+            }
+            answer => return answer.map_err(told),
+        }
+    }
+}
+
+fn told(failure: Failure) -> Fault {
+    Fault::new(Kind::Internal, failure.cause)
+}
+
+/// The body of an answer, read as it comes.
+struct Body {
+    runtime: std::sync::Arc<Runtime>,
+    response: reqwest::Response,
+    rest: bytes::Bytes,
+}
+
+impl Read for Body {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_empty() {
+            let next = self
+                .runtime
+                .block_on(async { tokio::time::timeout(IDLE, self.response.chunk()).await });
+            match next {
+                Ok(Ok(chunk)) => self.rest = chunk.unwrap_or_default(),
+                Ok(Err(error)) => return Err(io::Error::other(error)),
+                Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+            }
+        }
+        let length = self.rest.len().min(buffer.len());
+        let taken = self.rest.split_to(length);
+        buffer.get_mut(..length).unwrap_or_default().copy_from_slice(&taken);
+        Ok(length)
+    }
+}

@@ -1,0 +1,86 @@
+//! The sequences seen: a bit for each.
+use std::collections::BTreeMap;
+
+/// Sequences of one block.
+const BLOCK: u64 = 4096;
+
+/// A set of sequences, from 1.
+#[derive(Debug, Default)]
+pub(super) struct Sequences {
+    blocks: BTreeMap<u64, Box<[u64; (BLOCK / 64) as usize]>>,
+    len: u64,
+    last: u64,
+}
+
+impl Sequences {
+    /// Takes one in; false when it was there.
+    pub(super) fn insert(&mut self, sequence: u64) -> bool {
+        let block = self.blocks.entry(sequence / BLOCK).or_insert_with(|| Box::new([0; 64]));
+        let at = usize::try_from(sequence % BLOCK / 64).unwrap_or_default();
+        let bit = 1 << (sequence % 64);
+        let Some(word) = block.get_mut(at) else { return false };
+        if *word & bit != 0 {
+            return false;
+        }
+        *word |= bit;
+        self.len += 1;
+        self.last = self.last.max(sequence);
+        true
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The highest.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The ranges, both ends included, that are missing below the highest.
+    pub(super) fn gaps(&self) -> Vec<(u64, u64)> {
+        let mut gaps = Vec::new();
+        let mut next = 1;
+        for (block, words) in &self.blocks {
+            for (at, word) in (0..).zip(words.iter()) {
+                for bit in 0..64 {
+                    let sequence = block * BLOCK + at * 64 + bit;
+                    if word & (1 << bit) == 0 {
+                        continue;
+                    }
+                    if sequence > next {
+                        gaps.push((next, sequence - 1));
+                    }
+                    next = sequence + 1;
+                }
+            }
+        }
+        gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_that_knows_its_gaps(seen in prop::collection::vec(1_u64..10_000, 0..60)) {
+            let mut sequences = Sequences::default();
+            let mut model = BTreeSet::new();
+            for sequence in seen {
+                prop_assert_eq!(sequences.insert(sequence), model.insert(sequence));
+            }
+            let last = model.last().copied().unwrap_or(0);
+            prop_assert_eq!((sequences.len(), sequences.last()), (model.len() as u64, last));
+            let missing: Vec<u64> = (1..=last).filter(|sequence| !model.contains(sequence)).collect();
+            let gaps = sequences.gaps();
+            let told: Vec<u64> = gaps.iter().flat_map(|&(from, to)| from..=to).collect();
+            prop_assert_eq!(told, missing);
+            prop_assert!(gaps.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0));
+        }
+    }
+}

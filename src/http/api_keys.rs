@@ -1,0 +1,87 @@
+//! `/api/v1/api-keys`: credentials of plant systems.
+use super::body;
+use super::business_objects::{SEGMENT, path};
+use super::caller::caller;
+use super::problem::Problem;
+use super::query::{Query, page};
+use super::reply::{Outcome, Reply};
+use super::service::origin;
+use super::shapes;
+use super::state::{blocking, gateway, state};
+use crate::auth::keys::New;
+use percent_encoding::utf8_percent_encode;
+use salvo::http::StatusCode;
+use salvo::http::header::LOCATION;
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+
+/// Lists the caller's API keys, and to an Admin those of everybody, in the order they were made.
+#[endpoint(
+    operation_id = "listApiKeys",
+    tags("API keys"),
+    parameters(
+        ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
+        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+    ),
+    responses((status_code = 200, description = "A page.", body = shapes::ApiKeys)),
+)]
+pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+    let query = Query::read(req, &["limit", "cursor"])?;
+    let (limit, after) = (query.limit()?, query.uuid_cursor()?);
+    let keys = gateway(depot)?.auth.keys.list(caller(depot), after.as_deref(), limit + 1);
+    let items = keys.iter().map(|key| shapes::ApiKey::from(&**key)).collect();
+    page(items, limit, |key: &shapes::ApiKey| &key.id)
+}
+
+/// Makes an API key, worth at most what its maker is. The answer alone holds it.
+#[endpoint(
+    operation_id = "createApiKey",
+    tags("API keys"),
+    request_body(content = shapes::NewApiKey, content_type = "application/json"),
+    responses((status_code = 201, description = "Made.", body = shapes::MadeApiKey,
+        headers(("Location" = String, description = "Its path.")))),
+)]
+pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let body = body::json(req, &state).await?;
+    let new = New::read(body.bytes())?.resolved(&gateway.catalogue)?;
+    gateway.disk.take_in()?;
+    let by = caller(depot).clone();
+    let (key, secret) = blocking(move || Ok(gateway.auth.keys.create(&by, new)?)).await?;
+    let prefix = &origin(depot).prefix;
+    let location = format!("{prefix}/api/v1/api-keys/{}", utf8_percent_encode(&key.id, SEGMENT));
+    let made = shapes::MadeApiKey { id: key.id.clone(), key: secret };
+    Ok(Reply::json(&made)?.status(StatusCode::CREATED).header(LOCATION, &location))
+}
+
+/// One API key, without the key itself.
+#[endpoint(
+    operation_id = "getApiKey",
+    tags("API keys"),
+    parameters(("id" = String, Path, description = "Its id.")),
+    responses((status_code = 200, description = "It.", body = shapes::ApiKey)),
+)]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let id = path(req, "id");
+    let key = gateway(depot)?.auth.keys.get(caller(depot), id);
+    let key =
+        key.ok_or_else(|| Problem::not_found(format!("there is no API key with the id {id:?}")))?;
+    Reply::json(&shapes::ApiKey::from(&*key))
+}
+
+/// Revokes an API key.
+#[endpoint(
+    operation_id = "revokeApiKey",
+    tags("API keys"),
+    parameters(("id" = String, Path, description = "Its id.")),
+    responses((status_code = 204, description = "Revoked.")),
+)]
+pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let gateway = gateway(depot)?;
+    let (by, id) = (caller(depot).clone(), path(req, "id").to_owned());
+    blocking(move || Ok(gateway.auth.keys.revoke(&by, &id)?)).await?;
+    Ok(Reply::nothing())
+}

@@ -1,0 +1,41 @@
+//! `/api/v1/audit`: what happened to accounts and credentials, and who was refused.
+use super::problem::Problem;
+use super::query::{Query, page};
+use super::reply::Outcome;
+use super::shapes;
+use super::state::{blocking, gateway};
+use crate::auth::audit::Filter;
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+
+/// Lists the events of the audit trail, newest first.
+#[endpoint(
+    operation_id = "listAudit",
+    tags("Audit"),
+    parameters(
+        ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
+        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+        ("account" = Option<String>, Query, description = "Those of this account, or done by it: its id, or the email of a built-in one."),
+        ("what" = Option<String>, Query, description = "Those of this kind, or of the kinds under it: `sign-in` holds `sign-in.refused`."),
+    ),
+    responses((status_code = 200, description = "A page.", body = shapes::AuditEvents)),
+)]
+pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+    let query = Query::read(req, &["limit", "cursor", "account", "what"])?;
+    let limit = query.limit()?;
+    let before = query.cursor()?.map(|cursor| {
+        cursor
+            .parse::<u64>()
+            .map_err(|_| Problem::malformed("the query parameter cursor is none of this list's"))
+    });
+    let before = before.transpose()?;
+    let auth = gateway(depot)?.auth;
+    let account = query.get("account").map(|account| {
+        let known = auth.accounts.named(account);
+        known.map_or_else(|| account.to_owned(), |known| known.id.clone())
+    });
+    let filter = Filter { account, what: query.get("what").map(str::to_owned) };
+    let events = blocking(move || Ok(auth.audit.list(&filter, before, limit + 1)?)).await?;
+    let items = events.into_iter().map(shapes::AuditEvent::from).collect();
+    page(items, limit, |event: &shapes::AuditEvent| &event.id)
+}

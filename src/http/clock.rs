@@ -1,0 +1,24 @@
+//! `/control/clock`, for the control socket alone: what the gateway takes for the time.
+use super::query::Query;
+use super::reply::{Outcome, Reply};
+use super::state::{blocking, gateway};
+use salvo::{Depot, Request, handler};
+
+/// What is known of the time.
+#[handler]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    Reply::json(&gateway(depot)?.clock.report())
+}
+
+/// Lets go of when the clock was last known to be right.
+#[handler]
+pub(super) async fn reset(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let clock = gateway(depot)?.clock;
+    let report = blocking(move || {
+        clock.reset()?;
+        Ok(clock.report())
+    });
+    Reply::json(&report.await?)
+}

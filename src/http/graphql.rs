@@ -1,0 +1,292 @@
+//! `/graphql`: GraphQL over HTTP (the specification of that name, stage 2), and the schema.
+use super::body;
+use super::caller::caller;
+use super::problem::Problem;
+use super::query::Query as Parameters;
+use super::reply::{Outcome, Reply};
+use super::state::{gateway, state};
+use crate::graphql::{Answer, LONGEST, Query};
+use salvo::http::header::{ACCEPT, ALLOW, HeaderMap, VARY};
+use salvo::http::{Method, StatusCode};
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+use serde_json::{Map, Value};
+
+/// The media type that has statuses of its own for documents that were not executed.
+const RESPONSE: &str = "application/graphql-response+json";
+const JSON: &str = "application/json";
+
+/// Executes a GraphQL document.
+#[endpoint(
+    operation_id = "graphql",
+    tags("GraphQL"),
+    request_body(content = super::shapes::GraphqlRequest, content_type = "application/json"),
+    responses(
+        (status_code = 200, description = "The result: `data`, and `errors` if there are any.",
+         body = super::shapes::GraphqlResponse),
+    ),
+)]
+pub(super) async fn post(req: &mut Request, depot: &mut Depot) -> Outcome {
+    let form = Form::of(req.headers())?;
+    let state = state(depot);
+    let body = body::json(req, &state).await?;
+    if body.bytes().len() > LONGEST {
+        return Err(too_long());
+    }
+    match read_body(body.bytes()) {
+        Ok(query) => answer(depot, query, form).await,
+        Err(why) => form.reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
+    }
+}
+
+/// Executes a GraphQL document that only reads.
+#[endpoint(
+    operation_id = "graphqlRead",
+    tags("GraphQL"),
+    parameters(
+        ("query" = String, Query, description = "The document."),
+        ("operationName" = Option<String>, Query, description = "Which of its operations."),
+        ("variables" = Option<String>, Query, description = "The values of its variables: a JSON object."),
+        ("extensions" = Option<String>, Query, description = "A JSON object; none is known."),
+    ),
+    responses(
+        (status_code = 200, description = "The result: `data`, and `errors` if there are any.",
+         body = super::shapes::GraphqlResponse),
+    ),
+)]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    let form = Form::of(req.headers())?;
+    let parameters = Parameters::read(req, &["query", "operationName", "variables", "extensions"])?;
+    if req.uri().query().is_some_and(|query| query.len() > LONGEST) {
+        return Err(too_long());
+    }
+    let mut members = Map::new();
+    for name in ["query", "operationName"] {
+        if let Some(text) = parameters.get(name) {
+            members.insert(name.to_owned(), text.into());
+        }
+    }
+    for name in ["variables", "extensions"] {
+        let Some(text) = parameters.get(name).filter(|text| !text.is_empty()) else { continue };
+        match serde_json::from_str(text) {
+            Ok(value) => members.insert(name.to_owned(), value),
+            Err(error) => {
+                let refused = Answer::refused(format!("{name} is not JSON: {error}"));
+                return form.reply(&refused, StatusCode::BAD_REQUEST);
+            }
+        };
+    }
+    match read(members) {
+        Ok(query) => answer(depot, Query { reads_only: true, ..query }, form).await,
+        Err(why) => form.reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
+    }
+}
+
+/// The schema in the schema language of GraphQL.
+#[endpoint(
+    operation_id = "graphqlSchema",
+    tags("GraphQL"),
+    responses((status_code = 200, description = "The schema.", body = String, content_type = "text/plain")),
+)]
+pub(super) async fn schema(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Parameters::read(req, &[])?;
+    Ok(Reply::bytes("text/plain; charset=utf-8", gateway(depot)?.graphql.sdl()))
+}
+
+async fn answer(depot: &Depot, query: Query, form: Form) -> Outcome {
+    let answer = gateway(depot)?.graphql.execute(query, caller(depot)).await;
+    let status = match answer.data {
+        _ if answer.would_change => StatusCode::METHOD_NOT_ALLOWED,
+        // With the older media type, proxies may have made up any other status: 200 says that this is ours.
+        None if form == Form::Response => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    };
+    let reply = form.reply(&answer, status)?;
+    Ok(if answer.would_change { reply.header(ALLOW, Method::POST.as_str()) } else { reply })
+}
+
+/// The media type of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Response,
+    Json,
+}
+
+impl Form {
+    /// What the request prefers; the older one for who takes anything, since that is what everybody can
+    /// read.
+    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
+        let ranges: Vec<_> =
+            lines.flat_map(|line| line.split(',')).filter_map(Range::read).collect();
+        if ranges.is_empty() {
+            return Ok(Self::Json);
+        }
+        let weight = |media_type| {
+            let fitting = ranges.iter().filter(|range| range.takes(media_type));
+            fitting.max_by_key(|range| range.precision()).map_or(0, |range| range.weight)
+        };
+        match (weight(RESPONSE), weight(JSON)) {
+            (0, 0) => Err(Problem::new(
+                StatusCode::NOT_ACCEPTABLE,
+                format!("the answer is {RESPONSE} or {JSON}; Accept takes neither"),
+            )),
+            (response, json) if response > json => Ok(Self::Response),
+            // Both alike: who names the newer one knows it.
+            (response, json)
+                if response == json && ranges.iter().any(|range| range.name == RESPONSE) =>
+            {
+                Ok(Self::Response)
+            }
+            _ => Ok(Self::Json),
+        }
+    }
+
+    fn reply(self, answer: &Answer, status: StatusCode) -> Outcome {
+        let media_type = match self {
+            Self::Response => "application/graphql-response+json; charset=utf-8",
+            Self::Json => "application/json; charset=utf-8",
+        };
+        let reply = Reply::json(answer)?.of(media_type).status(status);
+        Ok(reply.header(VARY, ACCEPT.as_str()))
+    }
+}
+
+/// One range of `Accept` (RFC 9110, 12.5.1).
+struct Range {
+    name: String,
+    /// Thousandths.
+    weight: u16,
+}
+
+impl Range {
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let name = parts.next().filter(|name| !name.is_empty())?.to_ascii_lowercase();
+        let weights = parts.filter_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+        let weight = weights.last().map_or(1.0, |q| q.parse::<f32>().unwrap_or(0.0));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and 1000 by the clamp; a NaN becomes 0"
+        )]
+        let weight = (weight.clamp(0.0, 1.0) * 1000.0) as u16;
+        Some(Self { name, weight })
+    }
+
+    fn takes(&self, media_type: &str) -> bool {
+        self.name == "*/*" || self.name == "application/*" || self.name == media_type
+    }
+
+    fn precision(&self) -> u8 {
+        match self.name.as_str() {
+            "*/*" => 0,
+            "application/*" => 1,
+            _ => 2,
+        }
+    }
+}
+
+fn read_body(text: &[u8]) -> Result<Query, String> {
+    match serde_json::from_slice(text) {
+        Ok(Value::Object(members)) => read(members),
+        Ok(Value::Array(_)) => {
+            Err("batches are not taken here; send one request after the other".into())
+        }
+        Ok(_) => Err("the body must be a JSON object".into()),
+        Err(error) => Err(format!("the body is not JSON: {error}")),
+    }
+}
+
+/// Reads the parameters; others than those of the specification are ignored, as it asks.
+fn read(mut members: Map<String, Value>) -> Result<Query, String> {
+    let document = match members.remove("query") {
+        Some(Value::String(document)) => document,
+        Some(_) => return Err("query must be a string".into()),
+        None => return Err("query is missing: the GraphQL document, as a string".into()),
+    };
+    let operation = match members.remove("operationName") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(name)) if name.is_empty() => None,
+        Some(Value::String(name)) => Some(name),
+        Some(_) => return Err("operationName must be a string or null".into()),
+    };
+    let variables = match members.remove("variables") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(variables)) => variables,
+        Some(_) => return Err("variables must be an object or null".into()),
+    };
+    match members.remove("extensions") {
+        None | Some(Value::Null | Value::Object(_)) => {}
+        Some(_) => return Err("extensions must be an object or null".into()),
+    }
+    Ok(Query { document, operation, variables, reads_only: false })
+}
+
+fn too_long() -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("a GraphQL request may have {LONGEST} bytes"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn form(accept: &[&str]) -> Option<Form> {
+        let mut headers = HeaderMap::new();
+        for line in accept {
+            headers.append(ACCEPT, line.parse().unwrap());
+        }
+        Form::of(&headers).ok()
+    }
+
+    #[test]
+    fn the_media_type_is_what_the_request_prefers() {
+        for json in [
+            &[][..],
+            &["*/*"],
+            &["application/json"],
+            &["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"],
+            &["application/graphql-response+json;q=0.5, application/json"],
+            &["application/graphql-response+json;q=0, */*"],
+        ] {
+            assert_eq!(form(json), Some(Form::Json), "{json:?}");
+        }
+        for response in [
+            &["application/graphql-response+json"][..],
+            &["application/graphql-response+json; charset=utf-8, application/json;q=0.9"],
+            &["application/json", "Application/GraphQL-Response+JSON"],
+            &["application/graphql-response+json, */*;q=0.1"],
+        ] {
+            assert_eq!(form(response), Some(Form::Response), "{response:?}");
+        }
+        for none in [&["text/html"][..], &["application/json;q=0"], &["image/*"]] {
+            assert_eq!(form(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_have_their_types() {
+        let read = |value: Value| read_body(value.to_string().as_bytes());
+        let query =
+            read(json!({"query": "{a}", "operationName": null, "variables": {"a": 1}, "x": 1}))
+                .unwrap();
+        assert_eq!((query.document.as_str(), query.variables.len()), ("{a}", 1));
+        for bad in [
+            json!({}),
+            json!({"query": 1}),
+            json!({"query": "{a}", "variables": "{}"}),
+            json!({"query": "{a}", "variables": []}),
+            json!({"query": "{a}", "operationName": 1}),
+            json!({"query": "{a}", "extensions": 1}),
+            json!([{"query": "{a}"}]),
+            json!("{a}"),
+        ] {
+            assert!(read(bad.clone()).is_err(), "{bad}");
+        }
+        assert!(read_body(b"{").is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! `/control/dump` and `/control/load`, for the control socket alone: the graph as RDF, as a stream.
+use super::backup::{Pieces, written};
+use super::problem::Problem;
+use super::query::Query;
+use super::reply::Outcome;
+use super::state::{State, gateway, state};
+use crate::fault::{Fault, Kind};
+use crate::gateway::Gateway;
+use crate::rdf::{self, Dump, Failed, Load, Loaded, Target};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use oxrdf::GraphName;
+use salvo::http::ReqBody;
+use salvo::{Depot, Request, handler};
+use serde_json::{Value, json};
+use std::io::{self, BufWriter, Read, Write};
+use std::time::Duration;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+/// Pieces of a body that wait for the store.
+const PIECES: usize = 4;
+
+/// Streams a dump. What ends before its time breaks the connection.
+#[handler]
+pub(super) async fn dump(req: &mut Request, depot: &mut Depot) -> Outcome {
+    let query = Query::read(req, &["format", "graph"])?;
+    let format = query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?;
+    let graph = query.get("graph").map(rdf::graph).transpose().map_err(Problem::malformed)?;
+    let store = gateway(depot)?.store;
+    let what = Dump { format, graph };
+    Ok(written("application/octet-stream", move |pieces| {
+        let out = BufWriter::with_capacity(64 << 10, &mut *pieces);
+        match rdf::dump(&store, &what, out, &mut |_| {}) {
+            Ok(quads) => tracing::info!(quads, "The graph was dumped."),
+            Err(cause) => {
+                tracing::warn!(%cause, "A dump was not finished.");
+                pieces.cut(cause.to_string());
+            }
+        }
+    }))
+}
+
+/// Loads the body. The answer is NDJSON: a line after each commit, and a last one that says `done`, or
+/// what is wrong.
+#[handler]
+pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> Outcome {
+    let query = Query::read(req, &["format", "graph", "base", "skolemize"])?;
+    let iri = |name: &str| query.get(name).map(rdf::iri).transpose().map_err(Problem::malformed);
+    let graph = query.get("graph").map(rdf::graph).transpose().map_err(Problem::malformed)?;
+    let what = Load {
+        format: query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?,
+        graph: graph.unwrap_or(GraphName::DefaultGraph),
+        base: iri("base")?,
+        skolemize: iri("skolemize")?,
+    };
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let (sender, frames) = mpsc::channel(PIECES);
+    tokio::spawn(hand_on(req.take_body(), sender));
+    let body = Body { frames, piece: Bytes::new(), ended: false };
+    Ok(written("application/x-ndjson", move |pieces| {
+        let last = match loaded(&state, &gateway, &what, body, pieces) {
+            Ok(loaded) => told(loaded, json!({"done": true})),
+            Err(Failed { fault, loaded }) => told(loaded, json!({"fault": fault.to_string()})),
+        };
+        // A client that went away is told of by the log.
+        let _ = writeln!(pieces, "{last}");
+    }))
+}
+
+fn loaded(
+    state: &State,
+    gateway: &Gateway,
+    what: &Load,
+    body: Body,
+    pieces: &mut Pieces,
+) -> Result<Loaded, Failed> {
+    let target =
+        Target { store: &gateway.store, disk: &gateway.disk, watch: gateway.catalogue.watch() };
+    let result = rdf::load(&target, what, body, &mut |loaded| {
+        if state.is_stopping() {
+            let later = Kind::Unavailable(Duration::from_secs(5));
+            return Err(Fault::new(later, "the gateway is stopping"));
+        }
+        // What is sent goes on when nobody looks at how far it is.
+        let _ = writeln!(pieces, "{}", told(loaded, json!({})));
+        Ok(())
+    });
+    match &result {
+        Ok(Loaded { quads, added, commits }) => {
+            tracing::info!(quads, added, commits, "A document was loaded.");
+        }
+        Err(Failed { fault, loaded: Loaded { quads, added, commits } }) => {
+            tracing::warn!(quads, added, commits, cause = %fault, "A document was loaded in part.");
+        }
+    }
+    result
+}
+
+fn told(loaded: Loaded, mut members: Value) -> Value {
+    let Loaded { quads, added, commits } = loaded;
+    if let Some(members) = members.as_object_mut() {
+        members.insert("quads".to_owned(), quads.into());
+        members.insert("added".to_owned(), added.into());
+        members.insert("commits".to_owned(), commits.into());
+    }
+    members
+}
+
+/// Hands on the pieces of a body, then that it has ended.
+async fn hand_on(mut body: ReqBody, sender: Sender<io::Result<Option<Bytes>>>) {
+    loop {
+        let piece = match body.frame().await {
+            None => Ok(None),
+            Some(Err(error)) => Err(error),
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(data) => Ok(Some(data)),
+                Err(_) => continue,
+            },
+        };
+        let goes_on = matches!(piece, Ok(Some(_)));
+        if sender.send(piece).await.is_err() || !goes_on {
+            return;
+        }
+    }
+}
+
+/// A body as it comes, for a thread that may wait for it.
+struct Body {
+    frames: Receiver<io::Result<Option<Bytes>>>,
+    piece: Bytes,
+    ended: bool,
+}
+
+impl Read for Body {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() && !self.ended {
+            match self.frames.blocking_recv() {
+                Some(Ok(Some(piece))) => self.piece = piece,
+                Some(Ok(None)) => self.ended = true,
+                Some(Err(error)) => return Err(error),
+                // A body that is cut must not look whole.
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        }
+        let read = buffer.len().min(self.piece.len());
+        let taken = self.piece.split_to(read);
+        if let Some(buffer) = buffer.get_mut(..read) {
+            buffer.copy_from_slice(&taken);
+        }
+        Ok(read)
+    }
+}

@@ -1,0 +1,209 @@
+//! Accounts.
+use crate::auth;
+use salvo::oapi::ToSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An account.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "User", rename_all = "camelCase"))]
+pub(in crate::http) struct Account {
+    /// Its identifier, made at its creation.
+    pub(in crate::http) id: String,
+    /// The given name.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) given_name: Option<String>,
+    /// The family name.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) family_name: Option<String>,
+    /// The email, or the name that it signs in with; of a service account made from its subject.
+    pub(in crate::http) email: String,
+    /// The organization.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) organization: Option<String>,
+    /// Its role, a list of one.
+    #[salvo(schema(min_items = 1, max_items = 1))]
+    pub(in crate::http) roles: Vec<AccountRole>,
+    /// Whether it may come in.
+    pub(in crate::http) enabled: bool,
+    /// Whether it is a client application's.
+    pub(in crate::http) service_account: bool,
+    /// Where it comes from.
+    pub(in crate::http) source: Source,
+    /// When it came in first (RFC 3339, UTC).
+    #[salvo(schema(required = true))]
+    pub(in crate::http) first_login: Option<String>,
+    /// When it came in last (RFC 3339, UTC), to the minute.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) last_login: Option<String>,
+    /// When it was made (RFC 3339, UTC).
+    pub(in crate::http) created_at: String,
+    /// The issuer that it is known by; absent for a built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false))]
+    pub(in crate::http) issuer: Option<String>,
+    /// What the issuer knows it by; absent for a built-in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false))]
+    pub(in crate::http) subject: Option<String>,
+    /// The client of a service account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false))]
+    pub(in crate::http) client_id: Option<String>,
+}
+
+/// Where an account comes from.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[salvo(schema(name = "UserSource", rename_all = "kebab-case"))]
+pub(in crate::http) enum Source {
+    BuiltIn,
+    #[serde(rename = "openid-connect")]
+    #[salvo(schema(rename = "openid-connect"))]
+    OpenIdConnect,
+    ServiceAccount,
+}
+
+/// The role of an account; each may do what those before it may.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[salvo(schema(name = "UserRole"))]
+pub(in crate::http) enum AccountRole {
+    User,
+    Contributor,
+    Admin,
+}
+
+impl From<&auth::Account> for Account {
+    fn from(account: &auth::Account) -> Self {
+        let account = account.clone();
+        let source = match account.source() {
+            auth::Source::BuiltIn => Source::BuiltIn,
+            auth::Source::OpenIdConnect => Source::OpenIdConnect,
+            auth::Source::ServiceAccount => Source::ServiceAccount,
+        };
+        let role = match account.role {
+            auth::Role::Metrics | auth::Role::User => AccountRole::User,
+            auth::Role::Contributor => AccountRole::Contributor,
+            auth::Role::Admin => AccountRole::Admin,
+        };
+        let service_account = account.is_service_account();
+        let (issuer, subject) =
+            account.identity.map(|identity| (identity.issuer, identity.name)).unzip();
+        Self {
+            id: account.id,
+            given_name: account.given_name,
+            family_name: account.family_name,
+            email: account.email,
+            organization: account.organization,
+            roles: vec![role],
+            enabled: account.enabled,
+            service_account,
+            source,
+            first_login: account.first_login,
+            last_login: account.last_login,
+            created_at: account.created_at,
+            issuer,
+            subject,
+            client_id: account.client_id,
+        }
+    }
+}
+
+/// A built-in account as it is made.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[salvo(schema(name = "NewUser", example = json!({
+    "email": "operator@plant.example", "password": "correct horse battery staple", "roles": ["Contributor"],
+})))]
+pub(in crate::http) struct NewAccount {
+    #[serde(flatten)]
+    pub(in crate::http) change: AccountChange,
+    /// What it signs in with, unique among the built-in accounts; it need not be an email.
+    #[salvo(schema(min_length = 1, max_length = 254))]
+    pub(in crate::http) email: String,
+    /// Its role, a list of one.
+    #[salvo(schema(min_items = 1, max_items = 1))]
+    pub(in crate::http) roles: Vec<AccountRole>,
+    /// The password.
+    #[salvo(schema(min_length = 12, max_length = 1024))]
+    pub(in crate::http) password: String,
+}
+
+/// What an account is to be.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[salvo(schema(name = "UserChange", example = json!({
+    "givenName": "Ada", "familyName": "Byron", "roles": ["User"], "enabled": true,
+})))]
+pub(in crate::http) struct AccountChange {
+    /// The given name; none when absent.
+    #[salvo(schema(required = false, max_length = 254))]
+    pub(in crate::http) given_name: Option<String>,
+    /// The family name; none when absent.
+    #[salvo(schema(required = false, max_length = 254))]
+    pub(in crate::http) family_name: Option<String>,
+    /// The organization; none when absent.
+    #[salvo(schema(required = false, max_length = 254))]
+    pub(in crate::http) organization: Option<String>,
+    /// What it signs in with; as it was when absent.
+    #[salvo(schema(required = false, min_length = 1, max_length = 254))]
+    pub(in crate::http) email: Option<String>,
+    /// Its role, a list of one; as it was when absent.
+    #[salvo(schema(required = false, min_items = 1, max_items = 1))]
+    pub(in crate::http) roles: Option<Vec<AccountRole>>,
+    /// Whether it may come in; as it was when absent.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) enabled: Option<bool>,
+    /// Taken and not looked at, as the eight that follow: an answer can be put back.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) id: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) service_account: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) source: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) first_login: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) last_login: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) created_at: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) issuer: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) subject: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) client_id: Value,
+}
+
+/// Another password.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[salvo(schema(name = "NewPassword"))]
+pub(in crate::http) struct NewPassword {
+    /// The one so far; an account's own password is changed with it alone.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) current_password: Option<String>,
+    /// The one to be.
+    #[salvo(schema(min_length = 12, max_length = 1024))]
+    pub(in crate::http) password: String,
+}
+
+/// A page of accounts.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Users"))]
+pub(in crate::http) struct Accounts {
+    /// Ordered by id.
+    pub(in crate::http) items: Vec<Account>,
+    /// The `cursor` of the next page, or null.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) next: Option<String>,
+}

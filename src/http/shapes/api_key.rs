@@ -1,0 +1,159 @@
+//! API keys, and the audit trail.
+use crate::auth::{self, audit, keys};
+use salvo::oapi::ToSchema;
+use serde::{Deserialize, Serialize};
+
+/// An API key, without the key itself.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "ApiKey", rename_all = "camelCase"))]
+pub(in crate::http) struct ApiKey {
+    /// Its identifier.
+    pub(in crate::http) id: String,
+    /// What it is for.
+    pub(in crate::http) name: String,
+    /// What it may do, unless its owner may less by now.
+    pub(in crate::http) role: Role,
+    /// The id of the account that it belongs to; null for the local administration.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) owner: Option<String>,
+    /// The id of the one Business Object that it is for.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) business_object: Option<String>,
+    /// When it was made (RFC 3339, UTC).
+    pub(in crate::http) created_at: String,
+    /// When it expires (RFC 3339, UTC).
+    #[salvo(schema(required = true))]
+    pub(in crate::http) expires_at: Option<String>,
+    /// When it was used last (RFC 3339, UTC), to some minutes.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) last_used: Option<String>,
+}
+
+/// The role of an API key; `Metrics` is for `/metrics` alone, and each of the others may do what those
+/// before it may.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[salvo(schema(name = "ApiKeyRole"))]
+pub(in crate::http) enum Role {
+    Metrics,
+    User,
+    Contributor,
+    Admin,
+}
+
+impl From<auth::Role> for Role {
+    fn from(role: auth::Role) -> Self {
+        match role {
+            auth::Role::Metrics => Self::Metrics,
+            auth::Role::User => Self::User,
+            auth::Role::Contributor => Self::Contributor,
+            auth::Role::Admin => Self::Admin,
+        }
+    }
+}
+
+impl From<&keys::Key> for ApiKey {
+    fn from(key: &keys::Key) -> Self {
+        let key = key.clone();
+        Self {
+            id: key.id,
+            name: key.name,
+            role: key.role.into(),
+            owner: key.owner,
+            business_object: key.business_object,
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            last_used: key.last_used,
+        }
+    }
+}
+
+/// An API key as it is made.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[salvo(schema(name = "NewApiKey", example = json!({"name": "line 4", "role": "Contributor"})))]
+pub(in crate::http) struct NewApiKey {
+    /// What it is for.
+    #[salvo(schema(min_length = 1, max_length = 200))]
+    pub(in crate::http) name: String,
+    /// What it may do; at most what its maker may.
+    pub(in crate::http) role: Role,
+    /// When it expires (RFC 3339); never when absent.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) expires_at: Option<String>,
+    /// The id or name of the one Business Object that it is for; all when absent.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) business_object: Option<String>,
+}
+
+/// An API key that was made.
+#[derive(Serialize, ToSchema)]
+#[salvo(schema(name = "MadeApiKey"))]
+pub(in crate::http) struct MadeApiKey {
+    /// Its identifier.
+    pub(in crate::http) id: String,
+    /// The key, which nobody can see again.
+    pub(in crate::http) key: String,
+}
+
+/// A page of API keys.
+#[derive(ToSchema)]
+#[salvo(schema(name = "ApiKeys"))]
+pub(in crate::http) struct ApiKeys {
+    /// Ordered by id.
+    pub(in crate::http) items: Vec<ApiKey>,
+    /// The `cursor` of the next page, or null.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) next: Option<String>,
+}
+
+/// An event of the audit trail.
+#[derive(Serialize, ToSchema)]
+#[salvo(schema(name = "AuditEvent"))]
+pub(in crate::http) struct AuditEvent {
+    /// Its number.
+    pub(in crate::http) id: String,
+    /// When (RFC 3339, UTC).
+    pub(in crate::http) at: String,
+    /// What: `sign-in`, `sign-in.refused`, `request.refused`, `account.created`, `role.changed`, ...
+    pub(in crate::http) what: String,
+    /// The id of the account that it happened to, or that came in.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) account: Option<String>,
+    /// Who did it (an account's id, an API key's, or `local`), where somebody else did.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) by: Option<String>,
+    /// The address that the request came from.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) from: Option<String>,
+    /// The reason or the change, in words.
+    pub(in crate::http) detail: String,
+    /// How many times it happened.
+    pub(in crate::http) count: u64,
+}
+
+impl From<audit::Record> for AuditEvent {
+    fn from(record: audit::Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            at: record.at,
+            what: record.what,
+            account: record.account,
+            by: record.by,
+            from: record.from.map(|from| from.to_string()),
+            detail: record.detail,
+            count: record.count,
+        }
+    }
+}
+
+/// A page of the audit trail.
+#[derive(ToSchema)]
+#[salvo(schema(name = "AuditEvents"))]
+pub(in crate::http) struct AuditEvents {
+    /// Newest first.
+    pub(in crate::http) items: Vec<AuditEvent>,
+    /// The `cursor` of the next page, or null.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) next: Option<String>,
+}

@@ -1,0 +1,54 @@
+//! `POST /logout`, and the page after it.
+use super::pages::{Message, redirect, show};
+use super::password::fields;
+use super::session;
+use crate::http::body;
+use crate::http::credential;
+use crate::http::page::check_session;
+use crate::http::problem::Problem;
+use crate::http::service::origin;
+use crate::http::state::state;
+use salvo::http::StatusCode;
+use salvo::http::header::ACCEPT;
+use salvo::{Depot, Request, Response, handler};
+
+/// Ends the session here, and sends a browser on to end it at the provider, where that offers it.
+#[handler]
+pub(crate) async fn sign_out(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let state = state(depot);
+    let auth = &state.gateway()?.auth;
+    let sent = body::small(req, &state).await?;
+    let form = fields(sent.bytes())?;
+    let origin = origin(depot);
+    let mut id_token = None;
+    if let Some(id) = credential::session(req, &origin.scheme) {
+        check_session(req, depot, form.get("_csrf").map(String::as_str))?;
+        id_token = auth.sessions.end(id);
+    }
+    session::forget(origin, res);
+    let accept = req.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    if !accept.is_some_and(|types| types.contains("text/html")) {
+        res.status_code(StatusCode::NO_CONTENT);
+        return Ok(());
+    }
+    let here = format!("{}/signed-out", origin.prefix);
+    let after = origin.base_url(&state.settings).map(|base| format!("{base}/signed-out"));
+    let elsewhere = match (&auth.oidc, after) {
+        (Some(oidc), Some(after)) => oidc.sign_out(id_token.as_deref(), &after).await,
+        _ => None,
+    };
+    redirect(res, elsewhere.as_deref().unwrap_or(&here));
+    Ok(())
+}
+
+/// The page after signing out.
+#[handler]
+pub(crate) async fn signed_out(depot: &mut Depot, res: &mut Response) {
+    let link = format!("{}/login", origin(depot).prefix);
+    let page = Message::new("You are signed out", &[]).link(&link, "Sign in again");
+    show(res, StatusCode::OK, &page);
+}

@@ -1,0 +1,196 @@
+//! `GET /login` and `POST /login`. With sign-in at a provider the page leads there, and there is nothing to
+//! post.
+use super::back::Back;
+use super::pages::{Message, Password, Provider, redirect, show as show_page};
+use super::session;
+use crate::auth::{Auth, Refusal};
+use crate::http::body;
+use crate::http::caller::visitor;
+use crate::http::problem::Problem;
+use crate::http::service::origin;
+use crate::http::state::state;
+use percent_encoding::percent_decode_str;
+use salvo::http::StatusCode;
+use salvo::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use salvo::{Depot, Request, Response, Scribe, handler};
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// What `POST /login` takes as JSON.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Credentials {
+    email: String,
+    password: String,
+}
+
+/// The page to sign in on; whoever is signed in goes on.
+#[handler]
+pub(crate) async fn show(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let state = state(depot);
+    let Ok(gateway) = state.gateway() else {
+        res.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
+        let lines = ["The store is being opened. Load this page again in a moment."];
+        let page = Message::new("The gateway is starting", &lines);
+        show_page(res, StatusCode::SERVICE_UNAVAILABLE, &page);
+        return Ok(());
+    };
+    let auth = &gateway.auth;
+    let prefix = &origin(depot).prefix;
+    let back = Back::read(req.query::<&str>("return"));
+    if visitor(req, depot).is_some() {
+        redirect(res, &back.under(prefix));
+        return Ok(());
+    }
+    match &auth.oidc {
+        Some(oidc) => {
+            let id = oidc.registration();
+            let link = format!("{prefix}/oauth2/authorization/{id}{}", back.query());
+            show_page(res, StatusCode::OK, &Provider::new(id, &link));
+        }
+        None => show_page(res, StatusCode::OK, &Password::new(prefix, back.as_str())),
+    }
+    Ok(())
+}
+
+/// Signs in with a password, sent by the page's form or as JSON.
+#[handler]
+pub(crate) async fn sign_in(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let state = state(depot);
+    let auth = &state.gateway()?.auth;
+    if auth.oidc.is_some() {
+        return Err(Problem::not_found("accounts have no passwords here: sign in at the provider"));
+    }
+    let is_form = is_form(req);
+    if !is_form {
+        body::media_type(req, &[body::MediaType::Json])?;
+    }
+    let sent = body::small(req, &state).await?;
+    if is_form {
+        form(auth, sent.bytes(), (req, depot, res)).await
+    } else {
+        json(auth, sent.bytes(), (req, depot, res)).await
+    }
+}
+
+async fn json(
+    auth: &Auth,
+    sent: &[u8],
+    (req, depot, res): (&Request, &Depot, &mut Response),
+) -> Result<(), Problem> {
+    // What serde says of a value could repeat a password.
+    let sent: Credentials = serde_json::from_slice(sent).map_err(|error| {
+        Problem::malformed(format!(
+            "line {}, column {}: expected {{\"email\": \"...\", \"password\": \"...\"}}",
+            error.line(),
+            error.column()
+        ))
+    })?;
+    let origin = origin(depot);
+    let verified = auth.accounts.verify_password(&sent.email, &sent.password, origin.client).await;
+    let account = verified.map_err(Problem::from)?;
+    session::begin(auth, &account, None, (req, origin, res)).map_err(Problem::from)?;
+    let role = format!("{:?}", account.role);
+    let answer = json!({"id": account.id, "email": account.email, "roles": [role]});
+    crate::http::reply::Reply::json(&answer)?.render(res);
+    Ok(())
+}
+
+async fn form(
+    auth: &Auth,
+    sent: &[u8],
+    (req, depot, res): (&Request, &Depot, &mut Response),
+) -> Result<(), Problem> {
+    let sent = fields(sent)?;
+    let field = |name: &str| sent.get(name).map(String::as_str).unwrap_or_default();
+    let origin = origin(depot);
+    let back = Back::read(Some(field("return")));
+    let email = field("email").trim();
+    let verified = auth.accounts.verify_password(email, field("password"), origin.client).await;
+    let begun =
+        verified.and_then(|account| session::begin(auth, &account, None, (req, origin, &mut *res)));
+    let Err(refusal) = begun else {
+        redirect(res, &back.under(&origin.prefix));
+        return Ok(());
+    };
+    let seconds;
+    let (status, fault) = match &refusal {
+        Refusal::Invalid(_) | Refusal::Malformed(_) => {
+            (StatusCode::UNAUTHORIZED, "The email or the password is wrong.")
+        }
+        Refusal::Forbidden(_) => {
+            (StatusCode::FORBIDDEN, "This account is disabled. An administrator can enable it.")
+        }
+        Refusal::TooMany(after) => {
+            res.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+            seconds =
+                format!("Too many failed attempts. Try again in {} s.", after.as_secs().max(1));
+            (StatusCode::TOO_MANY_REQUESTS, seconds.as_str())
+        }
+        _ => {
+            res.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+            let words = "The gateway cannot sign anybody in right now. Try again in a moment.";
+            (StatusCode::SERVICE_UNAVAILABLE, words)
+        }
+    };
+    if status == StatusCode::UNAUTHORIZED {
+        // RFC 9110, 15.5.2; browsers pass over a scheme that they do not know.
+        let challenge = HeaderValue::from_static("Bearer realm=\"penstock\"");
+        res.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    let page =
+        Password { email, fault: Some(fault), ..Password::new(&origin.prefix, back.as_str()) };
+    show_page(res, status, &page);
+    Ok(())
+}
+
+fn is_form(req: &Request) -> bool {
+    let declared = req.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let name = declared.and_then(|text| text.split(';').next()).unwrap_or_default();
+    name.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
+}
+
+/// The fields of a form (URL Standard, 5.1).
+pub(super) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
+    let none = || Problem::malformed("the body is not a form in UTF-8, each field once");
+    let text = std::str::from_utf8(sent).map_err(|_| none())?;
+    let read = |part: &str| {
+        let part = part.replace('+', " ");
+        percent_decode_str(&part).decode_utf8().map(std::borrow::Cow::into_owned)
+    };
+    let mut fields = BTreeMap::new();
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let (name, value) = (read(name).map_err(|_| none())?, read(value).map_err(|_| none())?);
+        if fields.insert(name, value).is_some() {
+            return Err(none());
+        }
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_read_as_browsers_write_them() {
+        let form = fields(b"email=a%40b.example&password=p+%2B%26%3D%C3%BC&return=").unwrap();
+        assert_eq!(form["email"], "a@b.example");
+        assert_eq!(form["password"], "p +&=ü");
+        assert_eq!(form["return"], "");
+        assert!(fields(b"").unwrap().is_empty());
+        for bad in [&b"a=1&a=2"[..], b"a=%FF", b"\xff=1"] {
+            assert!(fields(bad).is_err());
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! `/oauth2/authorization/{registrationId}` sends a browser to the provider, which sends it back to
+//! `/login/oauth2/code/{registrationId}`.
+use super::back::Back;
+use super::pages::{Message, redirect, show};
+use super::session;
+use crate::auth::audit::Event;
+use crate::auth::oidc::{Answer, Failed, Oidc, SignedIn};
+use crate::auth::{Account, Auth, Refusal};
+use crate::http::origin::Origin;
+use crate::http::problem::Problem;
+use crate::http::service::origin;
+use crate::http::state::{blocking, state};
+use salvo::http::StatusCode;
+use salvo::http::header::{HeaderValue, RETRY_AFTER};
+use salvo::{Depot, Request, Response, handler};
+use std::sync::Arc;
+
+/// Bytes of an ID token that is kept for signing out at the provider; without one it asks whom to sign
+/// out.
+const LONGEST_HINT: usize = 8 << 10;
+
+/// Begins a sign-in.
+#[handler]
+pub(crate) async fn authorize(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let state = state(depot);
+    let auth = &state.gateway()?.auth;
+    let oidc = registered(auth, req)?;
+    let origin = origin(depot);
+    let base_url = origin.base_url(&state.settings).ok_or_else(|| {
+        Problem::malformed("the request has no Host, so there is no address to come back to")
+    })?;
+    let back = Back::read(req.query::<&str>("return"));
+    match oidc.begin(&base_url, back.as_str()).await {
+        Ok(begun) => {
+            session::keep_login(origin, begun.slot, &begun.login, res);
+            redirect(res, &begun.location);
+        }
+        Err(failed) => fail(auth, oidc, origin, &failed, res),
+    }
+    Ok(())
+}
+
+/// Completes a sign-in.
+#[handler]
+pub(crate) async fn complete(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let state = state(depot);
+    let auth = &state.gateway()?.auth;
+    let oidc = registered(auth, req)?;
+    let origin = origin(depot);
+    let answer = answer(req)?;
+    let sent_state = answer.state.clone().unwrap_or_default();
+    let login = session::kept_login(req, origin, &sent_state);
+    if login.is_some() {
+        session::forget_login(origin, &sent_state, res);
+    }
+    let signed_in = match oidc.complete(answer, login.as_deref()).await {
+        Ok(signed_in) => signed_in,
+        Err(failed) => {
+            fail(auth, oidc, origin, &failed, res);
+            return Ok(());
+        }
+    };
+    let back = Back::read(Some(&signed_in.back));
+    let id_token = Some(signed_in.id_token.clone()).filter(|token| token.len() <= LONGEST_HINT);
+    let begun = match account(auth, signed_in).await? {
+        Ok(account) => {
+            session::begin(auth, &account, id_token.as_deref(), (req, origin, &mut *res))
+        }
+        Err(refusal) => Err(refusal),
+    };
+    match begun {
+        Ok(()) => redirect(res, &back.under(&origin.prefix)),
+        Err(Refusal::Forbidden(reason)) => {
+            refused(auth, origin, reason);
+            let lines = ["An administrator of this gateway can enable it."];
+            show(res, StatusCode::FORBIDDEN, &Message::new("Your account is disabled", &lines));
+        }
+        Err(refusal) => return Err(refusal.into()),
+    }
+    Ok(())
+}
+
+/// The provider of the registration that the address names.
+fn registered<'a>(auth: &'a Auth, req: &Request) -> Result<&'a Oidc, Problem> {
+    let named = req.params().get("registrationId").map(String::as_str).unwrap_or_default();
+    let oidc = auth.oidc.as_ref().filter(|oidc| oidc.registration() == named);
+    oidc.ok_or_else(|| Problem::not_found(format!("there is no registration {named:?} here")))
+}
+
+/// What the provider sent along.
+fn answer(req: &Request) -> Result<Answer, Problem> {
+    let once = |name: &str| match req.queries().get_vec(name).map(Vec::as_slice) {
+        None => Ok(None),
+        Some([value]) => Ok(Some(value.clone())),
+        Some(_) => Err(Problem::malformed(format!("the answer has more than one {name}"))),
+    };
+    Ok(Answer {
+        code: once("code")?,
+        state: once("state")?,
+        issuer: once("iss")?,
+        error: once("error")?,
+        description: once("error_description")?,
+    })
+}
+
+/// The account of whoever has signed in, made or brought up to date.
+async fn account(
+    auth: &Auth,
+    signed_in: SignedIn,
+) -> Result<Result<Arc<Account>, Refusal>, Problem> {
+    let accounts = auth.accounts.clone();
+    blocking(move || {
+        Ok(accounts.signed_in(&signed_in.identity, &signed_in.profile, signed_in.role))
+    })
+    .await
+}
+
+fn refused(auth: &Auth, origin: &Origin, detail: String) {
+    auth.audit.record(Event {
+        what: "sign-in.refused",
+        account: None,
+        by: None,
+        from: origin.client,
+        detail,
+    });
+}
+
+/// Says why nobody is signed in: to the audit trail, to the log, and in other words to the person.
+fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Response) {
+    tracing::warn!(reason = %failed, "A sign-in at the provider failed.");
+    refused(auth, origin, failed.to_string());
+    let id = oidc.registration();
+    let again = format!("{}/oauth2/authorization/{id}", origin.prefix);
+    let unreachable = format!("{id}, where you sign in, does not answer.");
+    let nobody;
+    let (status, heading, lines): (_, _, &[&str]) = match failed {
+        Failed::OutOfReach(_) => {
+            res.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Signing in does not work right now",
+                &[&unreachable, "The gateway itself works on. Try again in a while."],
+            )
+        }
+        Failed::Stale(_) => (
+            StatusCode::BAD_REQUEST,
+            "This sign-in is no longer valid",
+            &["It took too long, was finished already, or was begun in another browser."],
+        ),
+        Failed::Denied(_) => (
+            StatusCode::FORBIDDEN,
+            "You are not signed in",
+            &["The sign-in was cancelled, or was not allowed."],
+        ),
+        Failed::NoRole { name } => {
+            nobody = format!(
+                "You are known as {name}, and none of your roles there opens this gateway."
+            );
+            (
+                StatusCode::FORBIDDEN,
+                "You have no role here",
+                &[&nobody, "Ask whoever manages your account to assign you one."],
+            )
+        }
+        Failed::Untrusted(_) => (
+            StatusCode::BAD_GATEWAY,
+            "The sign-in could not be completed",
+            &[
+                "What came back does not hold. An administrator finds the reason in the gateway’s log.",
+            ],
+        ),
+    };
+    show(res, status, &Message::new(heading, lines).link(&again, "Try again"));
+}

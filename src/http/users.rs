@@ -1,0 +1,264 @@
+//! `/api/v1/users`: the accounts.
+use super::body::{self, Whole};
+use super::business_objects::{SEGMENT, path};
+use super::caller::caller;
+use super::etag::{etag, if_match};
+use super::problem::Problem;
+use super::query::{Query, page};
+use super::reply::{Outcome, Reply};
+use super::service::origin;
+use super::shapes;
+use super::state::{blocking, gateway, state};
+use crate::auth::accounts::{Edit, New, NewPassword};
+use crate::auth::{Account, Caller, Credential, Refusal};
+use crate::fault::{Fault, Finding, Kind};
+use crate::gateway::Gateway;
+use percent_encoding::utf8_percent_encode;
+use salvo::http::StatusCode;
+use salvo::http::header::{ETAG, LOCATION};
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+use std::sync::Arc;
+
+/// The account that `{id}` names, by id or by the email of a built-in one.
+fn named(req: &Request, gateway: &Gateway) -> Result<Arc<Account>, Problem> {
+    let id = path(req, "id");
+    gateway.auth.accounts.named(id).ok_or_else(|| {
+        Problem::not_found(format!("there is no account with the id or email {id:?}"))
+    })
+}
+
+/// The account of whoever asks.
+fn own(depot: &Depot) -> Result<Arc<Account>, Problem> {
+    caller(depot).account.clone().ok_or_else(|| {
+        Problem::not_found("the local administration, and the API keys it makes, have no account")
+    })
+}
+
+/// One account with its entity tag.
+fn answer(account: &Account) -> Outcome {
+    Ok(Reply::json(&shapes::Account::from(account))?.header(ETAG, &etag(account.version)))
+}
+
+/// Lists the accounts, ordered by id, which is the order in which they were made.
+#[endpoint(
+    operation_id = "listUsers",
+    tags("Users"),
+    parameters(
+        ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
+        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+    ),
+    responses((status_code = 200, description = "A page.", body = shapes::Accounts)),
+)]
+pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+    let query = Query::read(req, &["limit", "cursor"])?;
+    let (limit, after) = (query.limit()?, query.uuid_cursor()?);
+    let accounts = gateway(depot)?.auth.accounts.list(after.as_deref(), limit + 1)?;
+    let items = accounts.iter().map(|account| shapes::Account::from(&**account)).collect();
+    page(items, limit, |account: &shapes::Account| &account.id)
+}
+
+/// Makes a built-in account.
+#[endpoint(
+    operation_id = "createUser",
+    tags("Users"),
+    request_body(content = shapes::NewAccount, content_type = "application/json"),
+    responses((status_code = 201, description = "Made.", body = shapes::Account,
+        headers(("ETag" = String, description = "The version in quotes."),
+                ("Location" = String, description = "Its path.")))),
+)]
+pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let body = body::json(req, &state).await?;
+    let new = New::read(body.bytes())?;
+    gateway.disk.take_in()?;
+    let hash = gateway.auth.accounts.hash(&new.password).await?;
+    let by = caller(depot).clone();
+    let account = blocking(move || Ok(gateway.auth.accounts.create(&by, new, hash)?)).await?;
+    let prefix = &origin(depot).prefix;
+    let id = utf8_percent_encode(&account.id, SEGMENT);
+    let location = format!("{prefix}/api/v1/users/{id}");
+    Ok(answer(&account)?.status(StatusCode::CREATED).header(LOCATION, &location))
+}
+
+/// One account.
+#[endpoint(
+    operation_id = "getUser",
+    tags("Users"),
+    parameters(("id" = String, Path, description = "Its id, or the email of a built-in account.")),
+    responses((status_code = 200, description = "It.", body = shapes::Account,
+        headers(("ETag" = String, description = "The version in quotes.")))),
+)]
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    answer(&*named(req, &gateway(depot)?)?)
+}
+
+/// The account of whoever asks.
+#[endpoint(
+    operation_id = "getOwnUser",
+    tags("Users"),
+    responses((status_code = 200, description = "It.", body = shapes::Account,
+        headers(("ETag" = String, description = "The version in quotes.")))),
+)]
+pub(super) async fn me(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    answer(&*own(depot)?)
+}
+
+/// Changes an account. Names and organization that are not given are taken away; email, role and
+/// `enabled` then stay. Of an identity provider's account only `enabled` can be changed.
+#[endpoint(
+    operation_id = "replaceUser",
+    tags("Users"),
+    parameters(
+        ("id" = String, Path, description = "Its id, or the email of a built-in account."),
+        ("If-Match" = Option<String>, Header, description = "Change only this version."),
+    ),
+    request_body(content = shapes::AccountChange, content_type = "application/json"),
+    responses((status_code = 200, description = "Changed, or as it was.", body = shapes::Account,
+        headers(("ETag" = String, description = "The version in quotes.")))),
+)]
+pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let body = body::json(req, &state).await?;
+    let account = named(req, &gateway)?;
+    let edit = Edit::read(body.bytes())?;
+    change(req, depot, gateway, account, edit).await
+}
+
+/// Changes the names and the organization of whoever asks.
+#[endpoint(
+    operation_id = "replaceOwnUser",
+    tags("Users"),
+    parameters(("If-Match" = Option<String>, Header, description = "Change only this version.")),
+    request_body(content = shapes::AccountChange, content_type = "application/json"),
+    responses((status_code = 200, description = "Changed, or as it was.", body = shapes::Account,
+        headers(("ETag" = String, description = "The version in quotes.")))),
+)]
+pub(super) async fn replace_me(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let body = body::json(req, &state).await?;
+    let account = own(depot)?;
+    let edit = Edit::read(body.bytes())?;
+    let others = [
+        ("/email", edit.email.as_ref().is_some_and(|email| *email != account.email)),
+        ("/roles", edit.role.is_some_and(|role| role != account.role)),
+        ("/enabled", edit.enabled.is_some_and(|enabled| enabled != account.enabled)),
+    ];
+    let findings: Vec<_> = others
+        .into_iter()
+        .filter(|(_, differs)| *differs)
+        .map(|(pointer, _)| Finding::at(pointer, "an Admin changes it, at /api/v1/users/{id}"))
+        .collect();
+    if !findings.is_empty() {
+        let detail = "your own names and organization are all that you may change here";
+        return Err(Fault::with(Kind::Forbidden, detail, findings).into());
+    }
+    change(req, depot, gateway, account, edit).await
+}
+
+async fn change(
+    req: &Request,
+    depot: &Depot,
+    gateway: Gateway,
+    account: Arc<Account>,
+    edit: Edit,
+) -> Outcome {
+    let asked = if_match(req, Some(account.version))?;
+    let by = caller(depot).clone();
+    let changed =
+        blocking(move || Ok(gateway.auth.accounts.change(&by, &account.id, asked, edit)?));
+    answer(&*changed.await?)
+}
+
+/// Sets the password of an account, whose sessions end.
+#[endpoint(
+    operation_id = "setPassword",
+    tags("Users"),
+    parameters(("id" = String, Path, description = "Its id or its email.")),
+    request_body(content = shapes::NewPassword, content_type = "application/json"),
+    responses((status_code = 204, description = "Set.")),
+)]
+pub(super) async fn others_password(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let body = body::json(req, &state).await?;
+    let account = named(req, &gateway)?;
+    set_password(depot, gateway, account, body).await
+}
+
+/// Sets the password of whoever asks, whose other sessions end.
+#[endpoint(
+    operation_id = "setOwnPassword",
+    tags("Users"),
+    request_body(content = shapes::NewPassword, content_type = "application/json"),
+    responses((status_code = 204, description = "Set.")),
+)]
+pub(super) async fn own_password(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let body = body::json(req, &state).await?;
+    set_password(depot, gateway, own(depot)?, body).await
+}
+
+async fn set_password(
+    depot: &Depot,
+    gateway: Gateway,
+    account: Arc<Account>,
+    body: Whole,
+) -> Outcome {
+    let NewPassword { current, password } = NewPassword::read(body.bytes(), &account.email)?;
+    drop(body);
+    let by = caller(depot).clone();
+    let accounts = gateway.auth.accounts.clone();
+    // Whoever finds a browser signed in, or a key, must not get the account with it.
+    if by.account.as_ref().is_some_and(|own| own.id == account.id) {
+        let Some(current) = current else {
+            return Err(wrong(
+                "it is missing: an account's own password is changed with the present one",
+            ));
+        };
+        let confirmed = accounts.confirm_password(&account, &current, origin(depot).client).await;
+        confirmed.map_err(|refusal| match refusal {
+            Refusal::Invalid(_) => wrong("it is not the present password"),
+            other => other.into(),
+        })?;
+    }
+    let hash = accounts.hash(&password).await?;
+    let Caller { credential, .. } = by.clone();
+    let id = account.id.clone();
+    let account = blocking(move || Ok(accounts.set_password(&by, &id, hash)?)).await?;
+    if let Credential::Session(session) = credential {
+        gateway.auth.sessions.renew(&session, &account);
+    }
+    Ok(Reply::nothing())
+}
+
+fn wrong(why: &str) -> Problem {
+    let finding = Finding::at("/currentPassword", why);
+    Fault::with(Kind::Invalid, "the password cannot be changed so", vec![finding]).into()
+}
+
+/// Deletes an account, its sessions and its API keys.
+#[endpoint(
+    operation_id = "deleteUser",
+    tags("Users"),
+    parameters(
+        ("id" = String, Path, description = "Its id, or the email of a built-in account."),
+        ("If-Match" = Option<String>, Header, description = "Delete only this version."),
+    ),
+    responses((status_code = 204, description = "Deleted.")),
+)]
+pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let gateway = gateway(depot)?;
+    let account = named(req, &gateway)?;
+    let asked = if_match(req, Some(account.version))?;
+    let by = caller(depot).clone();
+    blocking(move || Ok(gateway.auth.delete_account(&by, &account.id, asked)?)).await?;
+    Ok(Reply::nothing())
+}

@@ -1,0 +1,100 @@
+//! The formats, and the names they go by.
+use oxrdfio::{JsonLdProfile, JsonLdProfileSet, RdfFormat};
+use std::path::Path;
+use std::str::FromStr;
+
+/// A format that RDF is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// RDF 1.1 Turtle
+    Turtle,
+    /// RDF 1.1 N-Triples
+    NTriples,
+    /// RDF 1.1 N-Quads
+    NQuads,
+    /// RDF 1.1 `TriG`
+    TriG,
+    /// RDF 1.1 XML Syntax
+    RdfXml,
+    /// JSON-LD 1.1
+    JsonLd,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Turtle, Self::NTriples, Self::NQuads, Self::TriG, Self::RdfXml, Self::JsonLd];
+
+    /// The name, which is also what a file's name ends with.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Turtle => "ttl",
+            Self::NTriples => "nt",
+            Self::NQuads => "nq",
+            Self::TriG => "trig",
+            Self::RdfXml => "rdf",
+            Self::JsonLd => "jsonld",
+        }
+    }
+
+    /// The format that the name of a file ends with, that of its compression left out.
+    pub fn of_file(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let name = name.strip_suffix(".zst").unwrap_or(name);
+        name.rsplit_once('.')?.1.parse().ok()
+    }
+
+    /// Whether it tells the graphs apart; the others hold one.
+    pub fn has_graphs(self) -> bool {
+        matches!(self, Self::NQuads | Self::TriG | Self::JsonLd)
+    }
+
+    pub(super) fn of_rdf(self) -> RdfFormat {
+        match self {
+            Self::Turtle => RdfFormat::Turtle,
+            Self::NTriples => RdfFormat::NTriples,
+            Self::NQuads => RdfFormat::NQuads,
+            Self::TriG => RdfFormat::TriG,
+            Self::RdfXml => RdfFormat::RdfXml,
+            Self::JsonLd => RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() },
+        }
+    }
+
+    /// JSON-LD whose members stand in an order that needs no looking ahead.
+    pub(super) fn streaming_json_ld() -> RdfFormat {
+        RdfFormat::JsonLd { profile: JsonLdProfile::Streaming.into() }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.to_ascii_lowercase();
+        match text.as_str() {
+            "turtle" => return Ok(Self::Turtle),
+            "ntriples" => return Ok(Self::NTriples),
+            "nquads" => return Ok(Self::NQuads),
+            "rdfxml" | "xml" => return Ok(Self::RdfXml),
+            "json" => return Ok(Self::JsonLd),
+            _ => {}
+        }
+        Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
+            format!("{text:?} is no format; they are {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_it_is() {
+        assert_eq!(Format::of_file(Path::new("a/b.nq")), Some(Format::NQuads));
+        assert_eq!(Format::of_file(Path::new("b.TTL.zst")), None);
+        assert_eq!(Format::of_file(Path::new("b.ttl.zst")), Some(Format::Turtle));
+        assert_eq!(Format::of_file(Path::new("-")), None);
+        assert!("n3".parse::<Format>().unwrap_err().contains("jsonld"));
+    }
+}

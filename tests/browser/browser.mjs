@@ -1,0 +1,65 @@
+// Chromium for a test: everything that it would fetch from elsewhere, and every fault it reports, fails it.
+import assert from 'node:assert/strict';
+import { chromium } from 'playwright-core';
+
+export const gateway = process.env.GATEWAY;
+
+// Runs `test` with pages of a browser, with these options of its context.
+export async function browse(options, test) {
+  const root = process.getuid?.() === 0;
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: root ? ['--no-sandbox'] : [] });
+  try {
+    const context = await browser.newContext(options);
+    const faults = [];
+    // The provider's own pages ask for fonts, which are not to be waited for.
+    await context.route((url) => url.hostname !== '127.0.0.1', (route) => route.abort());
+    context.on('page', (page) => {
+      page.on('console', (message) => {
+        // The status of a page is asserted where it matters.
+        if (message.type() === 'error' && page.url().startsWith(gateway) && !message.text().includes('the server responded with a status')) faults.push(message.text());
+      });
+      page.on('pageerror', (error) => faults.push(String(error)));
+      page.on('request', (request) => {
+        const ours = page.url().startsWith(gateway) && !request.isNavigationRequest();
+        if (ours && !request.url().startsWith('data:') && !request.url().startsWith(gateway)) faults.push(`fetched ${request.url()}`);
+      });
+    });
+    const page = await context.newPage();
+    page.setDefaultTimeout(60_000);
+    await test(page, context);
+    assert.deepEqual(faults, []);
+  } finally {
+    await browser.close();
+  }
+}
+
+// What every page of the gateway keeps to.
+export async function wellMade(page) {
+  assert.equal(await page.locator('html').getAttribute('lang'), 'en');
+  assert.ok((await page.title()).endsWith('– Penstock'));
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth).catch(() => 0);
+  assert.equal(wide, 0, 'nothing is wider than the screen');
+}
+
+// The contrast of each text with what is behind it (WCAG 2.2, 1.4.3).
+export async function readable(page) {
+  const worst = await page.evaluate(() => {
+    const parse = (text) => text.match(/[\d.]+/g).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+      .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+      .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = (element) => {
+      for (let e = element; e; e = e.parentElement) {
+        const color = parse(getComputedStyle(e).backgroundColor);
+        if (color.length < 4 || color[3] > 0) return color;
+      }
+      return [255, 255, 255];
+    };
+    const texts = [...document.querySelectorAll('main *')].filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()));
+    return texts.map((e) => {
+      const [a, b] = [light(parse(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+      return { text: e.textContent.trim(), contrast: (a + 0.05) / (b + 0.05) };
+    }).sort((x, y) => x.contrast - y.contrast)[0];
+  });
+  assert.ok(worst.contrast >= 4.5, JSON.stringify(worst));
+}

@@ -1,0 +1,42 @@
+// The form of the built-in accounts: with the keyboard alone, without script, on a telephone, in the dark.
+import assert from 'node:assert/strict';
+import { devices } from 'playwright-core';
+import { browse, gateway, readable, wellMade } from './browser.mjs';
+
+const password = process.env.PASSWORD;
+const telephone = devices['iPhone SE'];
+const { defaultBrowserType: _, ...small } = telephone;
+
+for (const options of [{}, { javaScriptEnabled: false }, { ...small, colorScheme: 'dark' }]) {
+  await browse(options, async (page) => {
+    await page.goto(`${gateway}/swagger-ui/../`);
+    assert.equal(new URL(page.url()).pathname, '/login');
+    if (options.javaScriptEnabled !== false) {
+      await wellMade(page);
+      await readable(page);
+      assert.equal(await page.evaluate(() => document.activeElement.name), 'email');
+    }
+    // By its labels and with the keyboard alone.
+    await page.getByLabel('Email').fill('admin');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('a wrong password');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').waitFor();
+    assert.equal(await page.getByRole('alert').textContent(), 'The email or the password is wrong.');
+    assert.equal(await page.getByLabel('Email').inputValue(), 'admin');
+    assert.equal(await page.getByLabel('Password').inputValue(), '');
+    if (options.javaScriptEnabled !== false) await readable(page);
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'admin' }).waitFor();
+    assert.equal(page.url(), `${gateway}/`);
+    if (options.javaScriptEnabled !== false) {
+      await wellMade(page);
+      await readable(page);
+    }
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
+    await page.goto(`${gateway}/api/v1/limits`);
+    assert.equal(new URL(page.url()).pathname, '/login');
+  });
+}

@@ -1,0 +1,116 @@
+//! `penstock dump` and `penstock load`, with the service running and without.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+use crate::backup::{DATA, Service, fails, json, run};
+use crate::penstock;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+
+const PUMPS: &str = "\
+@prefix v: <https://plant.example/v/> .
+<https://plant.example/p/1> v:name \"Feed pump\"@en ; v:flow 01.50 ; v:maker <https://makers.example/ksb> .
+<https://plant.example/p/2> v:name \"a\\rb\\u0000\" .
+";
+
+fn lines(dir: &Path, arguments: &[&str]) -> BTreeSet<String> {
+    let output = run(dir, arguments);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_is_dumped_can_be_loaded_elsewhere_while_a_service_runs_and_without() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("pumps.ttl"), PUMPS).unwrap();
+    let graph = "https://plant.example/p/";
+    let service = Service::start(dir, "data");
+    let load = ["load", "pumps.ttl", "--graph", graph, "--json", DATA];
+    let first = json(&run(dir, &load));
+    assert_eq!((first["quads"].as_u64(), first["added"].as_u64()), (Some(4), Some(4)));
+    assert_eq!(json(&run(dir, &load))["added"], 0);
+    let quads = lines(dir, &["dump", DATA]);
+    assert_eq!(quads.len(), 4);
+    assert!(quads.iter().all(|line| line.ends_with(" <https://plant.example/p/> .")), "{quads:?}");
+    assert!(quads.iter().any(|line| line.contains(r#""a\rb\u0000""#)), "{quads:?}");
+    for name in ["all.nq", "all.trig.zst", "all.jsonld"] {
+        assert!(run(dir, &["dump", name, DATA]).status.success(), "{name}");
+    }
+    fails(&run(dir, &["dump", "all.nq", DATA]), "all.nq: File exists");
+    // Whoever may dump and load may do everything.
+    assert!(service.ask("GET /control/dump?format=nq", "").starts_with("HTTP/1.1 404"));
+    assert!(service.ask("POST /control/load?format=nq", "").starts_with("HTTP/1.1 404"));
+    service.stop();
+    assert_eq!(lines(dir, &["dump", "-", DATA]), quads);
+
+    for (number, name) in ["all.nq", "all.trig.zst", "all.jsonld"].iter().enumerate() {
+        let data = format!("--service.data-dir=new{number}");
+        Service::start(dir, &format!("new{number}")).stop();
+        assert_eq!(json(&run(dir, &["load", name, "--json", &data]))["added"], 4, "{name}");
+        assert_eq!(lines(dir, &["dump", &data]), quads, "{name}");
+    }
+    let triples = lines(dir, &["dump", "--format", "nt", "--graph", graph, DATA]);
+    assert_eq!(triples.len(), 4);
+    assert!(lines(dir, &["dump", "--format", "nt", "--graph", "default", DATA]).is_empty());
+    fails(&run(dir, &["dump", "all.ttl", DATA]), "holds one graph");
+    fails(&run(dir, &["dump", "all.rdf", "--graph", graph, DATA]), "RDF/XML cannot write");
+    // Nothing is left of what failed.
+    assert!(!dir.join("all.ttl").exists() && !dir.join("all.rdf").exists());
+}
+
+#[test]
+fn a_fault_says_where_and_what_is_there_already() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let mut text: String =
+        (0..10_001).map(|n| format!("<urn:x:{n}> <urn:x:p> \"{n}\" .\n")).collect();
+    text.push_str("<urn:x:last> oops\n");
+    fs::write(dir.join("bad.nt"), &text).unwrap();
+    let service = Service::start(dir, "data");
+    let told = |output: &std::process::Output| {
+        fails(output, "line 10002, column 14");
+        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(answer.contains("10000 quads in a commit"), "{answer}");
+    };
+    told(&run(dir, &["load", "bad.nt", DATA]));
+    service.stop();
+    told(&run(dir, &["load", "bad.nt", DATA]));
+
+    let wrong = |arguments: &[&str], why: &str| {
+        let output = run(dir, arguments);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{output:?}");
+    };
+    wrong(&["load", "-", DATA], "give --format");
+    wrong(&["load", "bad.nt", "--graph", "no iri", DATA], "is no absolute IRI");
+    wrong(&["dump", "--format", "n3", DATA], "is no format");
+    fails(&run(dir, &["load", "none.nt", DATA]), "none.nt: No such file");
+}
+
+#[test]
+fn standard_input_is_loaded_and_a_reader_that_goes_away_ends_a_dump() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    Service::start(dir, "data").stop();
+    let mut child = penstock(dir, &["load", "-", "--format", "nt", DATA])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    for number in 0..20_000 {
+        writeln!(input, "<urn:x:{number}> <urn:x:p> \"{number}\" .").unwrap();
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    let mut dump = penstock(dir, &["dump", DATA])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(dump.stdout.take());
+    assert!(dump.wait().unwrap().code().is_some());
+    assert_eq!(lines(dir, &["dump", DATA]).len(), 20_000);
+}

@@ -1,0 +1,285 @@
+//! Exports by themselves, as an operator sees them: killed at any moment, with a clock that jumps, and
+//! with a target that is away.
+use crate::client::Client;
+use crate::server::{Server, wait_for};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const DATA: &str = "--service.data-dir=data";
+const URL: &str = "--service.base-url=https://tanks.example";
+const CONFIG: &str = r#"
+type: object
+path: "Tanks:."
+fields:
+  level: { type: integer, path: "<https://tanks.example/level>" }
+  valves:
+    type: array
+    path: "<https://tanks.example/valve>"
+    elements:
+      type: object
+      path: "Valves:."
+      fields:
+        state: { type: string, path: "<https://tanks.example/state>" }
+"#;
+
+fn definition(more: &Value) -> Value {
+    let mut definition = json!({
+        "name": "Tanks",
+        "config": CONFIG,
+        "pushTargets": [{ "bucketName": "tanks" }],
+    });
+    for (name, value) in more.as_object().unwrap() {
+        definition[name] = value.clone();
+    }
+    definition
+}
+
+fn uri(number: usize) -> String {
+    format!("https://tanks.example/id/Tanks/{number}")
+}
+
+/// Everything in the list of exports, oldest first, those that wait for room left out.
+fn exports(client: Client) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut path = "/api/v1/exports?limit=1000".to_owned();
+    loop {
+        let page = client.get(&path).expect(200).json();
+        let items = page["items"].as_array().unwrap().iter();
+        found.extend(items.filter(|export| export["status"] != "waiting").cloned());
+        let Some(cursor) = page["next"].as_str() else { break };
+        path = format!("/api/v1/exports?limit=1000&cursor={cursor}");
+    }
+    found.sort_by_key(|export| export["sequence"].as_u64());
+    found
+}
+
+/// What a consumer holds that applied these files of a bucket in the order of their sequences, of which
+/// none may be missing.
+fn consumed(bucket: &Path, exports: &[Value]) -> BTreeMap<String, Value> {
+    let mut held = BTreeMap::new();
+    for (expected, export) in (1..).zip(exports) {
+        assert_eq!(export["sequence"].as_u64(), Some(expected), "a sequence is missing or twice");
+        let file = std::fs::read(bucket.join(export["key"].as_str().unwrap())).unwrap();
+        let file: Value = serde_json::from_slice(&file).unwrap();
+        if export["kind"] == "full" {
+            held.clear();
+        }
+        for object in file["data"].as_array().unwrap() {
+            let uri = object["uri"].as_str().unwrap().to_owned();
+            if export["kind"] == "deleted" {
+                held.remove(&uri);
+            } else {
+                held.insert(uri, object.clone());
+            }
+        }
+    }
+    held
+}
+
+fn shown(client: Client) -> BTreeMap<String, Value> {
+    let page = client.get("/api/v1/business-objects/Tanks/objects?limit=1000").expect(200).json();
+    let items = page["items"].as_array().unwrap().iter();
+    items.map(|object| (object["uri"].as_str().unwrap().to_owned(), object.clone())).collect()
+}
+
+fn is_delivered(export: &Value) -> bool {
+    export["status"] == "delivered"
+}
+
+#[test]
+fn sigkill_at_any_moment_misses_no_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let bucket = dir.path().join("data/buckets/tanks");
+    let mut server = Server::start(dir.path(), &[DATA, URL]);
+    let body = definition(&json!({ "exportOnChange": true, "debounce": "20ms" }));
+    server.client.put("/api/v1/business-objects", &body).expect(201);
+    let mut level = 0;
+    for _ in 0..6 {
+        let client = server.client;
+        let first = level;
+        let load = std::thread::spawn(move || {
+            for step in first.. {
+                let tank = uri(step % 7);
+                let (mode, object) = match step % 4 {
+                    3 => ("DELETE", json!({ "uri": tank })),
+                    _ => {
+                        let valves = [
+                            json!({"uri": format!("urn:valve:{}", step % 3), "state": format!("s{step}")}),
+                        ];
+                        ("REPLACE", json!({ "uri": tank, "level": step, "valves": valves }))
+                    }
+                };
+                let path = format!("/api/v1/business-objects/Tanks?mode={mode}");
+                let body = json!({ "data": [object] }).to_string();
+                match client.try_post(&path, body) {
+                    Ok(answer) if answer.status == 200 => {}
+                    _ => return step,
+                }
+            }
+            unreachable!("the server was killed")
+        });
+        std::thread::sleep(Duration::from_millis(rand::random_range(100..700)));
+        server.kill();
+        level = load.join().unwrap();
+        server = Server::start(dir.path(), &[DATA, URL]);
+    }
+    let client = server.client;
+    wait_for("the consumer has what the view shows", || {
+        let exports = exports(client);
+        exports.iter().all(is_delivered) && consumed(&bucket, &exports) == shown(client)
+    });
+    assert!(exports(client).len() > 6, "hardly anything was exported");
+    server.stop();
+}
+
+#[test]
+fn a_clock_that_jumps_a_year_in_both_directions_neither_floods_nor_stops_a_schedule() {
+    let Some(library) = faketime() else {
+        assert!(std::env::var_os("CI").is_none(), "the Debian package faketime is not installed");
+        println!("skipped: the Debian package faketime is not installed");
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let clock = dir.path().join("clock");
+    std::fs::write(&clock, "+0\n").unwrap();
+    let environment = [
+        ("LD_PRELOAD", library.to_str().unwrap()),
+        ("FAKETIME_TIMESTAMP_FILE", clock.to_str().unwrap()),
+        ("FAKETIME_NO_CACHE", "1"),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+    ];
+    let server = Server::start_with(dir.path(), &[DATA, URL], &environment);
+    let client = server.client;
+    let body = definition(&json!({ "schedule": "*/2 * * * * *", "timezone": "Europe/Berlin" }));
+    client.put("/api/v1/business-objects", &body).expect(201);
+    let tank = json!({ "data": [{ "uri": uri(1), "level": 1 }] }).to_string();
+    client.post("/api/v1/business-objects/Tanks?mode=ADD", tank).expect(200);
+    let mut seen = 0;
+    for jump in ["+0", "+365d", "-365d", "+0"] {
+        // Another file in its place, lest a half-written one is read.
+        let next = dir.path().join("next");
+        std::fs::write(&next, format!("{jump}\n")).unwrap();
+        std::fs::rename(&next, &clock).unwrap();
+        wait_for("the schedule runs", || exports(client).len() >= seen + 3);
+        seen = exports(client).len();
+    }
+    let exports = exports(client);
+    let mut dates: Vec<&str> =
+        exports.iter().map(|export| export["key"].as_str().unwrap()).collect();
+    assert_eq!(&consumed(&dir.path().join("data/buckets/tanks"), &exports), &shown(client));
+    // `Tanks/Tanks-20260301T120000Z-...`: on time is each even second, and each jump is made up for once.
+    let odd =
+        dates.iter().filter(|key| !key[26..27].parse::<u32>().unwrap().is_multiple_of(2)).count();
+    assert!(odd <= 4, "{dates:?}");
+    dates.iter_mut().for_each(|key| *key = &key[12..27]);
+    dates.sort_unstable();
+    let runs = dates.len();
+    dates.dedup();
+    assert_eq!(dates.len(), runs, "two runs in one second");
+    server.stop();
+}
+
+fn faketime() -> Option<PathBuf> {
+    let folders = ["x86_64-linux-gnu", "aarch64-linux-gnu", "arm-linux-gnueabihf"];
+    folders
+        .iter()
+        .map(|folder| PathBuf::from(format!("/usr/lib/{folder}/faketime/libfaketimeMT.so.1")))
+        .find(|path| path.exists())
+}
+
+/// `PENSTOCK_QUEUE=10000` plays a week.
+#[test]
+fn exports_queue_up_within_the_spool_and_drain_in_order() {
+    let count: usize =
+        std::env::var("PENSTOCK_QUEUE").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
+    let dir = tempfile::tempdir().unwrap();
+    // The target's folder cannot be made while a file stands there.
+    let away = dir.path().join("away");
+    std::fs::write(&away, "").unwrap();
+    let bytes = 300 * count;
+    let target = format!("--service.export.targets.tanks.path={}", away.display());
+    let spool = format!("--service.export.spool={bytes}");
+    let arguments = [DATA, URL, "--service.export.targets.tanks.type=directory", &target, &spool];
+    let server = Server::start(dir.path(), &arguments);
+    let client = server.client;
+    let body = definition(&json!({ "exportOnChange": true, "debounce": "0s" }));
+    client.put("/api/v1/business-objects", &body).expect(201);
+    let change = |level: usize| {
+        let tank = json!({ "data": [{ "uri": uri(level % 5), "level": level }] }).to_string();
+        client.post("/api/v1/business-objects/Tanks?mode=REPLACE", tank).expect(200);
+    };
+    let mut pushed = 0;
+    let mut early = 0;
+    loop {
+        change(pushed);
+        let answer = client.post("/api/v1/business-objects/Tanks/push", "");
+        if answer.status == 507 {
+            let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+            assert!(detail.contains("service.export.spool"), "{detail}");
+            break;
+        }
+        answer.expect(202);
+        pushed += 1;
+        if pushed == count / 10 {
+            early = server.memory_kb("VmRSS");
+        }
+    }
+    let queued = exports(client).len();
+    assert!(queued >= count / 2, "{queued} of about {count}");
+    // What changes goes on to be taken, and waits.
+    (0..20).for_each(change);
+    let mut waiting = Value::Null;
+    wait_for("the export on change waits", || {
+        let page = client.get("/api/v1/exports?limit=1").expect(200).json();
+        waiting = page["items"][0].clone();
+        waiting["status"] == "waiting"
+    });
+    assert!(waiting["lastError"].as_str().unwrap().contains("spool"), "{waiting}");
+    let path = format!("/api/v1/exports/{}", waiting["id"].as_str().unwrap());
+    assert_eq!(client.get(&path).expect(200).json(), waiting);
+    client.post(&format!("{path}/park"), "").expect(409);
+    let targets = client.get("/api/v1/targets").expect(200).json();
+    assert_eq!(targets["items"][0]["waiting"], 1, "{targets}");
+    let late = server.memory_kb("VmRSS");
+    println!("{queued} exports of {bytes} bytes: {early} kB after a tenth, {late} kB");
+    assert!(late < early + (16 << 10), "{early} kB after a tenth, {late} kB in the end");
+    let told = server.log().lines().filter(|line| line.contains("did not get through")).count();
+    assert!(told <= 20, "{told} lines about one failure");
+
+    // A kill loses nothing of it.
+    server.kill();
+    let server = Server::start(dir.path(), &arguments);
+    let client = server.client;
+    assert!(exports(client).len() >= queued);
+    std::fs::remove_file(&away).unwrap();
+    let oldest = exports(client).into_iter().find(|export| !is_delivered(export)).unwrap();
+    client
+        .post(&format!("/api/v1/exports/{}/retry", oldest["id"].as_str().unwrap()), "")
+        .expect(200);
+    wait_for("everything has gone out", || {
+        let targets = client.get("/api/v1/targets").expect(200).json();
+        targets["items"][0]["depth"] == 0 && targets["items"][0]["waiting"] == 0
+    });
+    let mut all = Vec::new();
+    wait_for("the consumer has what the view shows", || {
+        all = exports(client);
+        all.iter().all(is_delivered) && {
+            // The oldest files have fallen out of the history, and stand in the bucket all the same.
+            consumed(&away.join("tanks"), &all) == shown(client)
+        }
+    });
+    let delivered: Vec<&str> = all.iter().filter_map(|e| e["deliveredAt"].as_str()).collect();
+    assert!(delivered.is_sorted(), "delivered out of order");
+    server.stop();
+}
+
+#[test]
+fn a_stop_does_not_wait_for_a_schedule() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[DATA, URL]);
+    let body = definition(&json!({ "schedule": "0 3 * * *", "exportOnChange": true }));
+    server.client.put("/api/v1/business-objects", &body).expect(201);
+    assert_eq!(server.end_by("TERM").code(), Some(0));
+}

@@ -1,0 +1,60 @@
+//! A gateway made of a backup: the files of exports are not in it, and that holds up nobody in silence.
+use crate::server::{Server, key, penstock, push_and_wait, wait_for};
+use serde_json::{Value, json};
+use std::path::Path;
+
+#[test]
+fn exports_whose_files_are_lost_say_so_and_can_be_put_out_of_the_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let data = "--service.data-dir=data";
+    let server = Server::start(dir, &[data]);
+    key(dir, data);
+    let definition = json!({
+        "name": "Pump", "enabled": true, "pushTargets": [{"bucketName": "plant-exports"}],
+        "config": "type: object\npath: Pump:.\nfields:\n  name: {type: string, path: <https://plant.example/name>}\n",
+    });
+    server.client.put("/api/v1/business-objects", &definition).expect(201);
+    let body = json!({"data": [{"name": "P-101"}]}).to_string();
+    server.client.post("/api/v1/business-objects/Pump", body).expect(200);
+    let delivered = push_and_wait(server.client, "Pump");
+    // A file where the bucket's folder would be keeps the next one from getting through.
+    let bucket = dir.join("data/buckets/plant-exports");
+    std::fs::rename(&bucket, dir.join("aside")).unwrap();
+    std::fs::write(&bucket, "").unwrap();
+    let push = server.client.post("/api/v1/business-objects/Pump/push", "").expect(202).json();
+    let waiting = push["exports"][0]["id"].as_str().unwrap().to_owned();
+    run(dir, &["backup", "monday", data]);
+    server.stop();
+
+    let restored = "--service.data-dir=restored";
+    run(dir, &["restore", "monday", restored]);
+    let server = Server::start(dir, &[restored]);
+    let entry = |id: &str| -> Value {
+        server.client.get(&format!("/api/v1/exports/{id}")).expect(200).json()
+    };
+    wait_for("the export that lost its file is told of", || entry(&waiting)["status"] == "blocked");
+    let blocked = entry(&waiting);
+    let why = blocked["lastError"].as_str().unwrap();
+    assert!(why.contains("missing from the spool") && why.contains("park"), "{why}");
+    let target = server.client.get("/api/v1/targets").expect(200).json();
+    assert!(target["items"][0]["blocked"].as_str().unwrap().contains("missing"), "{target}");
+    // What was delivered stays in the history, without its file.
+    let id = delivered["id"].as_str().unwrap();
+    assert_eq!(entry(id)["status"], "delivered");
+    let content = server.client.get(&format!("/api/v1/exports/{id}/content")).expect(404).json();
+    assert!(content["detail"].as_str().unwrap().contains("missing"), "{content}");
+
+    // Out of the way, the next one goes on, with a number that was never given.
+    server.client.post(&format!("/api/v1/exports/{waiting}/park"), "").expect(200);
+    let next = push_and_wait(server.client, "Pump");
+    let number = |entry: &Value| entry["sequence"].as_u64().unwrap();
+    assert_eq!(number(&next), number(&blocked) + 1_000_001);
+    assert_eq!(entry(&waiting)["status"], "parked");
+    server.stop();
+}
+
+fn run(dir: &Path, arguments: &[&str]) {
+    let done = penstock(dir).args(arguments).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}

@@ -1,0 +1,354 @@
+//! What blocks a target is told in words, loses nothing, and once it is mended deliveries go on by
+//! themselves: nobody retries anything here.
+#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+
+mod export_support;
+
+use export_support::link::{Fault, Link};
+use export_support::s3::{Server, admin, blocked, ceph, new_name, swift};
+use export_support::{Plant, embedded, pump, push_one, run, until_status};
+use penstock::config::{TargetKind, Targets};
+use penstock::export::{Class, Entry, Exporter, Status};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The same, and the bucket then holds both.
+async fn blocked_until<M: Future<Output = ()>>(
+    server: &Server,
+    bucket: &str,
+    targets: Targets,
+    class: Class,
+    words: &str,
+    mend: impl FnOnce() -> M,
+) {
+    let entries = delivered_after(targets, class, words, mend).await;
+    server.check(bucket, &entries).await;
+}
+
+/// A plant with two exports to these targets, of which the first is blocked by `class` until `mend` is done.
+async fn delivered_after<M: Future<Output = ()>>(
+    targets: Targets,
+    class: Class,
+    words: &str,
+    mend: impl FnOnce() -> M,
+) -> [Entry; 2] {
+    let plant = Plant::new();
+    plant.pumps(0..2, 10);
+    let exporter = plant.quick(targets);
+    let pumps = pump("Pump", &["plant-a"]);
+    let entries = [push_one(&exporter, &pumps), push_one(&exporter, &pumps)];
+    let running = run(&exporter);
+    blocked(&exporter, &entries[0], class, words).await;
+    assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
+    mend().await;
+    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    running.stop().await;
+    let targets = exporter.targets().unwrap();
+    let target = targets.iter().find(|target| target.name == "plant-a").unwrap();
+    assert!(target.blocked.is_none() && target.attempts == 0 && target.depth == 0, "{target:?}");
+    entries
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_bucket() {
+    let (server, bucket) = (ceph(), new_name());
+    let targets = server.target(&bucket);
+    blocked_until(&server, &bucket, targets, Class::Bucket, "does not exist", || {
+        server.create(&bucket)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_bucket_of_swift() {
+    let (server, bucket) = (swift(), new_name());
+    let targets = server.target(&bucket);
+    blocked_until(&server, &bucket, targets, Class::Bucket, "does not exist", || {
+        server.create(&bucket)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_denied_policy_and_one_that_allows_writing_alone() {
+    let (server, bucket) = (ceph(), new_name());
+    server.create(&bucket).await;
+    let (id, user) = Server::user();
+    let write = ["s3:PutObject"];
+    let mend = || server.allow(&bucket, &id, &write);
+    let entries = delivered_after(user.target(&bucket), Class::Policy, "may not write", mend).await;
+    server.allow(&bucket, &id, &["s3:PutObject", "s3:GetObject", "s3:ListBucketVersions"]).await;
+    user.check(&bucket, &entries).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exceeded_quota() {
+    let bucket = new_name();
+    let (id, user) = Server::user();
+    user.create(&bucket).await;
+    let uid = format!("--uid={id}");
+    admin(&["quota", "set", &uid, "--quota-scope=user", "--max-objects=0"]);
+    admin(&["quota", "enable", &uid, "--quota-scope=user"]);
+    blocked_until(&user, &bucket, user.target(&bucket), Class::Quota, "quota", || async {
+        admin(&["quota", "disable", &uid, "--quota-scope=user"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suspended_user() {
+    let bucket = new_name();
+    let (id, user) = Server::user();
+    user.create(&bucket).await;
+    let uid = format!("--uid={id}");
+    admin(&["user", "suspend", &uid]);
+    blocked_until(
+        &user,
+        &bucket,
+        user.target(&bucket),
+        Class::Credentials,
+        "UserSuspended",
+        || async {
+            admin(&["user", "enable", &uid]);
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_changes() {
+    let bucket = new_name();
+    let (id, user) = Server::user();
+    user.create(&bucket).await;
+    let key = format!("--access-key={}", user.key);
+    let uid = format!("--uid={id}");
+    admin(&["key", "create", &uid, &key, "--secret-key=ANOTHERSECRET"]);
+    let target = user.target(&bucket);
+    let mended = user.clone();
+    let words = "`secret-access-key`";
+    blocked_until(&mended, &bucket, target, Class::Credentials, words, || async {
+        admin(&["key", "create", &uid, &key, "--secret-key=SECRET"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_asks_to_slow_down_and_a_link_that_is_away() {
+    let server = ceph();
+    for (fault, class, words) in [
+        (Fault::SlowDown, Class::Busy, "503"),
+        (Fault::Refuse(100_000), Class::Unreachable, "refused"),
+        (Fault::Blackhole, Class::Broken, "answered nothing"),
+    ] {
+        let bucket = new_name();
+        server.create(&bucket).await;
+        let link = Link::to(&server.endpoint, move || fault).await;
+        let targets = server.at(&link.endpoint).target(&bucket);
+        blocked_until(&server, &bucket, targets, class, words, || async {
+            link.set(Fault::Pass);
+            link.listen().await;
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_nobody_knows() {
+    let server = ceph();
+    let plant = Plant::new();
+    plant.pumps(0..1, 10);
+    let exporter = plant.quick(server.at("http://no-such-host.invalid").target("plant"));
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let running = run(&exporter);
+    blocked(&exporter, &entry, Class::Unreachable, "cannot be resolved").await;
+    running.stop().await;
+}
+
+/// `openssl s_server`, ended when it goes.
+struct Tls(Child, String);
+
+impl Drop for Tls {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A TLS server for `localhost` whose certificate was good for so long.
+fn tls(dir: &Path, from: &str, to: &str, name: &str) -> Tls {
+    let openssl = |arguments: &str| {
+        let output =
+            Command::new("openssl").args(arguments.split(' ')).current_dir(dir).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let config = format!(
+        "[ca]\ndefault_ca=d\n[d]\ndatabase=index\nserial=serial\npolicy=p\nx509_extensions=x\n[p]\n\
+         commonName=supplied\n[x]\nsubjectAltName=DNS:{name}\n"
+    );
+    std::fs::write(dir.join("config"), config).unwrap();
+    std::fs::write(dir.join("index"), "").unwrap();
+    std::fs::write(dir.join("serial"), "01").unwrap();
+    openssl(
+        "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out request.csr -subj /CN=x",
+    );
+    openssl(&format!(
+        "ca -batch -selfsign -in request.csr -keyfile key.pem -startdate {from} -enddate {to} -md sha256 -notext \
+         -out certificate.pem -outdir . -config config"
+    ));
+    let mut child = Command::new("openssl")
+        .args("s_server -accept 127.0.0.1:0 -cert certificate.pem -key key.pem".split(' '))
+        .current_dir(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let port = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.strip_prefix("ACCEPT ")?.rsplit(':').next()?.to_owned()));
+    Tls(child, format!("https://localhost:{}", port.unwrap()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_expired_is_not_valid_yet_or_is_for_another_name() {
+    let server = ceph();
+    for (from, to, name, words) in [
+        ("20200101000000Z", "20210101000000Z", "localhost", "has expired"),
+        ("20900101000000Z", "20910101000000Z", "localhost", "not valid yet"),
+        ("20200101000000Z", "20910101000000Z", "elsewhere.example", "another name"),
+    ] {
+        let plant = Plant::new();
+        plant.pumps(0..1, 10);
+        let tls = tls(plant.dir.path(), from, to, name);
+        let mut targets = server.at(&tls.1).target("plant");
+        for target in targets.named.values_mut() {
+            if let TargetKind::S3 { ca_file, .. } = &mut target.kind {
+                *ca_file = Some(plant.dir.path().join("certificate.pem"));
+            }
+        }
+        let exporter = plant.quick(targets);
+        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let running = run(&exporter);
+        blocked(&exporter, &entry, Class::Certificate, words).await;
+        running.stop().await;
+    }
+}
+
+/// Pushes once to a bucket where something is at the key already.
+async fn taken(server: &Server, bucket: &str, more: &[(&'static str, &str)], words: &str) {
+    let plant = Plant::new();
+    plant.pumps(0..1, 10);
+    let exporter = plant.quick(server.target(bucket));
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    server.put(bucket, &entry.key, "theirs", more).await;
+    let running = run(&exporter);
+    blocked(&exporter, &entry, Class::Conflict, words).await;
+    let (_, body) = server.object(bucket, &entry.key).await;
+    assert_eq!(body, b"theirs");
+    // Moved away by whoever it belongs to.
+    let path = s3::signing::uri_encode(&entry.key, false);
+    server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+    let (_, body) = server.object(bucket, &entry.key).await;
+    assert_eq!(body.len() as u64, entry.bytes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_of_another_gateway_is_never_written_over() {
+    for server in [ceph(), swift()] {
+        let bucket = new_name();
+        server.create_plain(&bucket).await;
+        let theirs = [("x-amz-meta-export-id", "other"), ("x-amz-meta-gateway-id", "gateway-2")];
+        taken(&server, &bucket, &theirs, "gateway `gateway-2`").await;
+        taken(&server, &bucket, &[], "no gateway put there").await;
+    }
+}
+
+fn gateway(plant: &Plant, id: &str, targets: Targets) -> Exporter {
+    let options = penstock::export::Options {
+        gateway_id: id.to_owned(),
+        pace: export_support::s3::quick(),
+        ..plant.options(targets)
+    };
+    Exporter::open(plant.store.clone(), options).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_gateways_share_a_bucket_by_their_prefixes() {
+    let (server, bucket) = (ceph(), new_name());
+    server.create(&bucket).await;
+    let mut entries = Vec::new();
+    for id in ["gateway-1", "gateway-2"] {
+        let plant = Plant::new();
+        plant.pumps(0..1, 10);
+        let mut targets = server.target(&bucket);
+        targets.named.get_mut("plant-a").unwrap().prefix = format!("{id}/");
+        let exporter = gateway(&plant, id, targets);
+        let running = run(&exporter);
+        for _ in 0..3 {
+            let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+            entries.push(until_status(&exporter, &entry.id, Status::Delivered).await);
+        }
+        running.stop().await;
+    }
+    let sequences: Vec<u64> = entries.iter().map(|entry| entry.sequence).collect();
+    assert_eq!(sequences, [1, 2, 3, 1, 2, 3]);
+    server.check(&bucket, &entries).await;
+}
+
+/// With credentials that may write and nothing else, an answer that was lost leads to no double and to no
+/// wait for good.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_when_nothing_may_be_looked_at() {
+    let (server, bucket) = (ceph(), new_name());
+    // Ceph takes no notice of `If-None-Match` where it keeps every version.
+    server.create_plain(&bucket).await;
+    let (id, user) = Server::user();
+    server.allow(&bucket, &id, &["s3:PutObject"]).await;
+    let mut requests = 0;
+    // The HEAD passes, the answer to the PUT does not.
+    let link = Link::to(&server.endpoint, move || {
+        requests += 1;
+        if requests == 2 { Fault::DropAnswer } else { Fault::Pass }
+    })
+    .await;
+    let plant = Plant::new();
+    plant.pumps(0..1, 10);
+    let exporter = plant.quick(user.at(&link.endpoint).target(&bucket));
+    let running = run(&exporter);
+    let first = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let first = until_status(&exporter, &first.id, Status::Delivered).await;
+    assert_eq!(first.attempts, 2);
+    // What somebody else put there is not taken for ours.
+    let second = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    until_status(&exporter, &second.id, Status::Delivered).await;
+    running.stop().await;
+    let third = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    server.put(&bucket, &third.key, "theirs", &[]).await;
+    let running = run(&exporter);
+    blocked(&exporter, &third, Class::Conflict, "may not look at").await;
+    running.stop().await;
+    user.object(&bucket, &second.key).await;
+    let keys = server.keys(&bucket).await;
+    assert_eq!(keys.iter().filter(|key| **key == first.key).count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_another_gateway_put_into_the_directory_is_never_written_over() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 10);
+    let exporter = plant.quick(embedded());
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let path = plant.bucket("plant-a").join(&entry.key);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "theirs").unwrap();
+    let running = run(&exporter);
+    blocked(&exporter, &entry, Class::Conflict, "not written over").await;
+    assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
+    std::fs::remove_file(&path).unwrap();
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+}

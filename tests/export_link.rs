@@ -1,0 +1,162 @@
+//! Whatever the link does, in the end every object is in its bucket once, byte for byte, in order.
+//!
+//! Each run is seeded; `PENSTOCK_TEST_DELIVERIES=5000` makes it longer than it is by default, and
+//! `PENSTOCK_TEST_SEED` repeats one.
+#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+
+mod export_support;
+
+use export_support::link::{Fault, Link};
+use export_support::s3::{Server, ceph, new_name, swift};
+use export_support::{Plant, embedded, pump, push_one, run, until_status};
+use penstock::export::{Entry, Status};
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+/// One request in three goes wrong, in one of nine ways.
+fn at_random(
+    seed: u64,
+    seen: Arc<Mutex<HashMap<&'static str, u64>>>,
+) -> impl FnMut() -> Fault + Send {
+    let mut random = StdRng::seed_from_u64(seed);
+    move || {
+        let (name, fault) = match random.random_range(0..27) {
+            0 => ("refuse", Fault::Refuse(random.random_range(1..60))),
+            1 => ("reset", Fault::Reset),
+            2 => ("blackhole", Fault::Blackhole),
+            3 => ("latency", Fault::Latency(random.random_range(1..60))),
+            4 => ("rate", Fault::Rate(random.random_range(20_000..2_000_000))),
+            5 => ("cut up", Fault::CutUp(random.random_range(1..3_000))),
+            6 => ("cut down", Fault::CutDown(random.random_range(1..400))),
+            7 => ("answer dropped", Fault::DropAnswer),
+            8 => ("slow down", Fault::SlowDown),
+            _ => ("pass", Fault::Pass),
+        };
+        *seen.lock().unwrap().entry(name).or_default() += 1;
+        fault
+    }
+}
+
+async fn everything_arrives(server: Server, deliveries: u64) {
+    const TARGETS: u64 = 6;
+    let seed = number("PENSTOCK_TEST_SEED").unwrap_or_else(rand::random);
+    println!("PENSTOCK_TEST_SEED={seed}");
+    let seen = Arc::default();
+    let mut targets = embedded();
+    let mut links = Vec::new();
+    let mut names = Vec::new();
+    for number in 0..TARGETS {
+        let bucket = new_name();
+        server.create(&bucket).await;
+        let link =
+            Link::to(&server.endpoint, at_random(seed.wrapping_add(number), Arc::clone(&seen)))
+                .await;
+        let name = format!("plant-{number}");
+        targets.named.insert(name.clone(), server.at(&link.endpoint).one(&bucket));
+        links.push(link);
+        names.push((name, bucket));
+    }
+    let plant = Plant::new();
+    let options = penstock::export::Options {
+        history: 1_000_000,
+        spool: 1 << 40,
+        pace: penstock::export::Pace {
+            idle: std::time::Duration::from_millis(800),
+            ..export_support::s3::quick()
+        },
+        ..plant.options(targets)
+    };
+    let exporter = penstock::export::Exporter::open(plant.store.clone(), options).unwrap();
+    let every: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+    let business_object = pump("Pump ü", &every);
+    let running = run(&exporter);
+    let mut last = Vec::new();
+    for number in 0..deliveries.div_ceil(TARGETS) {
+        if number % 16 == 0 {
+            let number = u32::try_from(number).unwrap();
+            plant.pumps(number..number + 1, 1 + (number as usize * 37) % 3000);
+        }
+        last = exporter.push(&business_object).unwrap().exports;
+    }
+    let begun = std::time::Instant::now();
+    for entry in &last {
+        while exporter.get(&entry.id).unwrap().unwrap().status != Status::Delivered {
+            assert!(begun.elapsed().as_secs() < 600, "{:?}", exporter.targets());
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+    running.stop().await;
+    println!("{deliveries} deliveries; {:?}", seen.lock().unwrap());
+    let all = exporter.list(None, 1_000_000).unwrap();
+    for (name, bucket) in &names {
+        let mut entries: Vec<Entry> =
+            all.iter().filter(|entry| entry.target == *name).cloned().collect();
+        entries.reverse();
+        assert!(entries.iter().map(|entry| entry.sequence).eq(1..=deliveries.div_ceil(TARGETS)));
+        assert!(entries.is_sorted_by_key(|entry| entry.delivered_at.clone()), "out of order");
+        server.check(bucket, &entries).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_arrives_at_ceph_once_and_in_order_whatever_the_link_does() {
+    everything_arrives(ceph(), number("PENSTOCK_TEST_DELIVERIES").unwrap_or(1_000)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_arrives_at_swift_once_and_in_order_whatever_the_link_does() {
+    let deliveries = number("PENSTOCK_TEST_DELIVERIES").map_or(180, |all| all / 5);
+    everything_arrives(swift(), deliveries).await;
+}
+
+/// A file of several parts, over a link that is cut in each request at random.
+async fn long_file_arrives(server: Server) {
+    let bucket = new_name();
+    // Swift is asked to put the parts together once more when it did so and did not forget them.
+    server.create_plain(&bucket).await;
+    let mut random = StdRng::seed_from_u64(7);
+    let requests = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&requests);
+    let link = Link::to(&server.endpoint, move || {
+        *counted.lock().unwrap() += 1;
+        match random.random_range(0..6) {
+            0 => Fault::CutUp(random.random_range(1..(5 << 20))),
+            1 => Fault::DropAnswer,
+            2 => Fault::CutDown(random.random_range(1..300)),
+            3 => Fault::SlowDown,
+            _ => Fault::Pass,
+        }
+    })
+    .await;
+    let plant = Plant::new();
+    plant.pumps(0..600, 50_000);
+    let exporter = plant.quick(server.at(&link.endpoint).target(&bucket));
+    let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
+    assert!(entry.bytes > 25 << 20);
+    let running = run(&exporter);
+    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    let begun = std::time::Instant::now();
+    while server.uploads(&bucket).await > 0 {
+        assert!(begun.elapsed().as_secs() < 60, "uploads are left");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    running.stop().await;
+    println!("{} attempts, {} requests", entry.attempts, requests.lock().unwrap());
+    server.check(&bucket, &[entry]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_file_arrives_at_ceph_part_by_part() {
+    long_file_arrives(ceph()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_file_arrives_at_swift_part_by_part() {
+    long_file_arrives(swift()).await;
+}

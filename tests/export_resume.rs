@@ -1,0 +1,255 @@
+//! A long upload goes on where it was: after a broken connection, a restart, and whatever an operator does.
+#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+
+mod export_support;
+
+use export_support::link::{Fault, Link};
+use export_support::s3::{Server, ceph, new_name, swift};
+use export_support::{Plant, embedded, files, pump, push_one, run, until, until_status};
+use penstock::config::{Compression, TargetKind, Targets};
+use penstock::export::Status;
+use std::time::{Duration, Instant};
+
+const PART: u64 = 5 << 20;
+
+/// A plant whose export is 30 MB, a link to the server, and the targets behind it.
+async fn long(server: &Server, bucket: &str) -> (Plant, Link, Targets) {
+    server.create_plain(bucket).await;
+    let link = Link::to(&server.endpoint, || Fault::Pass).await;
+    let plant = Plant::new();
+    plant.pumps(0..600, 50_000);
+    let targets = server.at(&link.endpoint).target(bucket);
+    (plant, link, targets)
+}
+
+/// Waits until so many bytes went up.
+async fn until_sent(link: &Link, bytes: u64) {
+    let begun = Instant::now();
+    while link.sent() < bytes {
+        assert!(begun.elapsed() < Duration::from_mins(1), "{} bytes", link.sent());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn until_no_uploads(server: &Server, bucket: &str) {
+    let begun = Instant::now();
+    while server.uploads(bucket).await > 0 {
+        assert!(begun.elapsed() < Duration::from_mins(1), "uploads are left");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_goes_on_after_a_restart_with_the_parts_that_are_missing() {
+    for server in [ceph(), swift()] {
+        let bucket = new_name();
+        let (plant, link, targets) = long(&server, &bucket).await;
+        let exporter = plant.quick(targets.clone());
+        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        assert!(entry.bytes > 5 * PART);
+        let running = run(&exporter);
+        until_sent(&link, 3 * PART + PART / 2).await;
+        link.set(Fault::Reset);
+        until_status(&exporter, &entry.id, Status::Blocked).await;
+        running.stop().await;
+        drop(exporter);
+        let before = link.sent();
+
+        let plant = plant.restart();
+        link.set(Fault::Pass);
+        let exporter = plant.quick(targets);
+        let running = run(&exporter);
+        until_status(&exporter, &entry.id, Status::Delivered).await;
+        until_no_uploads(&server, &bucket).await;
+        running.stop().await;
+        let after = link.sent() - before;
+        assert!(after < entry.bytes - 2 * PART, "{after} bytes were sent again");
+        server.check(&bucket, &[entry]).await;
+        assert!(files(&plant.dir.path().join("uploads")).is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parked_one_leaves_no_parts_and_begins_anew() {
+    let (server, bucket) = (ceph(), new_name());
+    let (plant, link, targets) = long(&server, &bucket).await;
+    let exporter = plant.quick(targets);
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let running = run(&exporter);
+    until_sent(&link, 2 * PART).await;
+    link.set(Fault::SlowDown);
+    until_status(&exporter, &entry.id, Status::Blocked).await;
+    assert_eq!(server.uploads(&bucket).await, 1);
+    while exporter.park(&entry.id).is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    link.set(Fault::Pass);
+    until_no_uploads(&server, &bucket).await;
+    exporter.retry(&entry.id).unwrap();
+    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+    server.check(&bucket, &[entry]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_the_server_forgot_begins_anew() {
+    let (server, bucket) = (ceph(), new_name());
+    let (plant, link, targets) = long(&server, &bucket).await;
+    let exporter = plant.quick(targets);
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let running = run(&exporter);
+    until_sent(&link, 2 * PART).await;
+    link.set(Fault::SlowDown);
+    until_status(&exporter, &entry.id, Status::Blocked).await;
+    let note = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
+    let note = std::fs::read_to_string(note).unwrap();
+    let begun: serde_json::Value = serde_json::from_str(note.lines().next().unwrap()).unwrap();
+    let id = s3::signing::uri_encode(begun["upload"].as_str().unwrap(), true);
+    let path = s3::signing::uri_encode(&entry.key, false);
+    let (status, ..) = server.ask("DELETE", &format!("{bucket}/{path}?uploadId={id}"), "").await;
+    assert_eq!(status, 204);
+    link.set(Fault::Pass);
+    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    until_no_uploads(&server, &bucket).await;
+    running.stop().await;
+    server.check(&bucket, &[entry]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_file_goes_compressed_and_comes_back_whole() {
+    let (server, bucket) = (ceph(), new_name());
+    server.create(&bucket).await;
+    for (compression, ending) in [(Compression::Gzip, ".gz"), (Compression::Zstd, ".zst")] {
+        let plant = Plant::new();
+        let digits = |number: u32| {
+            let mut state = u64::from(number) + 1;
+            let digit = move |_| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                char::from_digit(u32::try_from(state >> 60).unwrap() % 10, 10).unwrap()
+            };
+            (0..50_000).map(digit).collect::<String>()
+        };
+        plant.named(0..600, digits);
+        let mut targets = server.target(&bucket);
+        for target in targets.named.values_mut() {
+            target.prefix = format!("{ending}/");
+            if let TargetKind::S3 { compression: chosen, .. } = &mut target.kind {
+                *chosen = compression;
+            }
+        }
+        let exporter = plant.quick(targets.clone());
+        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let running = run(&exporter);
+        let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+        running.stop().await;
+        let (headers, body) = server.object(&bucket, &entry.key).await;
+        assert!(headers["etag"].to_str().unwrap().contains('-'), "it went in parts");
+        assert!((body.len() as u64) < entry.bytes * 6 / 10, "{} of {}", body.len(), entry.bytes);
+        assert!(files(&plant.dir.path().join("uploads")).is_empty());
+        let dir = plant.dir.path().to_owned();
+        let found = tokio::task::spawn_blocking(move || {
+            let place = penstock::export::walk::Place::target(&targets, &dir, "plant-a").unwrap();
+            let mut found = Vec::new();
+            let tell = &mut |finding: &_| found.push(format!("{finding:?}"));
+            let walked = penstock::export::walk::walk(&place, false, &mut |_, _| {}, tell).unwrap();
+            (walked.bytes, found)
+        });
+        assert_eq!(found.await.unwrap(), (entry.bytes, Vec::new()));
+    }
+}
+
+/// What a restored backup has: entries that were delivered after it was made, and no file of them.
+async fn without_files(targets: Targets, forget: impl AsyncFnOnce(&str)) {
+    let plant = Plant::new();
+    plant.pumps(0..1, 10);
+    let exporter = plant.quick(targets.clone());
+    let pumps = pump("Pump", &["plant-a"]);
+    let entries = [push_one(&exporter, &pumps), push_one(&exporter, &pumps)];
+    drop(exporter);
+    // The backup stands beside the plant; what happens to the plant does not happen to it.
+    let backup = tempfile::tempdir().unwrap();
+    let plant = plant.copy_store_to(backup.path());
+    let exporter = plant.quick(targets.clone());
+    let running = run(&exporter);
+    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    running.stop().await;
+    drop(exporter);
+    forget(&entries[1].key).await;
+
+    let plant = plant.restore_store_from(backup.path());
+    std::fs::remove_dir_all(plant.dir.path().join("spool")).unwrap();
+    let exporter = plant.quick(targets);
+    let running = run(&exporter);
+    until_status(&exporter, &entries[0].id, Status::Delivered).await;
+    let lost = until(&exporter, &entries[1].id, |entry| {
+        entry.last_error.as_ref().is_some_and(|error| error.contains("does not have it either"))
+    })
+    .await;
+    assert!(lost.last_error.unwrap().contains("park the export"));
+    let next = push_one(&exporter, &pumps);
+    while exporter.park(&entries[1].id).is_err() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    until_status(&exporter, &next.id, Status::Delivered).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_gateway_finds_what_it_had_delivered_and_says_what_is_lost() {
+    let (server, bucket) = (ceph(), new_name());
+    server.create_plain(&bucket).await;
+    let targets = server.target(&bucket);
+    without_files(targets, async |key| {
+        let path = s3::signing::uri_encode(key, false);
+        server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
+    })
+    .await;
+    let out = tempfile::tempdir().unwrap();
+    let mut targets = embedded();
+    targets.named.insert("plant-a".to_owned(), export_support::directory(out.path()));
+    without_files(targets, async |key| {
+        std::fs::remove_file(out.path().join("plant-a").join(key)).unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bandwidth_is_kept_and_a_closed_window_lets_nothing_out() {
+    let (server, bucket) = (ceph(), new_name());
+    server.create(&bucket).await;
+    let plant = Plant::new();
+    plant.pumps(0..20, 50_000);
+    let open = Targets { bandwidth: Some(1 << 20), ..server.target(&bucket) };
+    let exporter = plant.quick(open.clone());
+    let entries = [
+        push_one(&exporter, &pump("Pump", &["plant-a"])),
+        push_one(&exporter, &pump("Pump", &["plant-a"])),
+    ];
+    drop(exporter);
+
+    let hour = jiff::Timestamp::now().strftime("%H").to_string().parse::<u32>().unwrap();
+    let window = format!("{:02}:00-{:02}:00", (hour + 2) % 24, (hour + 3) % 24);
+    let times =
+        penstock::config::Times { window: window.parse().unwrap(), zone: "UTC".parse().unwrap() };
+    let closed = Targets { times: Some(times), ..open.clone() };
+    let exporter = plant.quick(closed);
+    let running = run(&exporter);
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let target =
+        exporter.targets().unwrap().into_iter().find(|target| target.name == "plant-a").unwrap();
+    assert!(target.paused.unwrap().contains("it opens at") && target.blocked.is_none());
+    assert_eq!((target.depth, exporter.get(&entries[0].id).unwrap().unwrap().attempts), (2, 0));
+    running.stop().await;
+    drop(exporter);
+
+    let exporter = plant.quick(open);
+    let begun = Instant::now();
+    let running = run(&exporter);
+    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    running.stop().await;
+    // Two files of a megabyte at a megabyte a second; the first chunk goes at once.
+    assert!(begun.elapsed() > Duration::from_millis(1_700), "{:?}", begun.elapsed());
+    server.check(&bucket, &entries).await;
+}

@@ -1,0 +1,264 @@
+//! A link that fails: a relay to a server that does to each request what it is told to.
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+/// What happens to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Pass,
+    /// The connection is reset, and for so many milliseconds nobody listens.
+    Refuse(u64),
+    Reset,
+    /// It is taken, and nothing ever comes back.
+    Blackhole,
+    /// Each chunk comes so many milliseconds later, both ways.
+    Latency(u64),
+    /// So many bytes a second go up.
+    Rate(u64),
+    /// The connection is reset once so many bytes of the request went up.
+    CutUp(usize),
+    /// The connection is reset once so many bytes of the answer came down.
+    CutDown(usize),
+    /// The server does what it is asked, and nobody hears of it.
+    DropAnswer,
+    /// 503 SlowDown, and the server hears nothing of it.
+    SlowDown,
+}
+
+type Choose = Box<dyn FnMut() -> Fault + Send>;
+
+/// The relay.
+pub(crate) struct Link {
+    pub(crate) endpoint: String,
+    choose: Arc<Mutex<Choose>>,
+    listen: Arc<Notify>,
+    sent: Arc<AtomicU64>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Link {
+    /// A relay to `endpoint` that asks `choose` at the beginning of each request.
+    pub(crate) async fn to(endpoint: &str, choose: impl FnMut() -> Fault + Send + 'static) -> Self {
+        let upstream = endpoint.strip_prefix("http://").unwrap().to_owned();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let choose: Arc<Mutex<Choose>> = Arc::new(Mutex::new(Box::new(choose)));
+        let chosen = Arc::clone(&choose);
+        let listen = Arc::new(Notify::new());
+        let wanted = Arc::clone(&listen);
+        let sent = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&sent);
+        let task = tokio::spawn(async move {
+            let (refuse, mut refusals) = mpsc::unbounded_channel();
+            let mut listener = Some(listener);
+            loop {
+                let Some(open) = &listener else {
+                    let socket = TcpSocket::new_v4().unwrap();
+                    socket.set_reuseaddr(true).unwrap();
+                    socket.bind(address).unwrap();
+                    listener = Some(socket.listen(128).unwrap());
+                    continue;
+                };
+                tokio::select! {
+                    Ok((client, _)) = open.accept() => {
+                        let (upstream, chosen, refuse) = (upstream.clone(), Arc::clone(&chosen), refuse.clone());
+                        let counted = Arc::clone(&counted);
+                        tokio::spawn(async move { relay(client, &upstream, chosen, refuse, counted).await });
+                    }
+                    Some(millis) = refusals.recv() => {
+                        listener = None;
+                        tokio::select! {
+                            () = sleep(Duration::from_millis(millis)) => {}
+                            () = wanted.notified() => {}
+                        }
+                    }
+                }
+            }
+        });
+        Self { endpoint: format!("http://{address}"), choose, listen, sent, task }
+    }
+
+    /// Ends a refusal.
+    pub(crate) async fn listen(&self) {
+        self.listen.notify_waiters();
+        let address = self.endpoint.strip_prefix("http://").unwrap();
+        while TcpStream::connect(address).await.is_err() {
+            sleep(Duration::from_millis(10)).await;
+            self.listen.notify_waiters();
+        }
+    }
+
+    /// Bytes that came from the client.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// From now on.
+    pub(crate) fn set(&self, fault: Fault) {
+        *self.choose.lock().unwrap() = Box::new(move || fault);
+    }
+}
+
+/// The request under way on a connection.
+struct Request {
+    fault: Fault,
+    /// Whether its answer has begun, so that what comes up next is another one.
+    answered: bool,
+    up: usize,
+    down: usize,
+}
+
+async fn relay(
+    client: TcpStream,
+    upstream: &str,
+    choose: Arc<Mutex<Choose>>,
+    refuse: mpsc::UnboundedSender<u64>,
+    counted: Arc<AtomicU64>,
+) {
+    let Ok(server) = TcpStream::connect(upstream).await else { return };
+    for stream in [&client, &server] {
+        let _ = stream.set_nodelay(true);
+    }
+    let request = Mutex::new(Request { fault: Fault::Pass, answered: true, up: 0, down: 0 });
+    let (client, server) = (Arc::new(client), Arc::new(server));
+    let end = {
+        let (request, client, server) = (&request, &client, &server);
+        let up = async {
+            let mut buffer = vec![0; 16 << 10];
+            loop {
+                let Ok(length @ 1..) = read(client, &mut buffer).await else { return true };
+                counted.fetch_add(length as u64, Ordering::Relaxed);
+                let (fault, before) = {
+                    let mut now = request.lock().unwrap();
+                    if now.answered {
+                        let fault = (choose.lock().unwrap())();
+                        *now = Request { fault, answered: false, up: 0, down: 0 };
+                    }
+                    now.up += length;
+                    (now.fault, now.up - length)
+                };
+                let mut bytes = &buffer[..length];
+                match fault {
+                    Fault::Reset => return false,
+                    Fault::Refuse(millis) => {
+                        let _ = refuse.send(millis);
+                        return false;
+                    }
+                    Fault::Blackhole => continue,
+                    Fault::SlowDown => return slow_down(client, bytes).await,
+                    Fault::Latency(millis) => sleep(Duration::from_millis(millis)).await,
+                    Fault::Rate(rate) => {
+                        sleep(Duration::from_secs_f64(length as f64 / rate as f64)).await;
+                    }
+                    Fault::CutUp(limit) if before + length >= limit => {
+                        bytes = &bytes[..limit.saturating_sub(before).min(length)];
+                    }
+                    _ => {}
+                }
+                if write(server, bytes).await.is_err() {
+                    return true;
+                }
+                if bytes.len() < length {
+                    sleep(Duration::from_millis(5)).await;
+                    return false;
+                }
+            }
+        };
+        let down = async {
+            let mut buffer = vec![0; 16 << 10];
+            loop {
+                let Ok(length @ 1..) = read(server, &mut buffer).await else { return true };
+                let (fault, before) = {
+                    let mut now = request.lock().unwrap();
+                    now.answered = true;
+                    now.down += length;
+                    (now.fault, now.down - length)
+                };
+                let mut bytes = &buffer[..length];
+                match fault {
+                    Fault::DropAnswer => return false,
+                    Fault::Latency(millis) => sleep(Duration::from_millis(millis)).await,
+                    Fault::CutDown(limit) if before + length >= limit => {
+                        bytes = &bytes[..limit.saturating_sub(before).min(length)];
+                    }
+                    _ => {}
+                }
+                if write(client, bytes).await.is_err() {
+                    return true;
+                }
+                if bytes.len() < length {
+                    sleep(Duration::from_millis(5)).await;
+                    return false;
+                }
+            }
+        };
+        tokio::select! { end = up => end, end = down => end }
+    };
+    if !end {
+        for stream in [&client, &server] {
+            let _ = stream.set_zero_linger();
+        }
+    }
+}
+
+/// Takes the whole request and answers it.
+async fn slow_down(client: &TcpStream, first: &[u8]) -> bool {
+    let mut request = first.to_vec();
+    let mut buffer = vec![0; 16 << 10];
+    let body = loop {
+        if let Some(end) = request.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&request[..end]).to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+            break end + 4 + length.map_or(0, |length| length.trim().parse::<usize>().unwrap());
+        }
+        let Ok(length @ 1..) = read(client, &mut buffer).await else { return true };
+        request.extend_from_slice(&buffer[..length]);
+    };
+    let mut taken = request.len();
+    while taken < body {
+        let Ok(length @ 1..) = read(client, &mut buffer).await else { return true };
+        taken += length;
+    }
+    let body = "<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
+    let head = format!(
+        "HTTP/1.1 503 Slow Down\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    let is_head = request.starts_with(b"HEAD ");
+    let _ = write(client, head.as_bytes()).await;
+    let _ = write(client, if is_head { b"" } else { body.as_bytes() }).await;
+    true
+}
+
+async fn read(stream: &TcpStream, buffer: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        stream.readable().await?;
+        match stream.try_read(buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            read => return read,
+        }
+    }
+}
+
+async fn write(stream: &TcpStream, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(bytes) {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+            Ok(length) => bytes = &bytes[length..],
+        }
+    }
+    Ok(())
+}

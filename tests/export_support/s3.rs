@@ -1,0 +1,299 @@
+//! The real S3 servers: what stands in a bucket, and who may do what there.
+use super::{Plant, embedded};
+use penstock::config::{Compression, Target, TargetKind, Targets};
+use penstock::export::{Class, Entry, Exporter, Pace, Status};
+use s3::region::Region;
+use s3::signing;
+use std::process::Command;
+use std::time::Duration;
+use time::OffsetDateTime;
+
+/// Who asks which server for what.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) endpoint: String,
+    pub(crate) region: String,
+    pub(crate) key: String,
+    pub(crate) secret: String,
+}
+
+/// What `tests/servers/*-up` prints under this name.
+pub(crate) fn said(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| {
+        panic!(
+            "this test needs an S3 server: run `tests/run`, which starts them, or `tests/servers/ceph-up DIR 5630 5632` and \
+             `tests/servers/swift-up DIR 5740`, and set {name} as they say"
+        )
+    })
+}
+
+pub(crate) fn ceph() -> Server {
+    Server::of(&said("PENSTOCK_TEST_S3"), "default")
+}
+
+pub(crate) fn swift() -> Server {
+    Server::of(&said("PENSTOCK_TEST_SWIFT"), "us-east-1")
+}
+
+/// Timing for tests: what takes minutes takes milliseconds.
+pub(crate) fn quick() -> Pace {
+    Pace {
+        first: Duration::from_millis(10),
+        first_unless_mended: Duration::from_millis(50),
+        longest: Duration::from_millis(300),
+        connect: Duration::from_millis(1500),
+        idle: Duration::from_millis(2000),
+        probe: Duration::from_millis(100),
+        sweep: Duration::from_millis(500),
+    }
+}
+
+pub(crate) fn new_name() -> String {
+    format!("plant-{}", uuid::Uuid::now_v7().simple())
+}
+
+impl Server {
+    fn of(said: &str, region: &str) -> Self {
+        let parts: Vec<&str> = said.splitn(3, ',').collect();
+        let [endpoint, key, secret] = parts[..] else { panic!("{said:?} has three parts") };
+        Self {
+            endpoint: endpoint.to_owned(),
+            region: region.to_owned(),
+            key: key.to_owned(),
+            secret: secret.to_owned(),
+        }
+    }
+
+    /// A new user of Ceph: its id, and the server as that user.
+    pub(crate) fn user() -> (String, Self) {
+        let id = format!("u{}", uuid::Uuid::now_v7().simple());
+        let server = Self { key: format!("key-{id}"), secret: "SECRET".to_owned(), ..ceph() };
+        let (key, secret) = (format!("--access-key={}", server.key), "--secret-key=SECRET");
+        admin(&["user", "create", &format!("--uid={id}"), "--display-name=x", &key, secret]);
+        (id, server)
+    }
+
+    pub(crate) fn at(&self, endpoint: &str) -> Self {
+        Self { endpoint: endpoint.to_owned(), ..self.clone() }
+    }
+
+    /// The target `plant-a` in this bucket.
+    pub(crate) fn target(&self, bucket: &str) -> Targets {
+        let mut targets = embedded();
+        targets.named.insert("plant-a".to_owned(), self.one(bucket));
+        targets
+    }
+
+    pub(crate) fn one(&self, bucket: &str) -> Target {
+        let kind = TargetKind::S3 {
+            endpoint: self.endpoint.clone(),
+            region: self.region.clone(),
+            bucket: Some(bucket.to_owned()),
+            access_key_id: self.key.clone(),
+            secret_access_key: self.secret.clone(),
+            path_style: true,
+            ca_file: None,
+            compression: Compression::None,
+        };
+        Target { kind, prefix: "edge 1/".to_owned() }
+    }
+
+    /// A signed request to `/PATH?QUERY`, both encoded: status, headers and body of the answer.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        path_and_query: &str,
+        body: &str,
+    ) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
+        self.ask_with(method, path_and_query, body, &[]).await
+    }
+
+    /// The same with more headers.
+    pub(crate) async fn ask_with(
+        &self,
+        method: &str,
+        path_and_query: &str,
+        body: &str,
+        more: &[(&'static str, &str)],
+    ) -> (u16, reqwest::header::HeaderMap, Vec<u8>) {
+        use sha2::{Digest as _, Sha256};
+        let url = reqwest::Url::parse(&format!("{}/{path_and_query}", self.endpoint)).unwrap();
+        let now = OffsetDateTime::now_utc();
+        let region =
+            Region::Custom { region: self.region.clone(), endpoint: self.endpoint.clone() };
+        let sha256 = format!("{:x}", Sha256::digest(body));
+        let mut headers = reqwest::header::HeaderMap::new();
+        let host = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
+        headers.insert("host", host.parse().unwrap());
+        headers.insert("x-amz-content-sha256", sha256.parse().unwrap());
+        let (year, month, day) = now.to_calendar_date();
+        let (hour, minute, second) = now.to_hms();
+        let date =
+            format!("{year:04}{:02}{day:02}T{hour:02}{minute:02}{second:02}Z", u8::from(month));
+        headers.insert("x-amz-date", date.parse().unwrap());
+        for (name, value) in more {
+            headers.insert(*name, value.parse().unwrap());
+        }
+        let request = signing::canonical_request(method, &url, &headers, &sha256).unwrap();
+        let text = signing::string_to_sign(&now, &region, &request).unwrap();
+        let key = signing::signing_key(&now, &self.secret, &region, "s3").unwrap();
+        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
+        let signature: String = ring::hmac::sign(&key, text.as_bytes())
+            .as_ref()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        let names = signing::signed_header_string(&headers);
+        let authorization =
+            signing::authorization_header(&self.key, &now, &region, &names, &signature).unwrap();
+        headers.insert("authorization", authorization.parse().unwrap());
+        let client = reqwest::Client::new();
+        let request =
+            client.request(method.parse().unwrap(), url).headers(headers).body(body.to_owned());
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        (status, headers, response.bytes().await.unwrap().to_vec())
+    }
+
+    /// Puts an object that no exporter made.
+    pub(crate) async fn put(
+        &self,
+        bucket: &str,
+        key: &str,
+        body: &str,
+        more: &[(&'static str, &str)],
+    ) {
+        let path = format!("{bucket}/{}", signing::uri_encode(key, false));
+        let (status, _, body) = self.ask_with("PUT", &path, body, more).await;
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    }
+
+    /// Sets what others may do in a bucket.
+    pub(crate) async fn allow(&self, bucket: &str, user: &str, actions: &[&str]) {
+        let statement = |resource: &str| {
+            serde_json::json!({
+                "Effect": "Allow", "Principal": {"AWS": [format!("arn:aws:iam:::user/{user}")]},
+                "Action": actions, "Resource": [resource],
+            })
+        };
+        let policy = serde_json::json!({
+            "Version": "2012-10-17",
+            "Statement": [
+                statement(&format!("arn:aws:s3:::{bucket}")), statement(&format!("arn:aws:s3:::{bucket}/*"))
+            ],
+        });
+        let (status, _, body) =
+            self.ask("PUT", &format!("{bucket}?policy="), &policy.to_string()).await;
+        assert!(status < 300, "{}", String::from_utf8_lossy(&body));
+    }
+
+    /// Makes a bucket.
+    pub(crate) async fn create_plain(&self, bucket: &str) {
+        let (status, _, body) = self.ask("PUT", bucket, "").await;
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    }
+
+    /// Makes a bucket that keeps every version, so that a double shows.
+    pub(crate) async fn create(&self, bucket: &str) {
+        self.create_plain(bucket).await;
+        let on = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+        let (status, _, body) = self.ask("PUT", &format!("{bucket}?versioning="), on).await;
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    }
+
+    /// The keys of every version of every object, in order.
+    pub(crate) async fn keys(&self, bucket: &str) -> Vec<String> {
+        let mut keys = Vec::new();
+        let mut markers = String::new();
+        loop {
+            let query = format!("{bucket}?encoding-type=url{markers}&versions=");
+            let (status, _, body) = self.ask("GET", &query, "").await;
+            let body = String::from_utf8(body).unwrap();
+            assert_eq!(status, 200, "{body}");
+            let inner = |text: &str, name: &str| {
+                let (_, rest) = text.split_once(&format!("<{name}>"))?;
+                Some(rest.split_once("</")?.0.to_owned())
+            };
+            for version in body.split("<Version>").skip(1) {
+                keys.push(decoded(&inner(version, "Key").unwrap()));
+            }
+            if inner(&body, "IsTruncated").as_deref() != Some("true") {
+                return keys;
+            }
+            let key = inner(&body, "NextKeyMarker").unwrap();
+            let id = inner(&body, "NextVersionIdMarker").unwrap();
+            markers = format!("&key-marker={key}&version-id-marker={id}");
+        }
+    }
+
+    /// Ids of the multipart uploads that nobody ended.
+    pub(crate) async fn uploads(&self, bucket: &str) -> usize {
+        let (status, _, body) = self.ask("GET", &format!("{bucket}?uploads="), "").await;
+        assert_eq!(status, 200);
+        String::from_utf8(body).unwrap().matches("<UploadId>").count()
+    }
+
+    pub(crate) async fn object(
+        &self,
+        bucket: &str,
+        key: &str,
+    ) -> (reqwest::header::HeaderMap, Vec<u8>) {
+        let path = signing::uri_encode(key, false);
+        let (status, headers, body) = self.ask("GET", &format!("{bucket}/{path}"), "").await;
+        assert_eq!(status, 200, "{key}: {}", String::from_utf8_lossy(&body));
+        (headers, body)
+    }
+
+    /// Checks that the bucket holds these exports, each once, byte for byte, and nothing else.
+    pub(crate) async fn check(&self, bucket: &str, entries: &[Entry]) {
+        use sha2::{Digest as _, Sha256};
+        let mut expected: Vec<_> = entries.iter().map(|entry| entry.key.clone()).collect();
+        expected.sort();
+        assert_eq!(self.keys(bucket).await, expected);
+        for entry in entries {
+            let (headers, body) = self.object(bucket, &entry.key).await;
+            assert_eq!(format!("{:x}", Sha256::digest(&body)), entry.sha256, "{}", entry.key);
+            let said =
+                |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+            assert_eq!(said("x-amz-meta-sha256"), Some(entry.sha256.clone()));
+            assert_eq!(said("x-amz-meta-export-id"), Some(entry.id.clone()));
+            assert_eq!(said("x-amz-meta-sequence"), Some(entry.sequence.to_string()));
+        }
+    }
+}
+
+fn decoded(key: &str) -> String {
+    percent_encoding::percent_decode_str(&key.replace('+', " ")).decode_utf8().unwrap().into_owned()
+}
+
+/// `radosgw-admin` of the Ceph under test.
+pub(crate) fn admin(arguments: &[&str]) {
+    let output = Command::new("radosgw-admin")
+        .args(["-n", "client.rgw.a"])
+        .args(arguments)
+        .env("CEPH_CONF", said("PENSTOCK_TEST_S3_ADMIN"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The target is blocked with a cause of this class that holds `words` and no secret, and nothing behind
+/// the head was tried.
+pub(crate) async fn blocked(exporter: &Exporter, entry: &Entry, class: Class, words: &str) {
+    let told = |entry: &Entry| entry.last_error.as_ref().is_some_and(|told| told.contains(words));
+    let entry = super::until(exporter, &entry.id, told).await;
+    assert!(!entry.last_error.unwrap().contains("SECRET"));
+    let targets = exporter.targets().unwrap();
+    let target = targets.iter().find(|target| target.name == entry.target).unwrap();
+    assert!(target.blocked.as_deref().unwrap().contains(words), "{target:?}");
+    assert_eq!(target.blocked_by, Some(class), "{target:?}");
+    assert!(target.blocked_since.is_some() && target.attempts > 0, "{target:?}");
+}
+
+impl Plant {
+    /// An exporter that does not take its time.
+    pub(crate) fn quick(&self, targets: Targets) -> Exporter {
+        let options = penstock::export::Options { pace: quick(), ..self.options(targets) };
+        Exporter::open(self.store.clone(), options).unwrap()
+    }
+}

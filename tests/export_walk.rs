@@ -1,0 +1,191 @@
+//! The proof for the consumer: `penstock verify-export --bucket` finds what is missing, doubled, damaged or
+//! foreign, and so does the script of docs/verify-export.md.
+#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+
+mod export_support;
+
+use export_support::s3::{ceph, new_name};
+use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
+use penstock::config::{Compression, TargetKind, Targets};
+use penstock::export::walk::{Finding, Place, Reader, Walked, walk};
+use penstock::export::{Entry, Status};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Delivers so many exports.
+async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<Entry> {
+    let exporter = plant.quick(targets);
+    let running = run(&exporter);
+    let mut entries = Vec::new();
+    for number in 0..count {
+        plant.pumps(number..number + 1, 10);
+        let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
+        entries.push(until_status(&exporter, &entry.id, Status::Delivered).await);
+    }
+    running.stop().await;
+    entries
+}
+
+fn walked(place: &Place) -> (Walked, Vec<Finding>) {
+    let mut found = Vec::new();
+    let walked =
+        walk(place, false, &mut |_, _| {}, &mut |finding| found.push(finding.clone())).unwrap();
+    assert_eq!(walked.findings, found.len() as u64);
+    (walked, found)
+}
+
+fn penstock(dir: &Path, arguments: &[&str]) -> (i32, String) {
+    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_penstock"))
+        .args(arguments)
+        .current_dir(dir)
+        .output()
+        .unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    (status.code().unwrap(), text)
+}
+
+/// The script of the documentation, as it stands there.
+fn script(dir: &Path, bucket: &Path) -> (i32, String) {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.md"))
+            .unwrap();
+    let (_, code) = page.split_once("```python\n").unwrap();
+    std::fs::write(dir.join("verify.py"), code.split("```").next().unwrap()).unwrap();
+    let output = Command::new("python3").arg(dir.join("verify.py")).arg(bucket).output().unwrap();
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    (output.status.code().unwrap(), text)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_is_found_whole_and_each_harm_is_found() {
+    let plant = Plant::new();
+    let entries = deliver(&plant, embedded(), 6).await;
+    let root = plant.bucket("plant-a");
+    let (whole, found) = walked(&Place::directory(root.clone()));
+    assert_eq!((whole.objects, found.len()), (6, 0));
+    assert_eq!((whole.folders[0].exports, whole.folders[0].last), (6, 6));
+    assert_eq!(whole.bytes, entries.iter().map(|entry| entry.bytes).sum::<u64>());
+    let bucket = format!("{}/", root.display());
+    let (status, text) = penstock(plant.dir.path(), &["verify-export", "--bucket", &bucket]);
+    assert!(status == 0 && text.contains("whole: 6 objects"), "{text}");
+    let (status, text) = script(plant.dir.path(), &root);
+    assert_eq!((status, text.trim()), (0, "6 files, whole"));
+
+    let path = |at: usize| root.join(&entries[at].key);
+    std::fs::remove_file(path(1)).unwrap();
+    std::fs::remove_file(path(2)).unwrap();
+    let double: PathBuf = entries[3]
+        .key
+        .replace(&entries[3].key[entries[3].key.len() - 34..][..16], "20200101T000000Z")
+        .into();
+    std::fs::copy(path(3), root.join(&double)).unwrap();
+    let mut damaged = std::fs::read(path(4)).unwrap();
+    let last = damaged.len() - 5;
+    damaged[last] ^= 1;
+    std::fs::write(path(4), damaged).unwrap();
+    std::fs::write(root.join("readme.txt"), "hello").unwrap();
+    std::fs::write(root.join(".x.part"), "under way").unwrap();
+
+    let (_, found) = walked(&Place::directory(root.clone()));
+    let folder = "Pump%20%C3%BC".to_owned();
+    assert!(found.contains(&Finding::Gap { folder, from: 2, to: 3 }), "{found:?}");
+    assert!(found.contains(&Finding::Foreign { key: "readme.txt".to_owned() }), "{found:?}");
+    let doubled = |finding: &&Finding| matches!(finding, Finding::Double { sequence: 4, .. });
+    assert_eq!(found.iter().filter(doubled).count(), 1, "{found:?}");
+    let keys: Vec<_> = found
+        .iter()
+        .filter_map(|finding| match finding {
+            Finding::Damaged { key, .. } => Some(key.clone()),
+            _ => None,
+        })
+        .collect();
+    // The double has another date than the file says.
+    assert!(keys.contains(&entries[4].key) && keys.len() == 2, "{found:?}");
+    assert_eq!(found.len(), 5, "{found:?}");
+    let (status, text) =
+        penstock(plant.dir.path(), &["verify-export", "--bucket", &bucket, "--json"]);
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((status, lines.len()), (1, 6), "{text}");
+    assert_eq!((&lines[5]["whole"], &lines[5]["findings"]), (&Value::from(false), &Value::from(5)));
+    let (status, text) = script(plant.dir.path(), &root);
+    assert_eq!(status, 1, "{text}");
+    for words in ["missing: 2", "missing: 3", "double: 4", "damaged:", "foreign:"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert_eq!(files(&root).len(), 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_is_walked_with_the_credentials_of_its_target_or_of_the_environment() {
+    let (server, bucket) = (ceph(), new_name());
+    server.create(&bucket).await;
+    let plant = Plant::new();
+    let mut entries = Vec::new();
+    // Three ways of writing one object; what is read back is the same.
+    for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
+        let mut targets = server.target(&bucket);
+        for target in targets.named.values_mut() {
+            if let TargetKind::S3 { compression: chosen, .. } = &mut target.kind {
+                *chosen = compression;
+            }
+        }
+        entries.extend(deliver(&plant, targets, 2).await);
+    }
+    for (entry, encoding) in entries.iter().step_by(2).zip([None, Some("gzip"), Some("zstd")]) {
+        let (headers, body) = server.object(&bucket, &entry.key).await;
+        assert_eq!(headers.get("content-encoding").map(|value| value.to_str().unwrap()), encoding);
+        assert_eq!(headers["x-amz-meta-sha256"], entry.sha256.as_str());
+        assert_eq!(encoding.is_none(), body.len() as u64 == entry.bytes);
+    }
+    let targets = server.target(&bucket);
+    let dir = plant.dir.path().to_owned();
+    let check = move |targets: Targets| {
+        let place = Place::target(&targets, &dir, "plant-a").unwrap();
+        walked(&place)
+    };
+    let whole = tokio::task::spawn_blocking({
+        let (check, targets) = (check.clone(), targets.clone());
+        move || check(targets)
+    })
+    .await
+    .unwrap();
+    assert!(whole.0.objects == 6 && whole.1.is_empty(), "{whole:?}");
+    assert_eq!(whole.0.bytes, entries.iter().map(|entry| entry.bytes).sum::<u64>());
+    assert_eq!(whole.0.folders[0].gateway.as_deref(), Some("gateway-1"));
+
+    // Another gateway's object, one whose bytes are not those of its metadata, and a gap.
+    let (_, body) = server.object(&bucket, &entries[1].key).await;
+    let body = String::from_utf8(body).unwrap();
+    let path = |entry: &Entry| format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
+    let sha256 = |entry: &Entry| ("x-amz-meta-sha256", entry.sha256.clone());
+    for (entry, gateway) in [(&entries[1], "gateway-2"), (&entries[0], "gateway-1")] {
+        let (name, sha256) = sha256(entry);
+        let more = [(name, sha256.as_str()), ("x-amz-meta-gateway-id", gateway)];
+        server.put(&bucket, &entry.key, &body, &more).await;
+    }
+    server.ask("DELETE", &path(&entries[3]), "").await;
+    let (_, found) = tokio::task::spawn_blocking(move || check(targets)).await.unwrap();
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found.iter().any(|finding| matches!(finding, Finding::Mixed { .. })), "{found:?}");
+    assert!(found.iter().any(|finding| matches!(finding, Finding::Damaged { key, cause } if *key == entries[0].key && cause.contains("SHA-256"))), "{found:?}");
+    assert!(
+        found.iter().any(|finding| matches!(finding, Finding::Gap { from: 4, to: 4, .. })),
+        "{found:?}"
+    );
+
+    let url = format!("{}/{bucket}/edge%201/", server.endpoint);
+    let reader = Reader {
+        access_key_id: server.key.clone(),
+        secret_access_key: server.secret.clone(),
+        region: server.region.clone(),
+    };
+    let by_url = tokio::task::spawn_blocking(move || walked(&Place::url(&url, reader).unwrap()))
+        .await
+        .unwrap();
+    assert_eq!(by_url.1.len(), 3);
+}

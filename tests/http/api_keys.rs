@@ -1,0 +1,95 @@
+//! API keys: made with at most the maker's worth, shown once, revoked.
+use crate::server::Server;
+use penstock::auth::Role;
+use serde_json::{Value, json};
+
+const KEYS: &str = "/api/v1/api-keys";
+const STATUS: &str = "/api/v1/status";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_made_used_and_revoked() {
+    let server = Server::start(&[]).await;
+    let new = json!({"name": "line 4", "role": "User", "expiresAt": "2999-01-01T00:00:00Z"});
+    let made = server.json("POST", KEYS, &new).await.expect(201);
+    let path = made.header("location").to_owned();
+    let answer = made.json();
+    let names: Vec<&String> = answer.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["id", "key"]);
+    let (id, key) = (answer["id"].as_str().unwrap(), answer["key"].as_str().unwrap());
+    assert_eq!(path, format!("{KEYS}/{id}"));
+    assert!(key.starts_with("penstock_"));
+
+    let kept = server.get(&path).await.expect(200).json();
+    assert_eq!(kept["name"], "line 4");
+    assert_eq!(kept["role"], "User");
+    assert_eq!(kept["expiresAt"], "2999-01-01T00:00:00Z");
+    assert_eq!(kept["owner"], Value::Null);
+    assert_eq!(kept["lastUsed"], Value::Null);
+    for headers in [("Authorization", format!("Bearer {key}")), ("Apikey", key.to_owned())] {
+        server.send("GET", STATUS, &[(headers.0, &headers.1)], "").await.expect(200);
+    }
+    let used = server.get(&path).await.expect(200);
+    assert!(used.json()["lastUsed"].is_string());
+    assert!(!String::from_utf8_lossy(&used.body).contains(&key[9..]));
+    let listed = server.get(KEYS).await.expect(200).json();
+    assert!(listed["items"].as_array().unwrap().iter().any(|item| item["id"] == id));
+
+    server.send("DELETE", &path, &[], "").await.expect(204);
+    server.send("GET", STATUS, &[("Apikey", key)], "").await.problem(401);
+    server.get(&path).await.problem(404);
+    server.send("DELETE", &path, &[], "").await.problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_makes_a_key_worth_more_than_himself() {
+    let server = Server::start(&[]).await;
+    let cookie = server.sign_in(Role::Contributor);
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Cookie", cookie.as_str()),
+        ("Sec-Fetch-Site", "same-origin"),
+    ];
+    for (role, status) in [("Admin", 403), ("Metrics", 403), ("Contributor", 201), ("User", 201)] {
+        let body = json!({"name": "own", "role": role}).to_string();
+        let answer = server.send("POST", KEYS, &headers, body).await.expect(status);
+        if status == 403 {
+            assert_eq!(answer.problem(403)["errors"][0]["pointer"], "/role");
+        }
+    }
+    // He sees his own, and not that of the local administration.
+    let own = server.send("GET", KEYS, &headers, "").await.expect(200).json();
+    assert_eq!(own["items"].as_array().unwrap().len(), 2, "{own}");
+    let all = server.get(KEYS).await.expect(200).json();
+    assert_eq!(all["items"].as_array().unwrap().len(), 3, "{all}");
+    let others = all["items"].as_array().unwrap().iter().find(|item| item["owner"].is_null());
+    let others = format!("{KEYS}/{}", others.unwrap()["id"].as_str().unwrap());
+    server.send("GET", &others, &headers, "").await.problem(404);
+    server.send("DELETE", &others, &headers, "").await.problem(404);
+    server.get(STATUS).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_told_with_its_place() {
+    let server = Server::start(&[]).await;
+    for (body, pointer) in [
+        (json!({"role": "User"}), "/name"),
+        (json!({"name": "a", "role": "Root"}), "/role"),
+        (json!({"name": "a", "role": "User", "expiresAt": "tomorrow"}), "/expiresAt"),
+        (json!({"name": "a", "role": "User", "expiresAt": "2020-01-01T00:00:00Z"}), "/expiresAt"),
+        (json!({"name": "a", "role": "User", "businessObject": "None"}), "/businessObject"),
+        (json!({"name": "a", "role": "User", "key": "mine"}), "/key"),
+    ] {
+        let problem = server.json("POST", KEYS, &body).await.problem(422);
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_for_one_business_object_names_it_by_its_id() {
+    let server = Server::start(&[]).await;
+    let defined = server.define().await;
+    let new = json!({"name": "pump", "role": "Contributor", "businessObject": "Pump"});
+    let made = server.json("POST", KEYS, &new).await.expect(201);
+    let kept = server.get(made.header("location")).await.expect(200).json();
+    assert_eq!(kept["businessObject"], defined["id"]);
+}

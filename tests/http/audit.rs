@@ -1,0 +1,102 @@
+//! The audit trail: what happened to accounts and credentials, and who was refused.
+use crate::server::{Server, connect};
+use penstock::auth::Role;
+use serde_json::{Value, json};
+
+const AUDIT: &str = "/api/v1/audit";
+const PASSWORD: &str = "correct horse battery";
+
+async fn events(server: &Server, query: &str) -> Vec<Value> {
+    let page = server.get(&format!("{AUDIT}?{query}")).await.expect(200).json();
+    page["items"].as_array().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_tells_what_happened_and_never_a_credential() {
+    let server = Server::start(&[]).await;
+    let new = json!({"email": "ada", "password": PASSWORD, "roles": ["User"]});
+    let account = server.json("POST", "/api/v1/users", &new).await.expect(201).json();
+    let id = account["id"].as_str().unwrap();
+    for password in ["a wrong password", PASSWORD] {
+        let body = json!({"email": "ada", "password": password}).to_string();
+        let headers = [("Content-Type", "application/json")];
+        connect(server.address, "POST", "/login", &headers, body).await;
+    }
+    let path = format!("/api/v1/users/{id}");
+    let change = json!({"roles": ["Contributor"], "enabled": false});
+    server.json("PUT", &path, &change).await.expect(200);
+    server
+        .json("POST", &format!("{path}/password"), &json!({"password": "another horse battery"}))
+        .await
+        .expect(204);
+    server.send("DELETE", &path, &[], "").await.expect(204);
+    connect(server.address, "GET", AUDIT, &[("Apikey", "penstock_planted")], "").await.problem(401);
+
+    let told = events(&server, &format!("account={id}")).await;
+    let whats: Vec<&str> = told.iter().rev().map(|event| event["what"].as_str().unwrap()).collect();
+    assert_eq!(
+        whats,
+        [
+            "account.created",
+            "sign-in.refused",
+            "sign-in",
+            "role.changed",
+            "account.disabled",
+            "password.changed",
+            "account.deleted",
+        ]
+    );
+    assert_eq!(told.last().unwrap()["from"], Value::Null);
+    assert_eq!(told[4]["from"], "127.0.0.1");
+    assert_eq!(told[0]["count"], 1);
+    let all = events(&server, "").await;
+    assert!(all.iter().any(|event| event["what"] == "request.refused"), "{all:?}");
+    let text = serde_json::to_string(&all).unwrap();
+    for secret in ["horse", "wrong password", "planted", &server.key[9..]] {
+        assert!(!text.contains(secret), "{secret}: {text}");
+    }
+    assert_eq!(events(&server, "what=role").await.len(), 1);
+    assert_eq!(events(&server, "what=sign-in").await.len(), 2);
+    assert_eq!(events(&server, "what=sign-in.refused").await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_comes_in_pages_and_its_number_is_bounded() {
+    let server = Server::start(&["--service.limits.audit=5"]).await;
+    for _ in 0..6 {
+        server.make_key(Role::User, None);
+    }
+    let first = server.get(&format!("{AUDIT}?limit=3")).await.expect(200).json();
+    let next = first["next"].as_str().unwrap();
+    let rest = server.get(&format!("{AUDIT}?limit=3&cursor={next}")).await.expect(200).json();
+    assert_eq!(rest["items"].as_array().unwrap().len(), 2);
+    assert_eq!(rest["next"], Value::Null);
+    for path in ["/api/v1/audit?cursor=78", "/api/v1/audit?limit=0", "/api/v1/audit?who=x"] {
+        server.get(path).await.problem(400);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_there_after_a_restart() {
+    let server = Server::start(&[]).await;
+    server.make_key(Role::User, None);
+    let before = events(&server, "").await;
+    let dir = server.stop().await.unwrap();
+    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    let after = events(&server, "").await;
+    assert!(before.iter().all(|event| after.contains(event)), "{before:?} {after:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_refusals_is_counted() {
+    let server = Server::start(&[]).await;
+    for _ in 0..30 {
+        connect(server.address, "GET", AUDIT, &[("Apikey", "penstock_x")], "").await.problem(401);
+    }
+    assert_eq!(events(&server, "what=request.refused").await.len(), 3);
+    let dir = server.stop().await.unwrap();
+    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    let events = events(&server, "what=request.refused").await;
+    let counts: Vec<u64> = events.iter().map(|event| event["count"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [27, 1, 1, 1]);
+}

@@ -1,0 +1,119 @@
+//! GraphQL over HTTP: who is signed in, and every status and media type that its specification has.
+use crate::server::{Answer, Server, connect};
+use serde_json::{Value, json};
+
+const RESPONSE: &str = "application/graphql-response+json";
+const USER: &str = "{ authenticatedUser { id email roles serviceAccount } }";
+
+async fn post(server: &Server, accept: &str, body: &Value) -> Answer {
+    let headers = [("Content-Type", "application/json"), ("Accept", accept)];
+    server.send("POST", "/graphql", &headers, body.to_string()).await
+}
+
+#[tokio::test]
+async fn the_user_is_told_by_post_and_get() {
+    let server = Server::start(&[]).await;
+    let by_post = post(&server, "*/*", &json!({"query": USER})).await.expect(200);
+    assert_eq!(by_post.header("content-type"), "application/json; charset=utf-8");
+    let user = by_post.json()["data"]["authenticatedUser"].clone();
+    assert_eq!((&user["roles"], &user["serviceAccount"]), (&json!(["Admin"]), &json!(false)));
+    // As the specification of the service has it.
+    let id = post(&server, "*/*", &json!({"query": "query { authenticatedUser { id } }"})).await;
+    assert_eq!(id.json(), json!({"data": {"authenticatedUser": {"id": user["id"]}}}));
+
+    let variables = "query=query%20Q%28%24x%3A%20Boolean%21%29%7B__typename%20%40include%28if%3A%24x%29%7D&variables=%7B%22x%22%3Atrue%7D&operationName=Q";
+    let by_get = server.get(&format!("/graphql?{variables}")).await.expect(200);
+    assert_eq!(by_get.json(), json!({"data": {"__typename": "Query"}}));
+    let sdl = server.get("/graphql/schema.graphql").await.expect(200);
+    assert!(String::from_utf8_lossy(&sdl.body).contains("type AuthenticatedUser"));
+    // The tools' introspection is for those who are signed in, as everything here is.
+    for path in
+        ["/graphql?query=%7B__schema%7BqueryType%7Bname%7D%7D%7D", "/graphql/schema.graphql"]
+    {
+        connect(server.address, "GET", path, &[], "").await.problem(401);
+        server.get(path).await.expect(200);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn statuses_and_media_types_are_those_of_the_specification() {
+    let server = Server::start(&[]).await;
+    let good = json!({"query": "{ __typename }"});
+    for accept in
+        [RESPONSE, "application/graphql-response+json; charset=utf-8, application/json; q=0.9"]
+    {
+        let answer = post(&server, accept, &good).await.expect(200);
+        assert_eq!(answer.header("content-type"), format!("{RESPONSE}; charset=utf-8"));
+        assert_eq!(answer.header("vary").to_ascii_lowercase().matches("accept").count(), 1);
+    }
+    // Not executed: 400 where the media type is ours alone, else 200. There is no `data` either way.
+    for query in ["{", "{ nothing }", "", "query Q($x: Int!) { __typename @skip(if: $x) }"] {
+        for (accept, status) in [(RESPONSE, 400), ("application/json", 200)] {
+            let answer = post(&server, accept, &json!({"query": query})).await.expect(status);
+            let members = answer.json();
+            assert!(members.get("data").is_none() && members["errors"][0]["message"].is_string());
+        }
+    }
+    // What is no request: 400 with either.
+    for body in [
+        json!({}),
+        json!({"query": 1}),
+        json!({"query": "{a}", "variables": "{}"}),
+        json!({"query": "{a}", "operationName": 7}),
+        json!({"query": "{a}", "extensions": []}),
+        json!([good]),
+    ] {
+        for accept in [RESPONSE, "application/json"] {
+            let answer = post(&server, accept, &body).await.expect(400);
+            assert!(answer.json()["errors"][0]["message"].is_string(), "{body}");
+        }
+    }
+    let json = [("Content-Type", "application/json")];
+    server.send("POST", "/graphql", &json, "{").await.expect(400);
+    server.send("POST", "/graphql", &json, "{\"query\": \"\u{fffd}").await.expect(400);
+    for kind in [
+        "text/plain",
+        "application/graphql",
+        "application/x-www-form-urlencoded",
+        "application/json; charset=latin1",
+    ] {
+        let headers = [("Content-Type", kind)];
+        server.send("POST", "/graphql", &headers, good.to_string()).await.problem(415);
+    }
+    server.send("POST", "/graphql", &[], good.to_string()).await.problem(415);
+    post(&server, "text/html", &good).await.problem(406);
+    post(&server, "*/*", &json!({"query": "#".repeat(70_000)})).await.problem(413);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_changes_something_is_not_done_by_get() {
+    let server = Server::start(&[]).await;
+    let answer = server.get("/graphql?query=mutation%7Ba%7D").await.expect(405);
+    assert_eq!(answer.header("allow"), "POST");
+    assert!(answer.json()["errors"][0]["message"].as_str().unwrap().contains("POST"));
+    server.get("/graphql").await.expect(400);
+    server.get("/graphql?query=%7B__typename%7D&variables=%7B").await.expect(400);
+    server.get("/graphql?query=%7B__typename%7D&other=1").await.problem(400);
+    for method in ["PUT", "DELETE"] {
+        server.send(method, "/graphql", &[], "").await.problem(405);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_asks_for_too_much_is_refused_before_it_is_done() {
+    let server = Server::start(&[]).await;
+    let mut laughs = String::from("{ ...f0 } fragment f30 on Query { __typename } ");
+    for i in 0..30 {
+        laughs.push_str(&format!("fragment f{i} on Query {{ ...f{n} ...f{n} }} ", n = i + 1));
+    }
+    let aliases: String = (0..1001).map(|i| format!("a{i}: __typename ")).collect();
+    let deep = format!("{{{}__typename{}", "authenticatedUser{".repeat(25), "}".repeat(26));
+    for query in [laughs, format!("{{ {aliases} }}"), deep, "{".repeat(20_000)] {
+        let answer = post(&server, RESPONSE, &json!({"query": query})).await.expect(400);
+        assert!(answer.json().get("data").is_none());
+    }
+    server.stop().await;
+}

@@ -1,0 +1,129 @@
+//! What pages of other sites make a browser send stays without effect; programs and the gateway's own
+//! pages are not hindered.
+use crate::server::{Server, connect};
+use penstock::auth::{Role, sessions::Sessions};
+
+const PUSH: &str = "/api/v1/business-objects/Pump/push";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_acts_from_the_gateway_s_own_pages_alone() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let cookie = server.sign_in(Role::Contributor);
+    let id = cookie.split_once('=').unwrap().1;
+    let token = Sessions::csrf(id);
+    let own = format!("http://{}", server.address);
+    let send = async |method: &str, path: &str, header: Option<(&str, &str)>| {
+        let mut headers = vec![("Cookie", cookie.as_str())];
+        headers.extend(header);
+        connect(server.address, method, path, &headers, "").await.status
+    };
+    for (header, post, get) in [
+        (None, 403, 403),
+        (Some(("Sec-Fetch-Site", "same-origin")), 202, 202),
+        // Typed, or a link in an e-mail.
+        (Some(("Sec-Fetch-Site", "none")), 202, 403),
+        (Some(("Sec-Fetch-Site", "same-site")), 403, 403),
+        (Some(("Sec-Fetch-Site", "cross-site")), 403, 403),
+        (Some(("Origin", own.as_str())), 202, 202),
+        (Some(("Origin", "http://localhost:1")), 403, 403),
+        (Some(("Origin", "https://evil.example")), 403, 403),
+        (Some(("Origin", "null")), 403, 403),
+        (Some(("X-CSRF-Token", token.as_str())), 202, 202),
+        (Some(("X-CSRF-Token", "x")), 403, 403),
+        (Some(("X-CSRF-Token", "")), 403, 403),
+    ] {
+        assert_eq!(send("POST", PUSH, header).await, post, "{header:?}");
+        assert_eq!(send("GET", PUSH, header).await, get, "{header:?}");
+        assert_eq!(send("GET", "/api/v1/status", header).await, 200, "{header:?}");
+    }
+    // A link to it, by way of signing in.
+    let headers = [
+        ("Cookie", cookie.as_str()),
+        ("Sec-Fetch-Site", "same-origin"),
+        ("Sec-Fetch-Mode", "navigate"),
+    ];
+    assert_eq!(connect(server.address, "GET", PUSH, &headers, "").await.status, 403);
+    // Other ways to write the address are the same route.
+    for path in [
+        "/api/v1/business-objects/Pump/pus%68",
+        "/api/v1/business-objects/Pump/push/",
+        "/api/v1/business-objects/Pump//push",
+        "//api/v1/business-objects/Pump/push",
+    ] {
+        for header in [None, Some(("Sec-Fetch-Site", "cross-site"))] {
+            let status = send("GET", path, header).await;
+            assert!(matches!(status, 403 | 404), "{path}: {status}");
+        }
+    }
+    // The token of one session is not that of another.
+    let other = server.sign_in(Role::Contributor);
+    let headers = [("Cookie", other.as_str()), ("X-CSRF-Token", token.as_str())];
+    assert_eq!(connect(server.address, "POST", PUSH, &headers, "").await.status, 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_acts_from_wherever_it_comes() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    for header in [
+        ("Sec-Fetch-Site", "cross-site"),
+        ("Origin", "https://evil.example"),
+        ("Host", "plant.example"),
+        ("X-Forwarded-For", "192.0.2.1"),
+    ] {
+        server.send("POST", PUSH, &[header], "").await.expect(202);
+        server.send("GET", PUSH, &[header], "").await.expect(202);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_name_is_no_address_for_browsers() {
+    let server = Server::start(&["--service.base-url=http://own.example/gate"]).await;
+    let cookie = server.sign_in(Role::User);
+    for (host, status) in [
+        ("localhost", 200),
+        ("LOCALHOST:8080", 200),
+        ("127.0.0.2:1", 200),
+        ("[::1]:8080", 200),
+        ("192.0.2.1", 200),
+        ("own.example", 200),
+        ("evil.example", 403),
+        ("own.example.evil.example", 403),
+    ] {
+        for (path, headers) in [
+            ("/health/live", &[("Host", host)][..]),
+            ("/api-doc/openapi.json", &[("Host", host)]),
+            ("/api/v1/status", &[("Host", host), ("Cookie", cookie.as_str())]),
+        ] {
+            let answer = connect(server.address, "GET", path, headers, "").await;
+            assert_eq!(answer.status, status, "{path} at {host}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_allowed_origins_bring_a_key_and_no_cookie() {
+    let server = Server::start(&["--server.cors.allowed-origins=https://own.example"]).await;
+    let preflight = async |origin: &str| {
+        let headers = [
+            ("Origin", origin),
+            ("Access-Control-Request-Method", "PUT"),
+            ("Access-Control-Request-Headers", "authorization"),
+        ];
+        connect(server.address, "OPTIONS", "/api/v1/business-objects", &headers, "").await
+    };
+    let asked = preflight("https://own.example").await.expect(204);
+    assert_eq!(asked.header("access-control-allow-origin"), "https://own.example");
+    assert_eq!(asked.header("access-control-allow-credentials"), "");
+    assert!(asked.header("access-control-allow-headers").contains("authorization"));
+    assert_eq!(preflight("https://evil.example").await.header("access-control-allow-origin"), "");
+
+    // The page can read why it was refused.
+    let stranger = [("Origin", "https://own.example")];
+    let refused = connect(server.address, "GET", "/api/v1/status", &stranger, "").await;
+    assert_eq!(refused.status, 401);
+    assert_eq!(refused.header("access-control-allow-origin"), "https://own.example");
+    let answer = server.send("GET", "/api/v1/status", &stranger, "").await.expect(200);
+    assert_eq!(answer.header("access-control-allow-origin"), "https://own.example");
+}

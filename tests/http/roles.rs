@@ -1,0 +1,336 @@
+//! Every route by every kind of credential: the table of the contract, the roles that the gateway
+//! publishes with its routes, and what it does, all three the same.
+use crate::forge::{Key, claims, with};
+use crate::issuer::Issuer;
+use crate::server::{Answer, Server, connect};
+use penstock::auth::Role;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// The table of the contract, a line a route, and what is there beside it.
+const CONTRACT: &str = "
+PUT    /api/v1/business-objects                    Admin
+GET    /api/v1/business-objects                    User
+GET    /api/v1/business-objects/{id}               User
+PUT    /api/v1/business-objects/{id}               Admin
+DELETE /api/v1/business-objects/{id}               Admin
+POST   /api/v1/business-objects/{id}               Contributor
+GET    /api/v1/ingestions                          User
+GET    /api/v1/ingestions/{id}                     User
+GET    /api/v1/business-objects/{id}/push          Contributor
+POST   /api/v1/business-objects/{id}/push          Contributor
+GET    /api/v1/business-objects/{id}/objects       User
+GET    /api/v1/business-objects/{id}/objects/{uri} User
+GET    /api/v1/business-objects/{id}/schema        User
+GET    /api/v1/namespaces                          User
+GET    /api/v1/namespaces/{name}                   User
+PUT    /api/v1/namespaces/{name}                   Contributor
+DELETE /api/v1/namespaces/{name}                   Contributor
+GET    /api/v1/exports                             User
+GET    /api/v1/exports/{id}                        User
+GET    /api/v1/exports/{id}/content                User
+POST   /api/v1/exports/{id}/retry                  Admin
+POST   /api/v1/exports/{id}/park                   Admin
+POST   /api/v1/exports/{id}/replay                 Admin
+GET    /api/v1/targets                             User
+GET    /api/v1/limits                              User
+GET    /api/v1/status                              User
+GET    /api/v1/users                               Admin
+POST   /api/v1/users                               Admin
+GET    /api/v1/users/me                            User
+PUT    /api/v1/users/me                            User
+POST   /api/v1/users/me/password                   User
+GET    /api/v1/users/{id}                          Admin
+PUT    /api/v1/users/{id}                          Admin
+DELETE /api/v1/users/{id}                          Admin
+POST   /api/v1/users/{id}/password                 Admin
+GET    /api/v1/audit                               Admin
+GET    /api/v1/api-keys                            User
+POST   /api/v1/api-keys                            User
+GET    /api/v1/api-keys/{id}                       User
+DELETE /api/v1/api-keys/{id}                       User
+GET    /id/{namespace}/{local}                     User
+GET    /health/live                                Anyone
+GET    /health/ready                               Anyone
+GET    /metrics                                    Metrics
+GET    /api/v1/events                              User
+GET    /graphql                                    User
+POST   /graphql                                    User
+GET    /graphql/schema.graphql                     User
+GET    /oauth2/authorization/{registrationId}      Anyone
+GET    /login/oauth2/code/{registrationId}         Anyone
+POST   /login                                      Anyone
+POST   /logout                                     Anyone
+GET    /                                           Anyone
+GET    /login                                      Anyone
+GET    /signed-out                                 Anyone
+GET    /api-doc/openapi.json                       Anyone
+GET    /swagger-ui/{**rest}                        Anyone
+GET    /control/backup                             Local
+GET    /control/clock                              Local
+POST   /control/clock/reset                        Local
+";
+
+/// A credential of every kind, and what it may do at most.
+struct Shown {
+    name: String,
+    headers: Vec<(&'static str, String)>,
+    role: Role,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_asks_every_credential_for_its_role() {
+    let signer = Key::p256("first");
+    let issuer = Issuer::start(&[&signer]).await;
+    let resource_server = "--framework.security.oauth2.resourceserver.jwt";
+    let server = Server::start(&[
+        &format!("{resource_server}.issuer-uri={}", issuer.url),
+        &format!("{resource_server}.audiences={}", issuer.audience),
+        "--service.security.jwt.algorithms=ES256",
+    ])
+    .await;
+    let routes = routes();
+    let contract = contract();
+    let other: Vec<_> =
+        routes.iter().filter(|(route, least)| contract.get(*route) != Some(least)).collect();
+    let lacking: Vec<_> = contract.keys().filter(|route| !routes.contains_key(*route)).collect();
+    assert!(
+        other.is_empty() && lacking.is_empty(),
+        "the gateway has what the contract has not, or with another role: {other:?}; it lacks {lacking:?}"
+    );
+    for (route, least) in documented(&server).await {
+        assert_eq!(routes.get(&route), Some(&least), "{route:?} is documented otherwise");
+    }
+    let mut credentials = credentials(&server);
+    for role in [Role::User, Role::Contributor, Role::Admin] {
+        let value = format!("ACCURIDS_{role:?}").to_uppercase();
+        let others = json!({"sub": value, "azp": value, "roles": [value]});
+        let token = signer.token(&with(&claims(&issuer.url, &issuer.audience), &others));
+        let headers = vec![("Authorization", format!("Bearer {token}"))];
+        credentials.push(Shown { name: format!("access token, {role:?}"), headers, role });
+    }
+    assert_eq!(credentials.len(), 10);
+
+    let outside = [("X-Forwarded-For", "192.0.2.1")];
+    // It ends the sessions.
+    let (last, others): (Vec<_>, Vec<_>) =
+        routes.iter().partition(|((_, path), _)| path == "/logout");
+    for ((method, path), least) in others.into_iter().chain(last) {
+        let path = path.replace('{', "").replace('}', "");
+        let request = format!("{method} {path}");
+
+        let stranger = connect(server.address, method, &path, &outside, "").await;
+        if least == "Local" {
+            stranger.problem(404);
+        } else if least == "Anyone" {
+            assert_ne!(stranger.status, 401, "{request} by a stranger");
+        } else {
+            stranger.problem(401);
+            assert_eq!(
+                stranger.header("www-authenticate"),
+                r#"Bearer realm="penstock""#,
+                "{request}"
+            );
+        }
+        assert!(is_let_in(&server.control(method, &path, &[], "").await), "{request} locally");
+
+        for Shown { name, headers, role } in &credentials {
+            let mut headers: Vec<_> =
+                headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            headers.extend(outside);
+            let answer = connect(server.address, method, &path, &headers, "").await;
+            if least == "Local" {
+                answer.problem(404);
+                continue;
+            }
+            if may(*role, least) {
+                assert!(is_let_in(&answer), "{request} by {name}: {answer:?}");
+                continue;
+            }
+            let problem = answer.problem(403);
+            assert!(problem["detail"].as_str().unwrap().contains("role"), "{request}: {problem}");
+            let challenge = answer.header("www-authenticate");
+            let is_session = name.starts_with("session");
+            let is_told = challenge.contains(r#"error="insufficient_scope""#);
+            assert_eq!(is_told, !is_session, "{request} by {name}: {challenge:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_without_a_route_tells_a_stranger_nothing() {
+    let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
+    for (method, path, known) in [
+        ("GET", "/api/v1/nothing", 404),
+        ("GET", "/api/v2/business-objects", 404),
+        ("PATCH", "/api/v1/business-objects", 405),
+        ("OPTIONS", "/api/v1/business-objects", 405),
+        ("TRACE", "/api/v1/status", 405),
+        ("GET", "/nothing/at/all", 404),
+        ("HEAD", "/id/Pump/1", 404),
+        ("POST", "/nothing", 404),
+        ("GET", "/gate/api/v1/nothing", 404),
+        ("GET", "/gate/id/Pump/1", 404),
+        ("GET", "/api/v1/business-objects/%zz", 400),
+        ("GET", "/admin", 404),
+        ("GET", "//api/v1/status", 200),
+        ("GET", "/api/v1/../v1/status", 404),
+    ] {
+        let stranger = connect(server.address, method, path, &[], "").await;
+        assert_eq!(stranger.status, 401, "{method} {path}");
+        assert_eq!(server.send(method, path, &[], "").await.status, known, "{method} {path}");
+    }
+    // A browser is led to where it can sign in, and comes back to where it wanted to go.
+    let html = [("Accept", "text/html,application/xhtml+xml")];
+    for path in ["/gate/id/Pump/1?x=1", "/id/Pump/1?x=1"] {
+        let led = connect(server.address, "GET", path, &html, "").await.expect(303);
+        assert_eq!(led.header("location"), "/gate/login?return=/id/Pump/1%3Fx%3D1");
+        assert_eq!(connect(server.address, "POST", path, &html, "").await.status, 401);
+    }
+    for path in ["/gate/api/v1/status", "/api/v1/status/"] {
+        assert_eq!(connect(server.address, "GET", path, &[], "").await.status, 401, "{path}");
+        server.get(path).await.expect(200);
+    }
+    // What is there for the control socket alone is not there for an Admin either.
+    server.get("/control/backup").await.problem(404);
+    assert_eq!(server.control("GET", "/control/backup", &[], "").await.status, 200);
+    assert_eq!(connect(server.address, "GET", "/control/backup", &[], "").await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_for_programs_on_the_machine_too() {
+    let server = Server::start(&[]).await;
+    let get = async |headers: &[(&str, &str)]| {
+        connect(server.address, "GET", "/metrics", headers, "").await.status
+    };
+    assert_eq!(get(&[]).await, 200);
+    for header in ["X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "X-Real-IP", "Via"] {
+        assert_eq!(get(&[(header, "192.0.2.1")]).await, 401, "{header}");
+    }
+    // A page whose name was made to lead here.
+    assert_eq!(get(&[("Host", "evil.example")]).await, 401);
+    assert_eq!(get(&[("Host", "evil.example"), ("Authorization", "Bearer x")]).await, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_for_one_business_object_reaches_that_one_alone() {
+    let server = Server::start(&[]).await;
+    let id = server.define().await["id"].as_str().unwrap().to_owned();
+    let mut other = crate::server::definition();
+    other["name"] = json!("Other");
+    server.json("PUT", "/api/v1/business-objects", &other).await.expect(201);
+    let [reader, writer, admin] = [Role::User, Role::Contributor, Role::Admin]
+        .map(|role| format!("Bearer {}", server.make_key(role, Some("Pump"))));
+    let json_type = ("Content-Type", "application/json");
+    let send = async |key: &str, method: &str, path: &str| {
+        let headers = [("Authorization", key), json_type];
+        server.send(method, path, &headers, r#"{"data": [{"name": "x"}]}"#).await
+    };
+
+    let one = "/api/v1/business-objects/Pump";
+    let ingested = send(&writer, "POST", one).await.expect(200).json();
+    let by_id = format!("/api/v1/business-objects/{id}");
+    send(&writer, "POST", &by_id).await.expect(200);
+    let pushed = send(&writer, "POST", &format!("{one}/push")).await.expect(202).json();
+    let ingestion = format!("/api/v1/ingestions/{}", ingested["ingestionId"].as_str().unwrap());
+    let export = format!("/api/v1/exports/{}", pushed["exports"][0]["id"].as_str().unwrap());
+    let schema = format!("{one}/schema");
+    let objects = format!("{one}/objects");
+    for path in [one, &by_id, &schema, &objects, &ingestion, &export] {
+        send(&reader, "GET", path).await.expect(200);
+    }
+    send(&reader, "POST", one).await.problem(403);
+
+    server.ingest("ADD", &json!([{"name": "mine"}])).await.expect(200);
+    let body = json!({"data": [{"name": "theirs"}]});
+    let theirs = server.json("POST", "/api/v1/business-objects/Other", &body).await.expect(200);
+    let theirs = format!("/api/v1/ingestions/{}", theirs.json()["ingestionId"].as_str().unwrap());
+    for (method, path) in [
+        ("POST", "/api/v1/business-objects/Other"),
+        ("GET", "/api/v1/business-objects/Other"),
+        ("GET", "/api/v1/business-objects/Other/objects"),
+        ("POST", "/api/v1/business-objects/Other/push"),
+        ("GET", "/api/v1/business-objects/None"),
+        ("GET", "/api/v1/business-objects"),
+        ("GET", &theirs),
+        ("GET", "/api/v1/ingestions/none"),
+        ("GET", "/api/v1/ingestions"),
+        ("GET", "/api/v1/exports"),
+        ("GET", "/api/v1/exports/none/content"),
+        ("GET", "/api/v1/namespaces"),
+        ("GET", "/api/v1/status"),
+        ("GET", "/api/v1/audit"),
+        ("GET", "/api/v1/users/me"),
+        ("POST", "/api/v1/api-keys"),
+        ("PUT", one),
+        ("DELETE", one),
+        ("GET", "/id/Pump/1"),
+    ] {
+        let problem = send(&admin, method, path).await.problem(403);
+        assert!(problem["detail"].as_str().unwrap().contains("one Business Object"), "{problem}");
+    }
+}
+
+fn contract() -> BTreeMap<(String, String), String> {
+    let lines = CONTRACT.lines().filter(|line| !line.is_empty());
+    let words = lines.map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    words.map(|words| ((words[0].clone(), words[1].clone()), words[2].clone())).collect()
+}
+
+fn routes() -> BTreeMap<(String, String), String> {
+    let all = penstock::http::routes();
+    let count = all.len();
+    let all: BTreeMap<_, _> =
+        all.into_iter().map(|(method, path, least)| ((method, path.to_owned()), least)).collect();
+    assert_eq!(all.len(), count, "a route is there twice");
+    all
+}
+
+/// Every documented route with the role that it says it asks for.
+async fn documented(server: &Server) -> BTreeMap<(String, String), String> {
+    let document = server.get("/api-doc/openapi.json").await.expect(200).json();
+    let mut routes = BTreeMap::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let least = operation["x-least-role"].as_str();
+            let least = least.unwrap_or_else(|| panic!("{method} {path} names no role"));
+            routes.insert((method.to_uppercase(), path.clone()), least.to_owned());
+        }
+    }
+    routes
+}
+
+fn may(role: Role, least: &str) -> bool {
+    match least {
+        "Anyone" => true,
+        "Metrics" => matches!(role, Role::Metrics | Role::Admin),
+        "User" => role >= Role::User,
+        "Contributor" => role >= Role::Contributor,
+        "Admin" => role == Role::Admin,
+        other => panic!("no such role: {other}"),
+    }
+}
+
+/// Whatever came of it, it was not for who asked.
+fn is_let_in(answer: &Answer) -> bool {
+    !matches!(answer.status, 401 | 403 | 429) && answer.status < 500
+}
+
+fn credentials(server: &Server) -> Vec<Shown> {
+    let mut all = Vec::new();
+    for role in [Role::Metrics, Role::User, Role::Contributor, Role::Admin] {
+        let key = server.make_key(role, None);
+        let headers = match role {
+            Role::User => vec![("Apikey", key)],
+            _ => vec![("Authorization", format!("Bearer {key}"))],
+        };
+        all.push(Shown { name: format!("API key, {role:?}"), headers, role });
+    }
+    for role in [Role::User, Role::Contributor, Role::Admin] {
+        let cookie = server.sign_in(role);
+        // As the gateway's own pages send it.
+        let headers = vec![("Cookie", cookie), ("Sec-Fetch-Site", "same-origin".to_owned())];
+        all.push(Shown { name: format!("session, {role:?}"), headers, role });
+    }
+    all
+}

@@ -1,0 +1,258 @@
+//! Accounts: made, changed, disabled and deleted by an Admin, and by whom they belong to.
+use crate::server::{Answer, Server, connect, escaped};
+use penstock::auth::Role;
+use serde_json::{Value, json};
+
+const USERS: &str = "/api/v1/users";
+const PASSWORD: &str = "correct horse battery";
+
+fn ada() -> Value {
+    json!({
+        "email": "Ada@plant.example", "password": PASSWORD, "roles": ["Contributor"],
+        "givenName": "Ada", "familyName": "Byron", "organization": "Plant",
+    })
+}
+
+/// Signs in with a password; gives the cookie.
+async fn sign_in(server: &Server, email: &str, password: &str) -> Result<String, Answer> {
+    let body = json!({"email": email, "password": password}).to_string();
+    let headers = [("Content-Type", "application/json")];
+    let answer = connect(server.address, "POST", "/login", &headers, body).await;
+    if !(200..400).contains(&answer.status) {
+        return Err(answer);
+    }
+    let cookie = answer.header("set-cookie");
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
+    Ok(cookie.split(';').next().unwrap().to_owned())
+}
+
+/// Sends JSON as a page of the gateway does, in a session.
+async fn as_page(server: &Server, cookie: &str, method: &str, path: &str, body: &Value) -> Answer {
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Cookie", cookie),
+        ("Sec-Fetch-Site", "same-origin"),
+    ];
+    server.send(method, path, &headers, body.to_string()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_is_made_changed_and_deleted() {
+    let server = Server::start(&[]).await;
+    let made = server.json("POST", USERS, &ada()).await.expect(201);
+    let account = made.json();
+    let path = made.header("location").to_owned();
+    assert_eq!(path, format!("{USERS}/{}", account["id"].as_str().unwrap()));
+    assert_eq!(made.header("etag"), "\"1\"");
+    let names: Vec<&String> = account.as_object().unwrap().keys().collect();
+    assert_eq!(
+        names,
+        [
+            "id",
+            "givenName",
+            "familyName",
+            "email",
+            "organization",
+            "roles",
+            "enabled",
+            "serviceAccount",
+            "source",
+            "firstLogin",
+            "lastLogin",
+            "createdAt",
+        ]
+    );
+    assert_eq!(account["roles"], json!(["Contributor"]));
+    assert_eq!(account["source"], "built-in");
+    assert_eq!(account["firstLogin"], Value::Null);
+    assert_eq!(server.get(&path).await.expect(200).json(), account);
+    let by_email = format!("{USERS}/{}", escaped("ada@PLANT.example"));
+    assert_eq!(server.get(&by_email).await.expect(200).json(), account);
+
+    // An answer can be put back.
+    let same = server.json("PUT", &path, &account).await.expect(200);
+    assert_eq!((same.json(), same.header("etag")), (account.clone(), "\"1\""));
+    let mut changed = account.clone();
+    changed["roles"] = json!(["User"]);
+    changed["givenName"] = Value::Null;
+    let headers = [("Content-Type", "application/json"), ("If-Match", "\"1\"")];
+    let body = changed.to_string();
+    let answer = server.send("PUT", &path, &headers, body.clone()).await.expect(200);
+    assert_eq!((answer.json(), answer.header("etag")), (changed, "\"2\""));
+    server.send("PUT", &path, &headers, body).await.problem(412);
+    server.send("DELETE", &path, &headers, "").await.problem(412);
+    server.send("DELETE", &path, &[], "").await.expect(204);
+    server.get(&path).await.problem(404);
+    server.send("DELETE", &path, &[], "").await.problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_told_with_its_place() {
+    let server = Server::start(&[]).await;
+    server.json("POST", USERS, &ada()).await.expect(201);
+    let taken = server.json("POST", USERS, &ada()).await.problem(409);
+    assert_eq!(taken["errors"][0]["pointer"], "/email");
+    let wrong = json!({"email": "x", "password": "short", "roles": ["Root"], "role": "User"});
+    let problem = server.json("POST", USERS, &wrong).await.problem(422);
+    let pointers: Vec<&Value> =
+        problem["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    assert_eq!(pointers, ["/roles", "/password", "/role"]);
+    assert!(!problem.to_string().contains("short\""), "{problem}");
+    server.send("POST", USERS, &[("Content-Type", "application/json")], "{").await.problem(400);
+    server.send("POST", USERS, &[("Content-Type", "text/plain")], "{}").await.problem(415);
+    for path in ["/api/v1/users?limit=0", "/api/v1/users?cursor=78", "/api/v1/users?role=x"] {
+        server.get(path).await.problem(400);
+    }
+    let password = json!({"password": PASSWORD});
+    server.json("POST", "/api/v1/users/none/password", &password).await.problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_come_in_pages() {
+    let server = Server::start(&[]).await;
+    for n in 0..4 {
+        let new = json!({"email": format!("u{n}"), "password": PASSWORD, "roles": ["User"]});
+        server.json("POST", USERS, &new).await.expect(201);
+    }
+    let mut emails = Vec::new();
+    let mut path = format!("{USERS}?limit=2");
+    loop {
+        let page = server.get(&path).await.expect(200).json();
+        let items = page["items"].as_array().unwrap();
+        emails.extend(items.iter().map(|item| item["email"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        assert_eq!(items.len(), 2);
+        path = format!("{USERS}?limit=2&cursor={next}");
+    }
+    assert_eq!(emails, ["admin", "u0", "u1", "u2", "u3"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everybody_changes_his_own_names_and_nothing_else() {
+    let server = Server::start(&[]).await;
+    server.json("POST", USERS, &ada()).await.expect(201);
+    let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
+    let me = format!("{USERS}/me");
+    let own = as_page(&server, &cookie, "GET", &me, &json!(null)).await.expect(200).json();
+    assert!(own["firstLogin"].is_string() && own["lastLogin"].is_string(), "{own}");
+    let mut changed = own.clone();
+    changed["familyName"] = json!("Lovelace");
+    let answer = as_page(&server, &cookie, "PUT", &me, &changed).await.expect(200);
+    assert_eq!(answer.json(), changed);
+    for (member, value) in
+        [("roles", json!(["Admin"])), ("email", json!("x")), ("enabled", json!(false))]
+    {
+        let mut other = own.clone();
+        other[member] = value;
+        let problem = as_page(&server, &cookie, "PUT", &me, &other).await.problem(403);
+        assert_eq!(problem["errors"][0]["pointer"], format!("/{member}"));
+    }
+    as_page(&server, &cookie, "GET", USERS, &json!(null)).await.problem(403);
+    // A page of another site has no token.
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Cookie", cookie.as_str()),
+        ("Sec-Fetch-Site", "cross-site"),
+    ];
+    server.send("PUT", &me, &headers, changed.to_string()).await.problem(403);
+    // The local administration has no account.
+    server.get(&me).await.problem(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ones_own_password_is_changed_with_the_present_one_and_ends_other_sessions() {
+    let server = Server::start(&[]).await;
+    let id = server.json("POST", USERS, &ada()).await.expect(201).json()["id"].clone();
+    let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
+    let other = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
+    assert_ne!(cookie, other);
+    let path = format!("{USERS}/me/password");
+    let new = "another horse battery";
+    for body in [
+        json!({"password": new}),
+        json!({"password": new, "currentPassword": "wrong"}),
+        json!({"password": "short", "currentPassword": PASSWORD}),
+    ] {
+        let problem = as_page(&server, &cookie, "POST", &path, &body).await.problem(422);
+        assert!(!problem.to_string().contains(PASSWORD), "{problem}");
+    }
+    let body = json!({"password": new, "currentPassword": PASSWORD});
+    as_page(&server, &cookie, "POST", &path, &body).await.expect(204);
+    let me = format!("{USERS}/me");
+    as_page(&server, &cookie, "GET", &me, &json!(null)).await.expect(200);
+    as_page(&server, &other, "GET", &me, &json!(null)).await.problem(401);
+    assert!(sign_in(&server, "ada@plant.example", PASSWORD).await.is_err());
+    sign_in(&server, "ada@plant.example", new).await.unwrap();
+
+    // An Admin sets that of others without it, and it ends all their sessions.
+    let path = format!("{USERS}/{}/password", id.as_str().unwrap());
+    server.json("POST", &path, &json!({"password": PASSWORD})).await.expect(204);
+    as_page(&server, &cookie, "GET", &me, &json!(null)).await.problem(401);
+    sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disabled_account_is_out_at_once_with_all_it_has() {
+    let server = Server::start(&[]).await;
+    let mut account = server.json("POST", USERS, &ada()).await.expect(201).json();
+    let path = format!("{USERS}/{}", account["id"].as_str().unwrap());
+    let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
+    let new = json!({"name": "own", "role": "User"});
+    let key = as_page(&server, &cookie, "POST", "/api/v1/api-keys", &new).await.expect(201);
+    let key = key.json()["key"].as_str().unwrap().to_owned();
+    let status = "/api/v1/status";
+    server.send("GET", status, &[("Apikey", &key)], "").await.expect(200);
+
+    account["enabled"] = json!(false);
+    server.json("PUT", &path, &account).await.expect(200);
+    let by_session = server.send("GET", status, &[("Cookie", &cookie)], "").await;
+    assert!(matches!(by_session.status, 401 | 403), "{by_session:?}");
+    server.send("GET", status, &[("Apikey", &key)], "").await.problem(403);
+    assert!(sign_in(&server, "ada@plant.example", PASSWORD).await.is_err());
+
+    account["enabled"] = json!(true);
+    server.json("PUT", &path, &account).await.expect(200);
+    server.send("GET", status, &[("Apikey", &key)], "").await.expect(200);
+    server.send("GET", status, &[("Cookie", &cookie)], "").await.problem(401);
+    server.send("DELETE", &path, &[], "").await.expect(204);
+    server.send("GET", status, &[("Apikey", &key)], "").await.problem(401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_admin_stays() {
+    let server = Server::start(&[]).await;
+    let path = format!("{USERS}/admin");
+    server.send("DELETE", &path, &[], "").await.problem(409);
+    let mut admin = server.get(&path).await.expect(200).json();
+    admin["roles"] = json!(["User"]);
+    server.json("PUT", &path, &admin).await.problem(409);
+    server.sign_in(Role::Admin);
+    server.json("PUT", &path, &admin).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_last_over_a_restart() {
+    let server = Server::start(&[]).await;
+    server.json("POST", USERS, &ada()).await.expect(201);
+    let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
+    let dir = server.stop().await.unwrap();
+    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    let me = format!("{USERS}/me");
+    server.send("GET", &me, &[("Cookie", &cookie)], "").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_failures_are_told_to_wait_and_others_come_in() {
+    let server = Server::start(&[]).await;
+    server.json("POST", USERS, &ada()).await.expect(201);
+    for _ in 0..3 {
+        let answer = sign_in(&server, "ada@plant.example", "wrong").await.unwrap_err();
+        answer.problem(401);
+    }
+    let answer = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap_err();
+    assert!(answer.header("retry-after").parse::<u64>().unwrap() >= 1, "{answer:?}");
+    answer.problem(429);
+    let bob = json!({"email": "bob", "password": PASSWORD, "roles": ["User"]});
+    server.json("POST", USERS, &bob).await.expect(201);
+    sign_in(&server, "bob", PASSWORD).await.unwrap();
+}

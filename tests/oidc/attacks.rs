@@ -1,0 +1,147 @@
+//! What does not belong together lets nobody in.
+use crate::browser::Page;
+use crate::{Browser, Gateway, Provider};
+use reqwest::Url;
+
+/// The same address with another value of a parameter, or without it.
+fn with(url: &Url, name: &str, value: Option<&str>) -> Url {
+    let kept: Vec<_> = url
+        .query_pairs()
+        .filter(|(known, _)| known != name)
+        .map(|(k, v)| (k.into_owned(), v.into_owned()))
+        .collect();
+    let mut url = url.clone();
+    url.query_pairs_mut().clear().extend_pairs(kept).extend_pairs(value.map(|value| (name, value)));
+    url
+}
+
+/// A sign-in of alice up to where the provider leads back.
+async fn led_back(browser: &mut Browser, gateway: &Gateway) -> Page {
+    let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
+    browser.at_provider(begun.leads(), "alice", &gateway.url).await
+}
+
+#[track_caller]
+fn nobody(page: Page, browser: &Browser, status: u16, words: &str) {
+    let url = page.url.to_string();
+    let page = page.expect(status, words);
+    assert!(!browser.cookies(&url).unwrap().contains_key("penstock_session"));
+    assert!(
+        page.headers["content-security-policy"].to_str().unwrap().contains("default-src 'none'")
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_state_code_or_issuer() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    let stale = "This sign-in is no longer valid";
+    let broken = "The sign-in could not be completed";
+    for (name, value, status, words) in [
+        ("state", Some("another"), 400, stale),
+        ("state", None, 400, stale),
+        ("code", Some("another"), 400, stale),
+        ("code", None, 400, stale),
+        ("iss", Some("https://evil.example"), 502, broken),
+        ("iss", None, 502, broken),
+    ] {
+        let mut browser = Browser::new();
+        let back = led_back(&mut browser, &gateway).await.leads();
+        let page = browser.get(with(&back, name, value)).await;
+        nobody(page, &browser, status, words);
+    }
+    assert!(!gateway.events("sign-in.refused").is_empty());
+    assert!(gateway.log().contains("the answer names another issuer"), "{}", gateway.log());
+    assert!(gateway.ask("/api/v1/users")["items"].as_array().unwrap().is_empty());
+    assert!(gateway.events("sign-in").is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_twice_or_in_another_browser() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    let mut browser = Browser::new();
+    let back = led_back(&mut browser, &gateway).await.leads();
+    let mut other = Browser::new();
+    let page = other.get(&back).await;
+    nobody(page, &other, 400, "was begun in another browser");
+    assert_eq!(browser.get(&back).await.status, 303);
+    let again = browser.get(&back).await;
+    again.expect(400, "was finished already");
+}
+
+#[tokio::test]
+async fn another_nonce_or_verifier() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    for (name, value, status) in [
+        ("nonce", "another", 502),
+        ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", 400),
+    ] {
+        let mut browser = Browser::new();
+        let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await.leads();
+        let back =
+            browser.at_provider(with(&begun, name, Some(value)), "alice", &gateway.url).await;
+        let page = browser.get(back.leads()).await;
+        nobody(page, &browser, status, "");
+    }
+    let refused = gateway.events("sign-in.refused");
+    assert!(refused.iter().any(|words| words.contains("nonce")), "{refused:#?}");
+}
+
+#[tokio::test]
+async fn the_code_of_one_sign_in_with_the_state_of_another() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    let mut thief = Browser::new();
+    let code = led_back(&mut thief, &gateway).await.carries("code");
+    let mut browser = Browser::new();
+    let back = led_back(&mut browser, &gateway).await.leads();
+    let page = browser.get(with(&back, "code", Some(&code))).await;
+    nobody(page, &browser, 400, "no longer valid");
+}
+
+#[tokio::test]
+async fn nowhere_but_back_here() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    for evil in ["//evil.example", "https://evil.example/", "/%5Cevil.example", "/%09/evil.example"]
+    {
+        let mut browser = Browser::new();
+        let begun =
+            browser.get(format!("{}/oauth2/authorization/kc?return={evil}", gateway.url)).await;
+        let back = browser.at_provider(begun.leads(), "alice", &gateway.url).await;
+        let done = browser.get(back.leads()).await;
+        assert_eq!(done.leads().as_str(), format!("{}/", gateway.url), "{evil}");
+    }
+}
+
+#[tokio::test]
+async fn cancelled_at_the_provider() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    let mut browser = Browser::new();
+    let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
+    let asked = browser.get(begun.leads()).await.leads();
+    let aborted = browser.get(format!("{asked}/abort")).await;
+    let back = browser.get(aborted.leads()).await;
+    assert_eq!(back.carries("error"), "access_denied");
+    let page = browser.get(back.leads()).await;
+    nobody(page, &browser, 403, "cancelled");
+    assert!(gateway.events("sign-in.refused")[0].contains("access_denied"));
+}
+
+#[tokio::test]
+async fn no_secret_is_in_the_log() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &["--service.log.level=trace"]).await;
+    let mut browser = Browser::new();
+    let back = led_back(&mut browser, &gateway).await;
+    assert_eq!(browser.get(back.leads()).await.status, 303);
+    let session = browser.cookies(&gateway.url).unwrap()["penstock_session"].clone();
+    let log = gateway.log();
+    for secret in ["web-secret-0123456789abcdef0123456", &session, &back.carries("code")] {
+        assert!(!log.contains(secret), "{secret} is in\n{log}");
+    }
+    assert!(!log.contains("eyJ"), "a token is in\n{log}");
+}

@@ -1,0 +1,161 @@
+//! A browser as far as these tests need one: cookies, one redirect at a time, forms.
+use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Url};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub(crate) struct Browser {
+    client: Client,
+    /// By host and port, which real browsers take no account of; no two servers here share a name.
+    cookies: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+/// What came back.
+pub(crate) struct Page {
+    pub(crate) url: Url,
+    pub(crate) status: u16,
+    pub(crate) location: Option<Url>,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Page {
+    #[track_caller]
+    pub(crate) fn expect(self, status: u16, words: &str) -> Self {
+        assert!(
+            self.status == status && self.text.contains(words),
+            "{} answered {}, not {status} {words:?}:\n{}",
+            self.url,
+            self.status,
+            self.text
+        );
+        self
+    }
+
+    /// Where it leads.
+    #[track_caller]
+    pub(crate) fn leads(&self) -> Url {
+        self.location
+            .clone()
+            .unwrap_or_else(|| panic!("{} answered {}:\n{}", self.url, self.status, self.text))
+    }
+
+    /// A query parameter of where it leads.
+    #[track_caller]
+    pub(crate) fn carries(&self, name: &str) -> String {
+        let url = self.leads();
+        let found = url.query_pairs().find(|(known, _)| known == name);
+        found.unwrap_or_else(|| panic!("{url} has no {name}")).1.into_owned()
+    }
+
+    /// The value of the hidden field of this name.
+    pub(crate) fn hidden(&self, name: &str) -> String {
+        let (_, rest) = self.text.split_once(&format!("name=\"{name}\" value=\"")).unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    }
+}
+
+impl Browser {
+    pub(crate) fn new() -> Self {
+        Self::trusting(None)
+    }
+
+    pub(crate) fn trusting(ca_file: Option<&Path>) -> Self {
+        let mut client = Client::builder().redirect(Policy::none());
+        if let Some(file) = ca_file {
+            let pem = std::fs::read(file).unwrap();
+            client = client.add_root_certificate(reqwest::Certificate::from_pem(&pem).unwrap());
+        }
+        Self { client: client.build().unwrap(), cookies: BTreeMap::new() }
+    }
+
+    pub(crate) fn cookies(&self, url: &str) -> Option<&BTreeMap<String, String>> {
+        self.cookies.get(Url::parse(url).unwrap().authority())
+    }
+
+    pub(crate) async fn get(&mut self, url: impl AsRef<str>) -> Page {
+        self.send(Method::GET, url.as_ref(), &[], None).await
+    }
+
+    pub(crate) async fn post(&mut self, url: &str, form: &str) -> Page {
+        let own = Url::parse(url).unwrap().origin().ascii_serialization();
+        self.send(Method::POST, url, &[("origin", &own)], Some(form)).await
+    }
+
+    pub(crate) async fn send(
+        &mut self,
+        method: Method,
+        url: &str,
+        headers: &[(&str, &str)],
+        form: Option<&str>,
+    ) -> Page {
+        let url = Url::parse(url).unwrap();
+        let jar = self.cookies.entry(url.authority().to_owned()).or_default();
+        let kept: Vec<_> = jar.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let mut request = self.client.request(method, url.clone()).header("accept", "text/html");
+        if !kept.is_empty() {
+            request = request.header(COOKIE, kept.join("; "));
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(form) = form {
+            request = request
+                .header("content-type", "application/x-www-form-urlencoded")
+                .body(form.to_owned());
+        }
+        let answer = request.send().await.unwrap();
+        for cookie in answer.headers().get_all(SET_COOKIE) {
+            let cookie = cookie.to_str().unwrap();
+            let (pair, attributes) = cookie.split_once(';').unwrap_or((cookie, ""));
+            let (name, value) = pair.split_once('=').unwrap();
+            if value.is_empty() || attributes.contains("Max-Age=0") {
+                jar.remove(name);
+            } else {
+                jar.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        let location =
+            answer.headers().get(LOCATION).map(|to| url.join(to.to_str().unwrap()).unwrap());
+        Page {
+            status: answer.status().as_u16(),
+            headers: answer.headers().clone(),
+            location,
+            text: answer.text().await.unwrap(),
+            url,
+        }
+    }
+
+    /// Goes on from an address at the provider, through its pages as this user, until it leads back to the gateway:
+    /// what leads there.
+    pub(crate) async fn at_provider(&mut self, start: Url, user: &str, gateway: &str) -> Page {
+        let mut url = start;
+        for _ in 0..10 {
+            let mut page = self.get(&url).await;
+            if page.status == 200 {
+                let (_, rest) =
+                    page.text.split_once("action=\"").expect("the provider shows a form");
+                let action = rest.split('"').next().unwrap().to_owned();
+                let form = if page.text.contains("name=\"login\"") {
+                    format!("prompt=login&login={user}&password=any")
+                } else {
+                    "prompt=consent".to_owned()
+                };
+                page = self.post(&action, &form).await;
+            }
+            url = page.leads();
+            if url.as_str().starts_with(gateway) {
+                return page;
+            }
+        }
+        panic!("the provider leads nowhere: {url}");
+    }
+
+    /// The whole way in as this user: the answer of the gateway to what the provider sent.
+    pub(crate) async fn sign_in(&mut self, gateway: &str, user: &str) -> Page {
+        let begun = self.get(format!("{gateway}/oauth2/authorization/kc")).await;
+        let back = self.at_provider(begun.leads(), user, gateway).await;
+        self.get(back.leads()).await
+    }
+}

@@ -1,0 +1,42 @@
+//! The pages in a real browser: Debian's Chromium, driven by `tests/browser`.
+use crate::{Gateway, Provider};
+use std::path::Path;
+use std::process::Command;
+
+/// Runs one of the scripts; `false` where Chromium is not installed, which with `CI` set is a failure.
+fn drive(script: &str, environment: &[(&str, &str)]) -> bool {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
+    let installed = folder.join("node_modules/playwright-core").is_dir()
+        && Path::new("/usr/bin/chromium").exists();
+    if !installed {
+        assert!(std::env::var_os("CI").is_none(), "Chromium or playwright-core is not installed");
+        eprintln!("skipped: Chromium or playwright-core is not installed; tests/run does it");
+        return false;
+    }
+    let ran = Command::new("node")
+        .arg(script)
+        .current_dir(folder)
+        .envs(environment.iter().copied())
+        .output()
+        .expect("node starts");
+    let said = [ran.stdout, ran.stderr].concat();
+    assert!(ran.status.success(), "{script}:\n{}", String::from_utf8_lossy(&said));
+    true
+}
+
+#[tokio::test]
+async fn a_person_signs_in_at_the_provider_and_out() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    if drive("provider.mjs", &[("GATEWAY", &gateway.url)]) {
+        assert_eq!(gateway.account("alice@plant.example")["roles"][0], "Admin");
+    }
+}
+
+#[tokio::test]
+async fn a_person_signs_in_with_a_password_also_without_script_and_on_a_telephone() {
+    let gateway = Gateway::start(&[]).await;
+    let file = gateway.dir.path().join("data/initial-admin-password");
+    let password = std::fs::read_to_string(file).unwrap();
+    drive("password.mjs", &[("GATEWAY", &gateway.url), ("PASSWORD", password.trim())]);
+}

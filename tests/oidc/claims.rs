@@ -1,0 +1,67 @@
+//! Claims and roles, wherever the provider has them.
+use crate::{Browser, Gateway, Provider};
+use serde_json::json;
+
+#[tokio::test]
+async fn without_a_mapped_role_nobody_comes_in() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    let mut browser = Browser::new();
+    let page = browser.sign_in(&gateway.url, "norole").await.expect(403, "You have no role here");
+    assert!(page.text.contains("You are known as norole"), "{}", page.text);
+    assert!(!browser.cookies(&gateway.url).unwrap().contains_key("penstock_session"));
+    assert!(
+        gateway.ask("/api/v1/users")["items"].as_array().unwrap().is_empty(),
+        "no account is made"
+    );
+    assert_eq!(gateway.events("sign-in.refused").len(), 1);
+}
+
+#[tokio::test]
+async fn claims_of_the_userinfo_endpoint_count_too() {
+    let Some(provider) = Provider::start(&[("IN_USERINFO", "1")]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    assert_eq!(Browser::new().sign_in(&gateway.url, "alice").await.status, 303);
+    let account = gateway.account("alice@plant.example");
+    assert_eq!((&account["givenName"], &account["roles"]), (&json!("Alice"), &json!(["Admin"])));
+}
+
+#[tokio::test]
+async fn claims_and_role_values_can_be_others() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let more = [
+        "--service.security.claims.roles=realm_access.roles",
+        "--service.security.claims.firstName=nickname,family_name",
+        "--service.security.claims.email=sub",
+        "--security.role.user=ACCURIDS_CONTRIBUTOR",
+        "--security.role.contributor=WRITER",
+        "--framework.security.oauth2.client.provider.kc.user-name-attribute=user_email",
+    ];
+    let gateway = Gateway::at(&provider, &more).await;
+    assert_eq!(Browser::new().sign_in(&gateway.url, "alice").await.status, 303);
+    let account = gateway.account("alice");
+    assert_eq!(account["givenName"], "Ångström");
+    assert_eq!(account["roles"], json!(["User"]));
+}
+
+#[tokio::test]
+async fn without_the_issuer_the_given_endpoints_do_and_it_is_said_what_is_not_checked() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let prefix = "--framework.security.oauth2.client.provider.kc";
+    let more = [
+        format!("{prefix}.issuer-uri="),
+        format!("{prefix}.authorization-uri={}/auth", provider.issuer),
+        format!("{prefix}.token-uri={}/token", provider.issuer),
+        format!("{prefix}.jwk-set-uri={}/jwks", provider.issuer),
+    ];
+    let gateway =
+        Gateway::at(&provider, &more.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert!(gateway.log().contains("the issuer of ID tokens and of its answers is not checked"));
+    let mut browser = Browser::new();
+    assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
+    let home = browser.get(format!("{}/", gateway.url)).await.expect(200, "Bob Baker");
+    let out = browser
+        .post(&format!("{}/logout", gateway.url), &format!("_csrf={}", home.hidden("_csrf")))
+        .await;
+    assert_eq!(out.leads().path(), "/signed-out", "where the provider ends sessions is not known");
+}

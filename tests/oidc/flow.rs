@@ -1,0 +1,170 @@
+//! The way in and out.
+use crate::{Browser, Gateway, Provider};
+use serde_json::json;
+
+#[tokio::test]
+async fn whoever_signs_in_has_an_account_and_a_session() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    let base = gateway.url.clone();
+    let mut browser = Browser::new();
+
+    // A page that asks for somebody leads to the page to sign in on, and that to the provider.
+    let page = browser.get(format!("{base}/")).await;
+    assert_eq!((page.status, page.leads().path()), (303, "/login"));
+    let page = browser.get(format!("{base}/login?return=/api/v1/limits")).await;
+    let link = "/oauth2/authorization/kc?return=/api/v1/limits";
+    let page =
+        page.expect(200, &format!("<a class=\"button\" href=\"{link}\">Sign in with kc</a>"));
+    let begun = browser.get(page.url.join(link).unwrap()).await;
+    assert_eq!(begun.status, 303);
+    assert_eq!(begun.carries("redirect_uri"), format!("{base}/login/oauth2/code/kc"));
+    assert_eq!(begun.carries("scope"), "profile openid");
+    assert_eq!(begun.carries("response_type"), "code");
+    assert_eq!(begun.carries("code_challenge_method"), "S256");
+    let cookie = begun.headers["set-cookie"].to_str().unwrap();
+    for attribute in ["HttpOnly", "SameSite=Lax", "Max-Age=600", "Path=/"] {
+        assert!(cookie.contains(attribute), "{cookie}");
+    }
+    let back = browser.at_provider(begun.leads(), "alice", &base).await;
+    let done = browser.get(back.leads()).await;
+    assert_eq!((done.status, done.leads().path()), (303, "/api/v1/limits"));
+    let kept = browser.cookies(&base).unwrap();
+    assert_eq!(
+        kept.keys().collect::<Vec<_>>(),
+        ["penstock_session"],
+        "the sign-in's own cookie is gone"
+    );
+    browser.get(done.leads()).await.expect(200, "nesting");
+    let home = browser.get(format!("{base}/")).await.expect(200, "<h1>Alice Ångström</h1>");
+    for part in ["alice@plant.example", "Plant 1", "<dd>Admin</dd>"] {
+        assert!(home.text.contains(part), "{part}");
+    }
+
+    let account = gateway.account("alice@plant.example");
+    assert_eq!(account["roles"], json!(["Admin"]), "the highest of hers");
+    assert_eq!(account["serviceAccount"], false);
+    assert!(account["firstLogin"].is_string() && account["lastLogin"].is_string(), "{account}");
+    assert_eq!(gateway.events("sign-in").len(), 1);
+
+    // Out: here at once, and then at the provider, which leads back.
+    let csrf = home.hidden("_csrf");
+    let out = browser.post(&format!("{base}/logout"), &format!("_csrf={csrf}")).await;
+    assert!(
+        out.leads().as_str().starts_with(&format!("{}/session/end?", provider.issuer)),
+        "{}",
+        out.leads()
+    );
+    assert_eq!(out.carries("post_logout_redirect_uri"), format!("{base}/signed-out"));
+    assert_eq!(out.carries("client_id"), "penstock-web");
+    assert_eq!(out.carries("id_token_hint").split('.').count(), 3);
+    let asked = browser.get(out.leads()).await.expect(200, "Do you want to sign-out");
+    let xsrf = asked.hidden("xsrf");
+    let ended = browser
+        .post(
+            &format!("{}/session/end/confirm", provider.issuer),
+            &format!("xsrf={xsrf}&logout=yes"),
+        )
+        .await;
+    assert_eq!(ended.leads().as_str(), format!("{base}/signed-out"));
+    browser.get(ended.leads()).await.expect(200, "You are signed out");
+    assert_eq!(browser.get(format!("{base}/")).await.leads().path(), "/login");
+    let mut thief = Browser::new();
+    let old = format!("penstock_session={}", done.headers["set-cookie"].to_str().unwrap());
+    let url = format!("{base}/api/v1/limits");
+    let page =
+        thief.send(reqwest::Method::GET, &url, &[("cookie", &old), ("accept", "*/*")], None).await;
+    assert_ne!(page.status, 200, "the session ended here, too");
+}
+
+#[tokio::test]
+async fn each_sign_in_brings_the_account_up_to_date() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    assert_eq!(Browser::new().sign_in(&gateway.url, "carol").await.status, 303);
+    let before = gateway.account("carol@plant.example");
+    assert_eq!(before["roles"], json!(["Contributor"]));
+    let change = json!({"sub": "carol", "roles": ["ACCURIDS_USER"], "family_name": "Miller", "user_email": "carol@other.example"});
+    provider.user(&change).await;
+    assert_eq!(Browser::new().sign_in(&gateway.url, "carol").await.status, 303);
+    let after = gateway.account("carol@other.example");
+    assert_eq!(after["id"], before["id"], "she is known by sub, not by her email");
+    assert_eq!(after["roles"], json!(["User"]));
+    assert_eq!(after["familyName"], "Miller");
+    assert_eq!(after["firstLogin"], before["firstLogin"]);
+
+    // An email that is another's makes nobody that other.
+    provider.user(&json!({"sub": "bob", "user_email": "carol@other.example"})).await;
+    Browser::new().sign_in(&gateway.url, "bob").await;
+    let users = gateway.ask("/api/v1/users");
+    let named =
+        users["items"].as_array().unwrap().iter().filter(|user| user["givenName"] == "Carol");
+    assert_eq!(named.map(|user| &user["id"]).collect::<Vec<_>>(), [&before["id"]], "{users}");
+}
+
+#[tokio::test]
+async fn a_disabled_account_is_refused_whatever_the_provider_says() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    let mut browser = Browser::new();
+    assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
+    let mut account = gateway.account("bob@plant.example");
+    let path = format!("/api/v1/users/{}", account["id"].as_str().unwrap());
+    account["enabled"] = json!(false);
+    gateway.local("PUT", &path, &account.to_string());
+    assert_eq!(browser.get(format!("{}/", gateway.url)).await.leads().path(), "/login");
+    Browser::new().sign_in(&gateway.url, "bob").await.expect(403, "Your account is disabled");
+}
+
+#[tokio::test]
+async fn there_are_no_passwords() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    assert!(!gateway.dir.path().join("data/initial-admin-password").exists());
+    let mut browser = Browser::new();
+    let page = browser.post(&format!("{}/login", gateway.url), "email=admin&password=x").await;
+    page.expect(404, "sign in at the provider");
+    browser.get(format!("{}/oauth2/authorization/azure", gateway.url)).await.expect(404, "azure");
+}
+
+#[tokio::test]
+async fn the_redirect_uri_is_that_of_the_original_request() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let native =
+        ["--server.forward-headers-strategy=native", "--service.trusted-proxies=127.0.0.1"];
+    let gateway = Gateway::at(&provider, &native).await;
+    let url = format!("{}/oauth2/authorization/kc", gateway.url);
+    for (headers, uri) in [
+        (
+            &[
+                ("x-forwarded-proto", "https"),
+                ("x-forwarded-host", "gw.example"),
+                ("x-forwarded-prefix", "/plant"),
+            ][..],
+            "https://gw.example/plant",
+        ),
+        (&[("forwarded", "proto=https;host=\"one.example:8443\"")], "https://one.example:8443"),
+    ] {
+        let page = Browser::new().send(reqwest::Method::GET, &url, headers, None).await;
+        assert_eq!(page.carries("redirect_uri"), format!("{uri}/login/oauth2/code/kc"));
+        let cookie = page.headers["set-cookie"].to_str().unwrap();
+        assert!(
+            cookie.starts_with("__Host-penstock_login_") && cookie.contains("; Secure"),
+            "{cookie}"
+        );
+    }
+    // Nobody's word is taken who is no trusted proxy; `service.base-url` and a fixed URI stand in.
+    let forged = [("x-forwarded-proto", "https"), ("x-forwarded-host", "evil.example")];
+    let fixed = "--framework.security.oauth2.client.registration.kc.redirect-uri=https://fixed.example/login/oauth2/code/kc";
+    for (setting, uri) in [
+        (None, None),
+        (Some("--service.base-url=https://base.example/x"), Some("https://base.example/x")),
+        (Some(fixed), Some("https://fixed.example")),
+    ] {
+        let gateway = Gateway::at(&provider, &setting.into_iter().collect::<Vec<_>>()).await;
+        let url = format!("{}/oauth2/authorization/kc", gateway.url);
+        let page = Browser::new().send(reqwest::Method::GET, &url, &forged, None).await;
+        let expected = format!("{}/login/oauth2/code/kc", uri.unwrap_or(&gateway.url));
+        assert_eq!(page.carries("redirect_uri"), expected);
+    }
+}

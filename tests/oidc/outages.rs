@@ -1,0 +1,55 @@
+//! A provider that is away, slow, or has new keys.
+use crate::{Browser, Gateway, Provider};
+
+const AWAY: &str = "Signing in does not work right now";
+
+#[tokio::test]
+async fn a_provider_that_is_away_at_the_start_is_found_later() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    provider.set("/down").await;
+    let gateway = Gateway::at(&provider, &[]).await;
+    let mut browser = Browser::new();
+    browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await.expect(503, AWAY);
+    browser.get(format!("{}/health/ready", gateway.url)).await.expect(200, "");
+    provider.set("/up").await;
+    assert_eq!(browser.sign_in(&gateway.url, "alice").await.status, 303);
+}
+
+#[tokio::test]
+async fn a_provider_that_goes_away_later_lets_those_in_who_are_in() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    let mut inside = Browser::new();
+    assert_eq!(inside.sign_in(&gateway.url, "alice").await.status, 303);
+    let mut browser = Browser::new();
+    let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
+    let back = browser.at_provider(begun.leads(), "bob", &gateway.url).await;
+    provider.set("/down").await;
+    browser.get(back.leads()).await.expect(503, AWAY);
+    inside.get(format!("{}/", gateway.url)).await.expect(200, "Alice");
+    provider.set("/up").await;
+    assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
+}
+
+#[tokio::test]
+async fn a_slow_provider_is_not_waited_for() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    provider.set("/delay?ms=60000").await;
+    let page = Browser::new().get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
+    page.expect(503, AWAY);
+    assert!(gateway.log().contains("no answer within 5 s"), "{}", gateway.log());
+}
+
+#[tokio::test]
+async fn new_keys_are_fetched() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway = Gateway::at(&provider, &[]).await;
+    for rotation in ["", "/rotate", "/rotate?keep=0"] {
+        if !rotation.is_empty() {
+            provider.set(rotation).await;
+        }
+        let page = Browser::new().sign_in(&gateway.url, "alice").await;
+        assert_eq!(page.status, 303, "{rotation}: {}", page.text);
+    }
+}

@@ -1,0 +1,122 @@
+//! Signing in with a password: by form and by JSON.
+use crate::{Browser, Gateway};
+use reqwest::Method;
+
+fn initial(gateway: &Gateway) -> String {
+    let file = gateway.dir.path().join("data/initial-admin-password");
+    std::fs::read_to_string(file).unwrap().trim().to_owned()
+}
+
+#[tokio::test]
+async fn the_first_admin_signs_in_and_out() {
+    let gateway = Gateway::start(&[]).await;
+    let base = &gateway.url;
+    let mut browser = Browser::new();
+    let asked = browser.get(format!("{base}/api/v1/limits?x=1")).await;
+    assert_eq!(asked.leads().as_str(), format!("{base}/login?return=/api/v1/limits%3Fx%3D1"));
+    let page = browser.get(asked.leads()).await.expect(200, "<h1>Sign in</h1>");
+    assert_eq!(page.hidden("return"), "/api/v1/limits?x=1");
+    let form = format!("email=admin&password={}&return=/api/v1/limits", initial(&gateway));
+    let done = browser.post(&format!("{base}/login"), &form).await;
+    assert_eq!((done.status, done.leads().path()), (303, "/api/v1/limits"));
+    let cookie = done.headers["set-cookie"].to_str().unwrap();
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"), "{cookie}");
+    let first = browser.cookies(base).unwrap()["penstock_session"].clone();
+    let home = browser.get(format!("{base}/")).await.expect(200, "<h1>admin</h1>");
+    assert_eq!(browser.get(format!("{base}/login")).await.leads().path(), "/", "she is in already");
+
+    // A new sign-in is a new session, and ends the one before.
+    browser.post(&format!("{base}/login"), &form).await;
+    let second = browser.cookies(base).unwrap()["penstock_session"].clone();
+    assert_ne!(first, second);
+    let kept = format!("penstock_session={first}");
+    let mut old = Browser::new();
+    let page = old.send(Method::GET, &format!("{base}/"), &[("cookie", &kept)], None).await;
+    assert_eq!(page.leads().path(), "/login");
+
+    // Out: not by a page of another site, nor with the token of another session.
+    let logout = format!("{base}/logout");
+    let foreign =
+        browser.send(Method::POST, &logout, &[("origin", "https://evil.example")], Some("")).await;
+    foreign.expect(403, "another site");
+    let wrong = format!("_csrf={}", home.hidden("_csrf"));
+    browser.send(Method::POST, &logout, &[], Some(&wrong)).await.expect(403, "X-CSRF-Token");
+    let home = browser.get(format!("{base}/")).await;
+    let form = format!("_csrf={}", home.hidden("_csrf"));
+    let out = browser.send(Method::POST, &logout, &[], Some(&form)).await;
+    assert_eq!(out.leads().path(), "/signed-out");
+    assert!(!browser.cookies(base).unwrap().contains_key("penstock_session"));
+    browser.get(out.leads()).await.expect(200, "You are signed out");
+    let again = browser.send(Method::POST, &logout, &[("accept", "*/*")], Some("")).await;
+    assert!(matches!(again.status, 204 | 303), "{}", again.status);
+}
+
+#[tokio::test]
+async fn a_wrong_password_and_an_unknown_email_look_the_same() {
+    let gateway = Gateway::start(&[]).await;
+    let url = format!("{}/login", gateway.url);
+    let mut pages = Vec::new();
+    for email in ["admin", "nobody%40plant.example"] {
+        let page =
+            Browser::new().post(&url, &format!("email={email}&password=wrong-password")).await;
+        let page = page.expect(401, "The email or the password is wrong.");
+        assert!(page.headers.contains_key("www-authenticate"));
+        assert!(!page.text.contains("wrong-password"));
+        pages.push(page.text.replace("admin", "X").replace("nobody@plant.example", "X"));
+    }
+    assert_eq!(pages[0], pages[1]);
+    let foreign = [("sec-fetch-site", "cross-site"), ("origin", "https://evil.example")];
+    let page =
+        Browser::new().send(Method::POST, &url, &foreign, Some("email=admin&password=x")).await;
+    page.expect(403, "another site");
+}
+
+#[tokio::test]
+async fn too_many_failures_are_told_to_wait() {
+    let gateway = Gateway::start(&[]).await;
+    let url = format!("{}/login", gateway.url);
+    for _ in 0..200 {
+        let page = Browser::new().post(&url, "email=nobody&password=wrong").await;
+        if page.status == 429 {
+            let seconds: u64 = page.headers["retry-after"].to_str().unwrap().parse().unwrap();
+            assert!(seconds > 0);
+            page.expect(429, "Too many failed attempts. Try again in");
+            return;
+        }
+    }
+    panic!("nobody is told to wait");
+}
+
+#[tokio::test]
+async fn programs_sign_in_with_json() {
+    let gateway = Gateway::start(&[]).await;
+    let url = format!("{}/login", gateway.url);
+    let client = reqwest::Client::new();
+    let post = |body: String, kind: &'static str| {
+        client.post(&url).header("content-type", kind).body(body).send()
+    };
+    let password = initial(&gateway);
+    let right = serde_json::json!({"email": "admin", "password": password}).to_string();
+    let answer = post(right.clone(), "application/json").await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert!(answer.headers()["set-cookie"].to_str().unwrap().starts_with("penstock_session="));
+    let said: serde_json::Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    assert_eq!((said["email"].as_str(), said["roles"][0].as_str()), (Some("admin"), Some("Admin")));
+    for (body, kind, status) in [
+        (r#"{"email":"admin","password":"planted-secret"}"#.to_owned(), "application/json", 401),
+        (
+            r#"{"email":"admin","password":"planted-secret","x":1}"#.to_owned(),
+            "application/json",
+            400,
+        ),
+        (r#"{"email":"admin","password":["planted-secret"]}"#.to_owned(), "application/json", 400),
+        (right.clone(), "text/plain", 415),
+        ("x".repeat(70_000), "application/json", 413),
+    ] {
+        let answer = post(body, kind).await.unwrap();
+        assert_eq!(answer.status(), status);
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+        assert!(!answer.text().await.unwrap().contains("planted-secret"));
+    }
+    assert!(!gateway.log().contains("planted-secret") && !gateway.log().contains(&password));
+}

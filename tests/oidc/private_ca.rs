@@ -1,0 +1,93 @@
+//! A provider whose certificate a certificate authority of one's own has signed.
+use crate::{Browser, Gateway, Provider};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A certificate authority, and a certificate of 127.0.0.1 that it signed.
+struct Certificates {
+    dir: tempfile::TempDir,
+}
+
+impl Certificates {
+    fn make() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let openssl = |arguments: &[&str]| {
+            let made = Command::new("openssl").args(arguments).current_dir(dir.path()).output();
+            let made = made.expect("openssl is there");
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        };
+        let key = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+        openssl(
+            &[
+                &key[..],
+                &[
+                    "-x509",
+                    "-days",
+                    "2",
+                    "-subj",
+                    "/CN=Plant CA",
+                    "-keyout",
+                    "ca.key",
+                    "-out",
+                    "ca.pem",
+                ],
+            ]
+            .concat(),
+        );
+        openssl(
+            &[&key[..], &["-subj", "/CN=127.0.0.1", "-keyout", "key.pem", "-out", "request.pem"]]
+                .concat(),
+        );
+        std::fs::write(
+            dir.path().join("names"),
+            "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n",
+        )
+        .unwrap();
+        openssl(&[
+            "x509",
+            "-req",
+            "-days",
+            "2",
+            "-in",
+            "request.pem",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+            "-extfile",
+            "names",
+            "-out",
+            "certificate.pem",
+        ]);
+        Self { dir }
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        self.dir.path().join(file)
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[tokio::test]
+async fn it_is_trusted_by_its_file_alone() {
+    let certificates = Certificates::make();
+    let (certificate, key) = (certificates.path("certificate.pem"), certificates.path("key.pem"));
+    let tls = [("TLS_CERT", text(&certificate)), ("TLS_KEY", text(&key))];
+    let Some(provider) = Provider::start(&tls) else { return };
+    let ca = certificates.path("ca.pem");
+
+    let stranger = Gateway::at(&provider, &[]).await;
+    let page = Browser::new().get(format!("{}/oauth2/authorization/kc", stranger.url)).await;
+    page.expect(503, "Signing in does not work right now");
+    assert!(stranger.log().contains("UnknownIssuer"), "{}", stranger.log());
+
+    let trusting = format!("--service.security.ca-file={}", ca.display());
+    let gateway = Gateway::at(&provider, &[&trusting]).await;
+    let mut browser = Browser::trusting(Some(&ca));
+    assert_eq!(browser.sign_in(&gateway.url, "alice").await.status, 303);
+    browser.get(format!("{}/", gateway.url)).await.expect(200, "Alice");
+}

@@ -1,0 +1,80 @@
+//! The real OpenID provider (`tests/servers/oidc`) as a child process, and its control address.
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+/// A provider; it ends with this.
+pub(crate) struct Provider {
+    child: Child,
+    pub(crate) issuer: String,
+    control: String,
+}
+
+impl Provider {
+    /// One that speaks HTTP. `None` where Node.js or the provider is not installed; with `CI` set that
+    /// is a failure.
+    pub(crate) fn start(environment: &[(&str, &str)]) -> Option<Self> {
+        static INSTALLED: OnceLock<bool> = OnceLock::new();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/oidc");
+        let installed =
+            *INSTALLED.get_or_init(|| folder.join("node_modules/oidc-provider").is_dir());
+        if !installed {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "the provider is not installed: npm ci in {folder:?}"
+            );
+            eprintln!("skipped: the provider is not installed; tests/run does it");
+            return None;
+        }
+        let mut child = Command::new("node")
+            .arg("provider.mjs")
+            .current_dir(folder)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("node starts");
+        let mut line = String::new();
+        let out = child.stdout.take().expect("stdout is piped");
+        BufReader::new(out).read_line(&mut line).expect("the provider says where it is");
+        let said: Value = serde_json::from_str(&line).expect("the provider speaks JSON");
+        let text = |name: &str| said[name].as_str().expect("it is there").to_owned();
+        Some(Self { child, issuer: text("issuer"), control: text("control") })
+    }
+
+    /// Lets the client come back to this gateway.
+    pub(crate) async fn serves(&self, gateway: &str, registration: &str) {
+        let change = json!({
+            "client_id": "penstock-web",
+            "redirect_uris": [format!("{gateway}/login/oauth2/code/{registration}")],
+            "post_logout_redirect_uris": [format!("{gateway}/signed-out")],
+        });
+        self.tell("/client", &change).await;
+    }
+
+    /// Changes a user's claims.
+    pub(crate) async fn user(&self, change: &Value) {
+        self.tell("/user", change).await;
+    }
+
+    /// `/down`, `/up`, `/rotate`, `/delay`
+    pub(crate) async fn set(&self, what: &str) {
+        self.tell(what, &json!({})).await;
+    }
+
+    async fn tell(&self, path: &str, change: &Value) {
+        let url = format!("{}{path}", self.control);
+        let sent = reqwest::Client::new().post(url).body(change.to_string()).send().await;
+        assert!(sent.unwrap().status().is_success());
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,71 @@
+//! The graph dumped and loaded again, in every format: the same, term by term.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod documents;
+mod terms;
+
+use oxrdf::{GraphName, Quad};
+use penstock::business_object::changes::Watch;
+use penstock::disk::Disk;
+use penstock::rdf::{Dump, Failed, Format, Load, Loaded, Target, dump, load};
+use penstock_store::{Options, Pattern, Read, Store};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use tempfile::TempDir;
+
+/// A store of its own.
+struct World {
+    store: Store,
+    dir: TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {});
+        Self { store: store.unwrap(), dir }
+    }
+
+    fn of(quads: &[Quad]) -> Self {
+        let world = Self::new();
+        let put = world.store.transact(|transaction| {
+            for quad in quads {
+                transaction.insert(quad.as_ref())?;
+            }
+            Ok::<_, penstock_store::Error>(())
+        });
+        put.unwrap();
+        world
+    }
+
+    fn quads(&self) -> BTreeSet<String> {
+        let mut quads = BTreeSet::new();
+        let mut visit = |quad: Quad| {
+            assert!(quads.insert(quad.to_string()));
+            ControlFlow::Continue(())
+        };
+        self.store.read().for_each(&Pattern::default(), &mut visit).unwrap();
+        quads
+    }
+
+    fn dump(&self, format: Format, graph: Option<GraphName>) -> Vec<u8> {
+        let mut out = Vec::new();
+        dump(&self.store, &Dump { format, graph }, &mut out, &mut |_| {}).unwrap();
+        out
+    }
+
+    fn load(&self, what: &Load, text: &[u8]) -> Result<Loaded, Failed> {
+        self.load_with(0, what, text)
+    }
+
+    /// With so much of the disk kept in reserve.
+    fn load_with(&self, reserve: u64, what: &Load, text: &[u8]) -> Result<Loaded, Failed> {
+        let disk = Disk::new(self.dir.path().to_owned(), reserve);
+        let target = Target { store: &self.store, disk: &disk, watch: &Watch::default() };
+        load(&target, what, text, &mut |_| Ok(()))
+    }
+}
+
+fn what(format: Format) -> Load {
+    Load { format, graph: GraphName::DefaultGraph, base: None, skolemize: None }
+}

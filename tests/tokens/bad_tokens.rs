@@ -1,0 +1,474 @@
+//! Tokens that must not come in: each gets the right status, and nothing is made for any of them.
+use crate::forge::{Key, encode, now, with};
+use crate::gateway::{Gateway, problem};
+use crate::issuer::{Issuer, claims};
+use ring::hmac;
+use ring::signature::{RSA_PKCS1_SHA384, RSA_PSS_SHA256};
+use serde_json::{Value, json};
+
+/// What it is, the status it gets, and the token.
+type Bad = (String, u16, String);
+
+struct Forger<'a> {
+    issuer: &'a Issuer,
+    key: &'a Key,
+    stranger: &'a Key,
+    bad: Vec<Bad>,
+}
+
+impl Forger<'_> {
+    fn add(&mut self, what: impl Into<String>, status: u16, token: String) {
+        self.bad.push((what.into(), status, token));
+    }
+
+    fn header(&mut self, what: &str, header: &Value) {
+        let header = with(&self.key.header(), header);
+        let token = self.key.sign(&header, &claims(self.issuer));
+        self.add(format!("header: {what}: {header}"), 401, token);
+    }
+
+    fn claim(&mut self, status: u16, others: &Value) {
+        let token = self.key.token(&with(&claims(self.issuer), others));
+        self.add(format!("claims: {others}"), status, token);
+    }
+
+    fn text(&mut self, what: &str, header: &str, claims: &str) {
+        let token = self.key.sign_text(header, claims);
+        self.add(what, 401, token);
+    }
+
+    fn algorithms(&mut self) {
+        let (key, good) = (self.key, claims(self.issuer));
+        for alg in ["none", "None", "NONE", "nOnE", ""] {
+            let header = with(&key.header(), &json!({"alg": alg}));
+            let message = format!(
+                "{}.{}",
+                encode(header.to_string().as_bytes()),
+                encode(good.to_string().as_bytes())
+            );
+            self.add(format!("alg {alg:?} without a signature"), 401, format!("{message}."));
+            self.header("alg, signed", &json!({"alg": alg}));
+        }
+        let public = key.public();
+        let secrets = [public["n"].as_str().unwrap().to_owned(), public.to_string(), String::new()];
+        for (name, kind) in [
+            ("HS256", hmac::HMAC_SHA256),
+            ("HS384", hmac::HMAC_SHA384),
+            ("HS512", hmac::HMAC_SHA512),
+        ] {
+            for secret in &secrets {
+                let header = with(&key.header(), &json!({"alg": name}));
+                let message = format!(
+                    "{}.{}",
+                    encode(header.to_string().as_bytes()),
+                    encode(good.to_string().as_bytes())
+                );
+                let signature =
+                    hmac::sign(&hmac::Key::new(kind, secret.as_bytes()), message.as_bytes());
+                self.add(
+                    format!("{name} with what is public"),
+                    401,
+                    format!("{message}.{}", encode(signature.as_ref())),
+                );
+            }
+        }
+        for alg in [
+            json!("rs256"),
+            json!("RS256 "),
+            json!(256),
+            json!(null),
+            json!(["RS256"]),
+            json!("RS384"),
+            json!("PS256"),
+            json!("ES256"),
+            json!("RS1"),
+        ] {
+            self.header("alg", &json!({"alg": alg}));
+        }
+        // Good signatures of algorithms that are not in the list.
+        for (alg, padding) in [
+            ("RS384", &RSA_PKCS1_SHA384 as &'static dyn ring::signature::RsaEncoding),
+            ("PS256", &RSA_PSS_SHA256),
+            ("RS256", &RSA_PSS_SHA256),
+        ] {
+            let header = with(&key.header(), &json!({"alg": alg}));
+            let message = format!(
+                "{}.{}",
+                encode(header.to_string().as_bytes()),
+                encode(good.to_string().as_bytes())
+            );
+            let signature = key.signature(message.as_bytes(), padding);
+            self.add(
+                format!("alg {alg} with another padding or digest"),
+                401,
+                format!("{message}.{}", encode(&signature)),
+            );
+        }
+        for other in [Key::p256("p256"), Key::ed25519("ed")] {
+            self.issuer.state().keys.push(other.public());
+            let token = other.token(&good);
+            self.add(format!("{} is not in the list", other.algorithm()), 401, token);
+        }
+    }
+
+    fn keys(&mut self) {
+        let good = claims(self.issuer);
+        for kid in [
+            json!("other"),
+            json!(""),
+            json!(1),
+            json!(["first"]),
+            json!("../../jwks.json"),
+            json!("' OR 1=1"),
+        ] {
+            self.header("kid", &json!({"kid": kid}));
+        }
+        let stranger = self.stranger.public();
+        let jku = format!("{}/jwks", self.issuer.url);
+        for own in [
+            json!({"jwk": stranger}),
+            json!({"jku": jku}),
+            json!({"jku": "https://attacker.example/jwks"}),
+            json!({"x5u": "https://attacker.example/chain"}),
+            json!({"x5c": ["MIIB"]}),
+            json!({"jwk": stranger, "kid": null}),
+        ] {
+            let header = with(&self.key.header(), &own);
+            self.add(format!("a key of its own: {own}"), 401, self.stranger.sign(&header, &good));
+            if own.get("x5c").is_none() {
+                self.header("a key of its own that nobody needs", &own);
+            }
+        }
+        self.add("by a stranger", 401, self.stranger.token(&good));
+        let as_ours = self.stranger.sign(&self.key.header(), &good);
+        self.add("by a stranger under the name of the key", 401, as_ours);
+        let unnamed = with(&self.key.header(), &json!({"kid": null}));
+        self.add("by a stranger without a name", 401, self.stranger.sign(&unnamed, &good));
+        for crit in [json!(["exp"]), json!([]), json!(["b64"]), json!("exp")] {
+            self.header("crit", &json!({"crit": crit}));
+        }
+        self.header("b64", &json!({"b64": false}));
+        for typ in
+            ["id_token", "logout+jwt", "dpop+jwt", "secevent+jwt", "JOSE", "", "application/"]
+        {
+            self.header("typ", &json!({"typ": typ}));
+        }
+        self.header("typ", &json!({"typ": 5}));
+    }
+
+    fn forms(&mut self) {
+        let good = self.key.token(&claims(self.issuer));
+        let parts: Vec<&str> = good.split('.').collect();
+        let (header, body, signature) = (parts[0], parts[1], parts[2]);
+        for text in ["a", ".", "..", "...", "a.b", "a.b.c", "a.b.c.d.e", "null", "{}"] {
+            self.add(format!("no token: {text:?}"), 401, text.to_owned());
+        }
+        for text in [
+            format!("{header}.{body}"),
+            format!("{header}.{body}."),
+            format!("{header}..{signature}"),
+            format!(".{body}.{signature}"),
+            format!("{good}."),
+            format!(".{good}"),
+            format!("{good}.{signature}"),
+            format!("{header}.{body}.{signature}.a.b"),
+            format!("{body}.{header}.{signature}"),
+            format!("{good}="),
+            format!("{header}=.{body}.{signature}"),
+            format!("{header}.{body}.{}", &signature[1..]),
+            format!("{header}.{body}.{}", &signature[..signature.len() - 2]),
+            format!("{header}.{body}.{signature}AAAA"),
+            format!("{header}.{body}.{}", "A".repeat(signature.len())),
+            format!("{header}.{body}.{signature}{signature}"),
+            format!("{header}.{}.{signature}", &body[..body.len() / 2]),
+            format!("{}.{body}.{signature}", &header[..header.len() / 2]),
+            good[..good.len() / 2].to_owned(),
+            format!("{header}.{body}.+/{}", &signature[2..]),
+            format!("{good} {good}"),
+            format!("{good},{good}"),
+        ] {
+            self.add("another form", 401, text);
+        }
+        let other =
+            self.key.token(&with(&claims(self.issuer), &json!({"roles": ["ACCURIDS_ADMIN"]})));
+        let other = other.split('.').nth(1).unwrap();
+        self.add("the claims of another token", 401, format!("{header}.{other}.{signature}"));
+        // The last character has bits that no byte needs: another one decodes alike where they are not looked at.
+        let alike = signature.trim_end_matches(|_| true).to_owned()
+            + &signature[..signature.len() - 1]
+            + if signature.ends_with('A') { "B" } else { "A" };
+        self.add("a signature that ends otherwise", 401, format!("{header}.{body}.{alike}"));
+
+        let (header, body) = (self.key.header().to_string(), claims(self.issuer).to_string());
+        for (what, header, body) in [
+            ("a header that is not JSON", "{", body.as_str()),
+            ("a header that is a list", "[]", &body),
+            ("a header that is null", "null", &body),
+            ("a header that is a string", "\"RS256\"", &body),
+            ("an empty header", "{}", &body),
+            ("claims that are not JSON", &header, "{\"iss\":"),
+            ("claims that are a list", &header, "[]"),
+            ("claims that are null", &header, "null"),
+            ("claims that are a number", &header, "7"),
+            ("claims that are empty", &header, "{}"),
+            ("claims that are nothing", &header, ""),
+        ] {
+            self.text(what, header, body);
+        }
+        self.text("claims with more behind", &header, &format!("{body}{{}}"));
+        self.text("claims with a byte order mark", &header, &format!("\u{feff}{body}"));
+        self.text("claims with a comment", &header, &format!("/**/{body}"));
+        self.text("claims without end", &header, &format!("{{\"a\":{}", "[".repeat(5000)));
+        self.text(
+            "claims of great depth",
+            &header,
+            &format!("{{\"a\":{}{}}}", "[".repeat(4000), "]".repeat(4000)),
+        );
+        for twice in [
+            "\"iss\":\"x\"",
+            "\"exp\":1",
+            "\"aud\":\"x\"",
+            "\"sub\":\"x\"",
+            "\"roles\":[\"ACCURIDS_ADMIN\"]",
+            "\"\\u0069ss\":\"x\"",
+        ] {
+            let inner = &body[1..body.len() - 1];
+            self.text("a claim twice", &header, &format!("{{{twice},{inner}}}"));
+            self.text(
+                "a claim twice, the other way round",
+                &header,
+                &format!("{{{inner},{twice}}}"),
+            );
+        }
+        let inner = &header[1..header.len() - 1];
+        self.text("a header's member twice", &format!("{{\"alg\":\"none\",{inner}}}"), &body);
+        self.text("a header's member twice", &format!("{{{inner},\"kid\":\"x\"}}"), &body);
+        let invalid = self.key.sign_bytes(header.as_bytes(), b"{\"iss\":\"\xff\"}");
+        self.add("claims that are not UTF-8", 401, invalid);
+        for size in [16 << 10, 40 << 10] {
+            self.claim(401, &json!({"padding": "x".repeat(size)}));
+        }
+    }
+
+    fn issuers_and_audiences(&mut self) {
+        let (url, audience) = (self.issuer.url.clone(), self.issuer.audience.clone());
+        for iss in [
+            json!(null),
+            json!(format!("{url}/")),
+            json!(url.replace("http", "https")),
+            json!(url.to_uppercase()),
+            json!(format!("{url}?a")),
+            json!(format!(" {url}")),
+            json!(&url[..url.len() - 1]),
+            json!("https://attacker.example"),
+            json!([url]),
+            json!(7),
+            json!(""),
+        ] {
+            self.claim(401, &json!({"iss": iss}));
+        }
+        for aud in [
+            json!(null),
+            json!(format!("{audience}/")),
+            json!(audience.to_uppercase()),
+            json!(audience.trim_start_matches("api://")),
+            json!(&audience[..audience.len() - 1]),
+            json!(format!("{audience},other")),
+            json!(format!("{audience} other")),
+            json!([]),
+            json!(["other"]),
+            json!([audience, 7]),
+            json!([[audience]]),
+            json!({"a": audience}),
+            json!(7),
+            json!(""),
+            json!("web-client"),
+        ] {
+            self.claim(401, &json!({"aud": aud}));
+        }
+    }
+
+    fn times(&mut self) {
+        for exp in [
+            json!(null),
+            json!(now() - 61),
+            json!(now() - 86_400),
+            json!(0),
+            json!(-1),
+            json!(format!("{}", now() + 300)),
+            json!([now() + 300]),
+            json!(true),
+            json!({}),
+        ] {
+            self.claim(401, &json!({"exp": exp}));
+        }
+        for nbf in
+            [json!(now() + 120), json!(now() + 86_400), json!("0"), json!(1e300), json!(false)]
+        {
+            self.claim(401, &json!({"nbf": nbf}));
+        }
+        self.claim(401, &json!({"iat": "now"}));
+        let header = self.key.header().to_string();
+        let body = claims(self.issuer).to_string();
+        for exp in ["1e400", "-1e400", "null"] {
+            let body = body.replacen("\"exp\":", &format!("\"exp\":{exp},\"was\":"), 1);
+            self.text(&format!("exp {exp}"), &header, &body);
+        }
+    }
+
+    fn other_tokens(&mut self) {
+        for id_token in [
+            json!({"nonce": "n"}),
+            json!({"at_hash": "h"}),
+            json!({"c_hash": "h"}),
+            json!({"s_hash": "h"}),
+            json!({"nonce": "n", "at_hash": "h", "auth_time": now(), "aud": "web-client"}),
+            json!({"typ": "ID"}),
+            json!({"typ": "Refresh"}),
+            json!({"typ": "Offline"}),
+            json!({"typ": "Logout"}),
+            json!({"token_use": "id"}),
+            json!({"events": {"http://schemas.openid.net/event/backchannel-logout": {}}}),
+            // What a provider without nonce and at_hash would give: no client is named.
+            json!({"azp": null, "preferred_username": null}),
+        ] {
+            self.claim(401, &id_token);
+        }
+        for nobody in [
+            json!({"sub": null}),
+            json!({"sub": ""}),
+            json!({"sub": 7}),
+            json!({"sub": ["plant-7"]}),
+            json!({"sub": "a\u{0}b"}),
+            json!({"sub": "x".repeat(256)}),
+            json!({"azp": null}),
+            json!({"azp": 7}),
+            json!({"azp": ""}),
+        ] {
+            self.claim(401, &nobody);
+        }
+    }
+
+    fn not_allowed(&mut self) {
+        for roles in [
+            json!(null),
+            json!([]),
+            json!(["other"]),
+            json!(["accurids_admin"]),
+            json!(["ACCURIDS_ADMIN "]),
+            json!({"ACCURIDS_ADMIN": true}),
+            json!([["ACCURIDS_ADMIN"]]),
+            json!(7),
+            json!("ACCURIDS_ADMIN,ACCURIDS_USER"),
+        ] {
+            self.claim(403, &json!({"roles": roles}));
+        }
+        for delegated in [
+            json!({"scp": "access_as_user"}),
+            json!({"scp": ["a", "b"]}),
+            json!({"scp": ""}),
+            json!({"idtyp": "user"}),
+            json!({"sub": "person", "scope": "openid profile"}),
+            json!({"sub": "person", "preferred_username": "ada@example.org"}),
+            json!({"sub": "person", "oid": "another"}),
+            json!({"sub": "person", "sid": "s"}),
+        ] {
+            self.claim(403, &delegated);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_tokens_are_refused_and_make_nothing() {
+    let (key, stranger) = (Key::rsa("first"), Key::rsa("stranger"));
+    let issuer = Issuer::start(&[&key]).await;
+    let mut forger = Forger { issuer: &issuer, key: &key, stranger: &stranger, bad: Vec::new() };
+    forger.algorithms();
+    forger.keys();
+    forger.forms();
+    forger.issuers_and_audiences();
+    forger.times();
+    forger.other_tokens();
+    forger.not_allowed();
+    let bad = forger.bad;
+    assert!(bad.len() > 150, "{}", bad.len());
+
+    let gateway = Gateway::start(&issuer, &[]).await;
+    let before = gateway.opened.store.stats().quads;
+    let mut wrong = Vec::new();
+    for (what, status, token) in &bad {
+        let answer = gateway.ask(token).await;
+        let found = answer.status().as_u16();
+        let challenge = answer.headers().get("www-authenticate").cloned();
+        let challenge =
+            challenge.map_or_else(String::new, |value| value.to_str().unwrap().to_owned());
+        let error =
+            if *status == 401 { "error=\"invalid_token\"" } else { "error=\"insufficient_scope\"" };
+        let text = answer.text().await.unwrap();
+        // Nothing of what came goes back out.
+        let echoes = token.len() > 20
+            && (text.contains(token.as_str()) || challenge.contains(token.as_str()));
+        if found != *status
+            || !challenge.starts_with("Bearer")
+            || !challenge.contains(error)
+            || echoes
+        {
+            wrong.push(format!("{what}: {found} for {status}, {challenge:?}, {text}"));
+        }
+        let accounts = gateway.accounts();
+        if !accounts.is_empty() {
+            wrong.push(format!("{what}: made an account: {accounts:?}"));
+            break;
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), bad.len(), wrong.join("\n"));
+    assert_eq!(gateway.opened.store.stats().quads, before);
+    // So many strange keys, and the issuer was asked for its own but once more than at the start.
+    assert!(issuer.state().asked <= 3, "{}", issuer.state().asked);
+
+    // It was the tokens that were bad.
+    assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 200);
+    assert_eq!(gateway.accounts().len(), 1);
+    println!("{} bad tokens were refused", bad.len());
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_credentials_in_one_request_are_malformed() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    let gateway = Gateway::start(&issuer, &[]).await;
+    let token = key.token(&claims(&issuer));
+    let get = || gateway.get("/api/v1/limits");
+    for twice in [
+        get().bearer_auth(&token).bearer_auth(&token),
+        get().bearer_auth(&token).header("Apikey", &token),
+        get().bearer_auth(&token).header("Apikey", "penstock_x"),
+        get().bearer_auth(""),
+    ] {
+        let answer = twice.send().await.unwrap();
+        let challenge = answer.headers()["www-authenticate"].to_str().unwrap().to_owned();
+        assert!(challenge.contains("error=\"invalid_request\""), "{challenge}");
+        problem(answer, 400).await;
+    }
+    // In the address it would end in logs: it is not looked at.
+    let query = get().query(&[("access_token", &token)]).send().await.unwrap();
+    assert_eq!(query.status(), 401);
+    let basic = get().basic_auth("plant-7", Some(&token)).send().await.unwrap();
+    assert_eq!(basic.status(), 401);
+    assert!(gateway.accounts().is_empty());
+    assert_eq!(gateway.status(&token).await, 200);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_an_issuer_every_access_token_is_refused() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start_with(dir.path(), Vec::new()).await;
+    let answer = gateway.ask(&key.token(&claims(&issuer))).await;
+    let problem = problem(answer, 401).await;
+    assert!(problem["detail"].as_str().unwrap().contains("issuer-uri"), "{problem}");
+    gateway.stop().await;
+}

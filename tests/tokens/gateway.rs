@@ -1,0 +1,130 @@
+//! A gateway that takes the access tokens of an issuer.
+use crate::issuer::Issuer;
+use penstock::app;
+use penstock::auth::Account;
+use penstock::config::{Sources, load};
+use penstock::gateway::Gateway as Opened;
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// A gateway that serves on a free port.
+pub(crate) struct Gateway {
+    pub(crate) url: String,
+    pub(crate) opened: Opened,
+    dir: Option<TempDir>,
+    client: Client,
+    stop: Option<oneshot::Sender<()>>,
+    running: JoinHandle<()>,
+}
+
+impl Gateway {
+    /// With a data directory of its own.
+    pub(crate) async fn start(issuer: &Issuer, more: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut gateway = Self::start_in(dir.path(), issuer, more).await;
+        gateway.dir = Some(dir);
+        gateway
+    }
+
+    /// In a data directory that is there.
+    pub(crate) async fn start_in(dir: &Path, issuer: &Issuer, more: &[&str]) -> Self {
+        let resource_server = "framework.security.oauth2.resourceserver.jwt";
+        let arguments = [
+            format!("--{resource_server}.issuer-uri={}", issuer.url),
+            format!("--{resource_server}.audiences={}", issuer.audience),
+        ];
+        let more = more.iter().map(|argument| (*argument).to_owned());
+        Self::start_with(dir, arguments.into_iter().chain(more).collect()).await
+    }
+
+    /// With these arguments beside the directory and the port.
+    pub(crate) async fn start_with(dir: &Path, mut arguments: Vec<String>) -> Self {
+        arguments.push(format!("--service.data-dir={}", dir.join("data").display()));
+        arguments.push("--server.port=0".to_owned());
+        let loaded = load(&Sources { arguments, ..Sources::default() }).unwrap();
+        let (ready, is_ready) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = app::serve_until(
+            Arc::new(loaded.settings),
+            Box::new(|| None),
+            move |address, gateway| assert!(ready.send((address, gateway)).is_ok()),
+            async {
+                let _ = stopped.await;
+            },
+        );
+        let running = tokio::spawn(async { serving.await.unwrap() });
+        let (address, opened) = is_ready.await.unwrap();
+        Self {
+            url: format!("http://{address}"),
+            opened,
+            dir: None,
+            client: Client::builder().no_proxy().build().unwrap(),
+            stop: Some(stop),
+            running,
+        }
+    }
+
+    /// Stops it in good order.
+    pub(crate) async fn stop(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        (&mut self.running).await.unwrap();
+    }
+
+    /// The data directory.
+    pub(crate) fn data(&self) -> &Path {
+        &self.opened.settings.data_dir
+    }
+
+    /// A request without a credential.
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder {
+        self.client.get(format!("{}{path}", self.url))
+    }
+
+    /// Asks for something that each user may read.
+    pub(crate) async fn ask(&self, token: &str) -> Response {
+        self.get("/api/v1/limits").bearer_auth(token).send().await.unwrap()
+    }
+
+    /// The status of [`Self::ask`].
+    pub(crate) async fn status(&self, token: &str) -> u16 {
+        self.ask(token).await.status().as_u16()
+    }
+
+    /// What GraphQL says of who has this token.
+    pub(crate) async fn user(&self, token: &str) -> Value {
+        let query = "{ authenticatedUser { id givenName email roles serviceAccount } }";
+        let request = self.client.post(format!("{}/graphql", self.url)).bearer_auth(token);
+        let request = request.header("Content-Type", "application/json");
+        let answer = request.body(json!({"query": query}).to_string()).send().await.unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert_eq!(status, 200, "{text}");
+        serde_json::from_str::<Value>(&text).unwrap()["data"]["authenticatedUser"].clone()
+    }
+
+    /// The accounts that are there, but for the first `admin`.
+    pub(crate) fn accounts(&self) -> Vec<Arc<Account>> {
+        let mut accounts = self.opened.auth.accounts.list(None, 1000).unwrap();
+        accounts.retain(|account| account.identity.is_some());
+        accounts
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+/// The members of a problem, whose status and media type are checked.
+pub(crate) async fn problem(answer: Response, status: u16) -> Value {
+    let kind = answer.headers().get("content-type").cloned();
+    assert_eq!(answer.status(), status);
+    assert_eq!(kind.unwrap(), "application/problem+json");
+    serde_json::from_str(&answer.text().await.unwrap()).unwrap()
+}

@@ -1,0 +1,157 @@
+//! The issuer's keys: fetched, shared, rotated, and kept while the issuer is out of reach.
+use crate::forge::{Key, with};
+use crate::gateway::{Gateway, problem};
+use crate::issuer::{Issuer, claims};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rotation_is_followed_with_and_without_overlap() {
+    for overlap in [true, false] {
+        let (old, new) = (Key::rsa("old"), Key::rsa("new"));
+        let issuer = Issuer::start(&[&old]).await;
+        let gateway = Gateway::start(&issuer, &[]).await;
+        let [by_old, by_new] = [&old, &new].map(|key| key.token(&claims(&issuer)));
+        assert_eq!(gateway.status(&by_old).await, 200);
+        if overlap {
+            issuer.rotate(&[&old, &new]);
+        } else {
+            issuer.rotate(&[&new]);
+        }
+        // However many come with the new key at once, the issuer is asked once.
+        let asked = issuer.state().asked;
+        let statuses =
+            futures_util::future::join_all((0..50).map(|_| gateway.status(&by_new))).await;
+        assert_eq!(statuses, [200; 50]);
+        assert_eq!(issuer.state().asked, asked + 1);
+        assert_eq!(gateway.status(&by_old).await, if overlap { 200 } else { 401 });
+        // It is too early to ask again for the next unknown key.
+        let unknown = Key::rsa("unknown");
+        issuer.rotate(&[&unknown]);
+        assert_eq!(gateway.status(&unknown.token(&claims(&issuer))).await, 401);
+        assert_eq!(issuer.state().asked, asked + 1);
+        gateway.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issuer_that_is_down_at_the_start_is_asked_again() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    issuer.state().down = true;
+    let gateway = Gateway::start(&issuer, &[]).await;
+    // The start does not wait for it.
+    assert_eq!(gateway.get("/health/ready").send().await.unwrap().status(), 200);
+    issuer.state().down = false;
+    assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 200);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_any_keys_the_answer_is_not_now() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    issuer.state().down = true;
+    let gateway = Gateway::start(&issuer, &[]).await;
+    let answer = gateway.ask(&key.token(&claims(&issuer))).await;
+    assert!(answer.headers().contains_key("retry-after"));
+    let problem = problem(answer, 503).await;
+    assert!(problem["detail"].as_str().unwrap().contains("keys"), "{problem}");
+    // What is not for this gateway is refused all the same.
+    let other = key.token(&with(&claims(&issuer), &json!({"aud": "other"})));
+    assert_eq!(gateway.status(&other).await, 401);
+    assert!(gateway.accounts().is_empty());
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_is_cut_off_goes_on_after_a_restart() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let token = key.token(&claims(&issuer));
+    let gateway = Gateway::start_in(dir.path(), &issuer, &[]).await;
+    assert_eq!(gateway.status(&token).await, 200);
+    issuer.state().down = true;
+    assert_eq!(gateway.status(&token).await, 200);
+    gateway.stop().await;
+
+    let gateway = Gateway::start_in(dir.path(), &issuer, &[]).await;
+    assert_eq!(gateway.status(&token).await, 200);
+    // A key that is not among those kept may be good: that cannot be told now.
+    let unknown = Key::rsa("unknown").token(&claims(&issuer));
+    assert_eq!(gateway.status(&unknown).await, 503);
+    let file = std::fs::metadata(gateway.data().join("jwks.json")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o777, 0o600);
+    gateway.stop().await;
+
+    // The keys of one issuer are not those of another.
+    let other = Issuer::start(&[]).await;
+    other.state().down = true;
+    let gateway = Gateway::start_in(dir.path(), &other, &[]).await;
+    assert_eq!(gateway.status(&key.token(&claims(&other))).await, 503);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_kept_for_so_long_and_no_longer() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let token = key.token(&claims(&issuer));
+    let gateway = Gateway::start_in(dir.path(), &issuer, &[]).await;
+    assert_eq!(gateway.status(&token).await, 200);
+    gateway.stop().await;
+    issuer.state().down = true;
+    // Eight days go by.
+    let file = dir.path().join("data/jwks.json");
+    let mut kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    kept["fetched"] = json!(kept["fetched"].as_u64().unwrap() - 8 * 24 * 3_600_000);
+    std::fs::write(&file, kept.to_string()).unwrap();
+    let longer = ["--service.security.jwks.max-stale=9d"];
+    let gateway = Gateway::start_in(dir.path(), &issuer, &longer).await;
+    assert_eq!(gateway.status(&token).await, 200);
+    gateway.stop().await;
+    let gateway = Gateway::start_in(dir.path(), &issuer, &[]).await;
+    let problem = problem(gateway.ask(&token).await, 503).await;
+    assert!(problem["detail"].as_str().unwrap().contains("max-stale"), "{problem}");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_issuer_holds_up_nobody_whose_key_is_known() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    let gateway = Gateway::start(&issuer, &[]).await;
+    let token = key.token(&claims(&issuer));
+    assert_eq!(gateway.status(&token).await, 200);
+    issuer.state().delay = Duration::from_secs(60);
+    let unknown = Key::rsa("unknown").token(&claims(&issuer));
+    let mut asked = Box::pin(gateway.status(&unknown));
+    // While the one waits, the other comes in.
+    tokio::select! {
+        status = &mut asked => panic!("{status} came first"),
+        status = gateway.status(&token) => assert_eq!(status, 200),
+    }
+    // Without the time limit of requests to the issuer, this test would not end in time.
+    assert_eq!(tokio::time::timeout(Duration::from_secs(30), &mut asked).await.unwrap(), 503);
+    drop(asked);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_of_another_issuer_is_not_believed() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    issuer.state().claims_to_be = Some(format!("{}/", issuer.url));
+    let gateway = Gateway::start(&issuer, &[]).await;
+    assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 503);
+    assert_eq!(issuer.state().asked, 0);
+    gateway.stop().await;
+    // With the address of the keys given, no metadata is asked for.
+    let setting =
+        format!("--framework.security.oauth2.resourceserver.jwt.jwk-set-uri={}/jwks", issuer.url);
+    let gateway = Gateway::start(&issuer, &[&setting]).await;
+    assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 200);
+    gateway.stop().await;
+}

@@ -1,0 +1,17 @@
+//! Access tokens of machines, as an authorization server issues them and as others forge them.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test ends at once where something is wrong"
+)]
+
+mod bad_tokens;
+mod clients;
+mod forge;
+mod gateway;
+mod issuer;
+mod keys;
+mod provider;
+#[expect(dead_code, reason = "those who sign in need more of it")]
+#[path = "../oidc/provider.rs"]
+mod server;

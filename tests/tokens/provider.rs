@@ -1,0 +1,124 @@
+//! Against a real authorization server: what a plant system does, from its secret to the answer.
+use crate::gateway::{Gateway, problem};
+use crate::server::Provider;
+use reqwest::Client;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::Duration;
+
+const AUDIENCE: &str = "api://penstock";
+
+/// A token by client credentials, as a plant system asks for it.
+async fn token(provider: &Provider, client: &str, audience: &str) -> String {
+    let client_secret = match client {
+        "writer" => "writer-secret-0123456789abcdef012",
+        "no-role" => "no-role-secret-0123456789abcdef01",
+        _ => "short-secret-0123456789abcdef0123",
+    };
+    let scope = format!("{audience}/.default");
+    let form = [
+        ("client_id", client),
+        ("client_secret", client_secret),
+        ("scope", &scope),
+        ("grant_type", "client_credentials"),
+    ];
+    let form: Vec<_> = form.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let asked =
+        Client::builder().no_proxy().build().unwrap().post(format!("{}/token", provider.issuer));
+    let asked = asked.header("Content-Type", "application/x-www-form-urlencoded");
+    let answer = asked.body(form.join("&")).send().await.unwrap().text().await.unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    answer["access_token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+async fn gateway(provider: &Provider, dir: &Path, more: &[&str]) -> Gateway {
+    let resource_server = "framework.security.oauth2.resourceserver.jwt";
+    let mut arguments = vec![
+        format!("--{resource_server}.issuer-uri={}", provider.issuer),
+        format!("--{resource_server}.audiences={AUDIENCE}"),
+        "--service.security.serviceAccount.emailDomain=@machines.example".to_owned(),
+    ];
+    arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
+    Gateway::start_with(dir, arguments).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_application_gets_in_by_its_secret() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = gateway(&provider, dir.path(), &[]).await;
+    let user = gateway.user(&token(&provider, "writer", AUDIENCE).await).await;
+    assert_eq!(
+        (&user["email"], &user["roles"], &user["serviceAccount"]),
+        (&json!("writer@machines.example"), &json!(["Contributor"]), &json!(true))
+    );
+    // Without a role, and for somebody else.
+    let refused =
+        problem(gateway.ask(&token(&provider, "no-role", AUDIENCE).await).await, 403).await;
+    assert!(refused["detail"].as_str().unwrap().contains("role"), "{refused}");
+    assert_eq!(gateway.status(&token(&provider, "writer", "api://other").await).await, 401);
+    // Two seconds of life and 60 of skew.
+    let short = token(&provider, "short", AUDIENCE).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(gateway.status(&short).await, 200);
+    let accounts = gateway.accounts();
+    let names: Vec<_> = accounts.iter().map(|account| account.email.as_str()).collect();
+    assert_eq!(names, ["writer@machines.example", "short@machines.example"]);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_algorithm_must_be_in_the_list() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let of_es = "--framework.security.oauth2.resourceserver.jwt.audiences=api://penstock-es";
+    let token = token(&provider, "writer", "api://penstock-es").await;
+    let without = gateway(&provider, dir.path(), &[of_es]).await;
+    assert_eq!(without.status(&token).await, 401);
+    without.stop().await;
+    let list = "--service.security.jwt.algorithms=RS256,ES256";
+    let with = gateway(&provider, dir.path(), &[of_es, list]).await;
+    assert_eq!(with.status(&token).await, 200);
+    with.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_the_provider_rotates_are_followed() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    for (rotation, of_old) in [("/rotate", 200), ("/rotate?keep=0", 401)] {
+        let dir = tempfile::tempdir().unwrap();
+        let gateway = gateway(&provider, dir.path(), &[]).await;
+        let old = token(&provider, "writer", AUDIENCE).await;
+        assert_eq!(gateway.status(&old).await, 200);
+        provider.set(rotation).await;
+        assert_eq!(gateway.status(&token(&provider, "writer", AUDIENCE).await).await, 200);
+        assert_eq!(gateway.status(&old).await, of_old, "{rotation}");
+        gateway.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_goes_down_or_comes_late_locks_nobody_out() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let token = token(&provider, "writer", AUDIENCE).await;
+    provider.set("/down").await;
+    // Down at the start, and nothing is kept: not now.
+    let cold = gateway(&provider, dir.path(), &[]).await;
+    assert_eq!(cold.status(&token).await, 503);
+    cold.stop().await;
+    provider.set("/up").await;
+    let warm = gateway(&provider, dir.path(), &[]).await;
+    assert_eq!(warm.status(&token).await, 200);
+    provider.set("/down").await;
+    assert_eq!(warm.status(&token).await, 200);
+    warm.stop().await;
+    let restarted = gateway(&provider, dir.path(), &[]).await;
+    assert_eq!(restarted.status(&token).await, 200);
+    restarted.stop().await;
+    provider.set("/up").await;
+    provider.set("/delay?ms=60000").await;
+    let slow = gateway(&provider, dir.path(), &[]).await;
+    assert_eq!(slow.status(&token).await, 200);
+    slow.stop().await;
+}

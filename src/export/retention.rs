@@ -108,7 +108,6 @@ fn remove(
         idempotency_key: None,
         elapsed: watch.elapsed(),
         tells_objects: false,
-        elapsed: watch.elapsed(),
         watch,
         events: Some(&inner.options.events),
         body: Body::Json(b""),

@@ -56,7 +56,7 @@ pub(crate) fn load(dir: &Path, quads: u64, order: Order) {
     if let [early, late] = costs.as_slice() {
         tell("computing late/early", format!("{:.2}", late.0 / early.0.max(0.01)));
         let here = late.1 / early.1.max(0.01);
-        tell("computing late/early, without compaction", format!("{here:.2}"));
+        tell("computing late/early, of the thread that commits", format!("{here:.2}"));
         tell("written late/early", format!("{:.2}", late.2 as f64 / early.2.max(1) as f64));
     }
     let stop = Stretch::begin();

@@ -107,6 +107,7 @@ fn remove(
         caller: CALLER,
         idempotency_key: None,
         tells_objects: false,
+        elapsed: watch.elapsed(),
         watch,
         events: Some(&inner.options.events),
         body: Body::Json(b""),

@@ -1,4 +1,4 @@
-//! What happens in the gateway, told to whoever listens: CloudEvents at `/api/v1/events`.
+//! What happens in the gateway, told to whoever listens: `CloudEvents` at `/api/v1/events`.
 //!
 //! The newest events are kept in memory, so that a listener that was away goes on where it stopped, or
 //! is told that it missed some. Publishing waits for nobody: a listener takes from what is kept, at its
@@ -38,7 +38,7 @@ struct Inner {
 /// How a bus is made.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The `source` of every event (CloudEvents 1.0, 3.1.1): a URI of the gateway.
+    /// The `source` of every event (`CloudEvents` 1.0, 3.1.1): a URI of the gateway.
     pub source: String,
     /// Identifiers begin after `epoch << 32`: an epoch greater than any before keeps them growing.
     pub epoch: u32,
@@ -69,7 +69,7 @@ pub struct Event {
     pub id: u64,
     /// What kind it is.
     pub kind: Kind,
-    /// The event in the JSON format of CloudEvents 1.0, on one line.
+    /// The event in the JSON format of `CloudEvents` 1.0, on one line.
     pub json: Arc<str>,
 }
 
@@ -77,7 +77,7 @@ impl Kind {
     /// Those that can be asked for.
     pub const ALL: [Self; 3] = [Self::Ingestion, Self::Export, Self::Target];
 
-    /// Its name on the wire, the CloudEvents `type`.
+    /// Its name on the wire, the `CloudEvents` `type`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ingestion => "penstock.ingestion.committed",
@@ -158,7 +158,7 @@ impl Events {
     }
 }
 
-/// The JSON format of CloudEvents 1.0.
+/// The JSON format of `CloudEvents` 1.0.
 #[derive(Serialize)]
 struct CloudEvent<'a, D> {
     specversion: &'a str,

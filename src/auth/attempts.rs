@@ -132,7 +132,7 @@ mod tests {
             waits.push(attempts.wait("a", HERE, now).map_or(0, |wait| wait.as_secs()));
         }
         assert_eq!(waits, [0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
-        assert_eq!(attempts.wait("a", HERE, now + Duration::from_secs(60)), None);
+        assert_eq!(attempts.wait("a", HERE, now + Duration::from_mins(1)), None);
         assert_eq!(attempts.wait("a", THERE, now), None);
         assert_eq!(attempts.wait("b", HERE, now), None);
         attempts.succeeded("a", HERE);

@@ -395,7 +395,9 @@ impl Keys {
             ids.iter().try_for_each(|id| Ok(transaction.delete(COLLECTION, id.as_bytes())?))
         })?;
         let mut entries = self.entries_mut();
-        ids.iter().for_each(|id| entries.remove(id));
+        for id in &ids {
+            entries.remove(id);
+        }
         Ok(())
     }
 

@@ -177,8 +177,7 @@ pub fn random() -> String {
         if place > 0 && place % 6 == 0 {
             password.push('-');
         }
-        let character = CHARACTERS.choose(&mut rng).expect("there are 32");
-        password.push(char::from(*character));
+        password.extend(CHARACTERS.choose(&mut rng).copied().map(char::from));
     }
     password
 }

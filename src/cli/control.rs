@@ -9,6 +9,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
+use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
@@ -258,7 +259,8 @@ fn read(status: StatusCode, body: &[u8]) -> Result<Value, String> {
     for finding in value.get("errors").and_then(Value::as_array).into_iter().flatten() {
         let place = text(finding, "pointer").filter(|pointer| !pointer.is_empty());
         let place = place.map_or_else(String::new, |pointer| format!("{pointer}: "));
-        told += &format!("\n  {place}{}", text(finding, "message").unwrap_or_default());
+        // Writing into a string cannot fail.
+        let _ = write!(told, "\n  {place}{}", text(finding, "message").unwrap_or_default());
     }
     Err(told)
 }

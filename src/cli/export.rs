@@ -9,6 +9,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -147,7 +148,8 @@ fn table(entries: &[Value]) -> String {
     let mut text = output::table(&COLUMNS, entries);
     for entry in entries {
         if let Some(why) = entry.get("lastError").and_then(Value::as_str) {
-            text += &format!("\n{}: {why}", output::cell(entry, "id"));
+            // Writing into a string cannot fail.
+            let _ = write!(text, "\n{}: {why}", output::cell(entry, "id"));
         }
     }
     text

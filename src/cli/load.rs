@@ -7,6 +7,7 @@ use clap::{Arg, ArgMatches, Command};
 use oxrdf::{GraphName, NamedNode};
 use serde_json::{Value, json};
 use std::fs::File;
+use std::path::Path;
 use std::io::{self, Read};
 use std::process::ExitCode;
 
@@ -133,7 +134,9 @@ fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<
 fn open(path: &str) -> io::Result<Box<dyn Read + Send>> {
     Ok(match path {
         "-" => Box::new(io::stdin()),
-        path if path.ends_with(".zst") => Box::new(zstd::Decoder::new(File::open(path)?)?),
+        path if Path::new(path).extension().is_some_and(|end| end == "zst") => {
+            Box::new(zstd::Decoder::new(File::open(path)?)?)
+        }
         path => Box::new(File::open(path)?),
     })
 }

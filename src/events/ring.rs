@@ -85,7 +85,7 @@ mod tests {
     fn filled(events: usize, bytes: usize) -> Ring {
         let mut ring = Ring::new(100, 3);
         for _ in 0..events {
-            let kind = if ring.newest() % 2 == 0 { Kind::Export } else { Kind::Target };
+            let kind = if ring.newest().is_multiple_of(2) { Kind::Export } else { Kind::Target };
             ring.push(Event { id: ring.newest() + 1, kind, json: "x".repeat(bytes).into() });
         }
         ring

@@ -245,9 +245,9 @@ mod tests {
     #[tokio::test]
     async fn no_document_is_too_much() {
         let repeated = |part: &str| part.repeat(LONGEST / part.len() / 2);
-        let fragments: String =
-            (0..1000).map(|i| format!("fragment f{i} on Query {{ ...f{} }} ", i + 1)).collect();
-        let aliases: String = (0..2000).map(|i| format!("a{i}: __typename ")).collect();
+        let fragments = (0..1000).map(|i| format!("fragment f{i} on Query {{ ...f{} }} ", i + 1));
+        let fragments = fragments.collect::<Vec<_>>().concat();
+        let aliases = (0..2000).map(|i| format!("a{i}: __typename ")).collect::<Vec<_>>().concat();
         for document in [
             format!("{{{}}}", repeated("__typename ")),
             format!("query({}) {{ __typename }}", repeated("$a: Int ")),

@@ -32,9 +32,10 @@ pub(super) fn shown(req: &Request) -> Result<Option<Shown<'_>>, Refusal> {
         let Ok(text) = value.to_str() else {
             return Err(Refusal::Malformed("a credential holds more than visible ASCII".into()));
         };
-        let (scheme, value) = match is_authorization {
-            true => text.trim().split_once(' ').unwrap_or((text.trim(), "")),
-            false => ("apikey", text),
+        let (scheme, value) = if is_authorization {
+            text.trim().split_once(' ').unwrap_or((text.trim(), ""))
+        } else {
+            ("apikey", text)
         };
         let is_key = scheme.eq_ignore_ascii_case("apikey");
         if !is_key && !scheme.eq_ignore_ascii_case("bearer") {

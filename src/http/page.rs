@@ -34,13 +34,12 @@ impl Page {
         match (text(&HeaderName::from_static("sec-fetch-site")), text(&ORIGIN)) {
             (Some("same-origin"), _) => Self::Own,
             (Some("none"), _) => Self::Typed,
-            (Some(_), _) => Self::Foreign,
             (None, Some(page))
                 if origin.url().is_some_and(|own| own.eq_ignore_ascii_case(page)) =>
             {
                 Self::Own
             }
-            (None, Some(_)) => Self::Foreign,
+            (Some(_), _) | (None, Some(_)) => Self::Foreign,
             (None, None) => Self::Untold,
         }
     }

@@ -6,6 +6,7 @@ use salvo::http::{ResBody, StatusCode, StatusError};
 use salvo::oapi::{Components, EndpointOutRegister, Operation};
 use salvo::{Depot, FlowCtrl, Request, Response, Writer, async_trait, handler};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 
 /// An answer that is no success.
 #[derive(Debug)]
@@ -64,7 +65,8 @@ impl Problem {
                     _ => '?',
                 })
                 .collect();
-            challenge += &format!(r#", error="{code}", error_description="{description}""#);
+            // Writing into a string cannot fail.
+            let _ = write!(challenge, r#", error="{code}", error_description="{description}""#);
         }
         match HeaderValue::try_from(challenge) {
             Ok(challenge) => self.header(WWW_AUTHENTICATE, challenge),

@@ -105,7 +105,7 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
     });
     // Some are killed while they open; the others get as far as a commit, however slow the machine is.
     let most = Instant::now() + Duration::from_secs(20);
-    while round % 4 > 0 && !begun.load(Ordering::SeqCst) && Instant::now() < most {
+    while !round.is_multiple_of(4) && !begun.load(Ordering::SeqCst) && Instant::now() < most {
         std::thread::sleep(Duration::from_millis(2));
     }
     let pause = RandomState::new().hash_one(round) % 160;

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::{io::BufRead, io::BufReader, thread};
 
-/// `curl -N` on the stream, and the CloudEvents that it writes.
+/// `curl -N` on the stream, and the `CloudEvents` that it writes.
 struct Curl {
     child: Child,
     events: Receiver<Value>,

@@ -11,7 +11,7 @@ const DATA: &str = "--service.data-dir=data";
 const PLANTED: &str = "PLANTED";
 const CLIENT_SECRET: &str = "PLANTED-client-secret-4f1c";
 const S3_SECRET: &str = "PLANTED-s3-secret-77ab";
-const CONFIGURATION: &str = r#"
+const CONFIGURATION: &str = r"
 security: oauth2
 profiles:
   active: oauth2
@@ -44,7 +44,7 @@ framework:
           issuer-uri: http://127.0.0.1:9/issuer
           jwk-set-uri: http://127.0.0.1:9/jwks
           audiences: api://plant
-"#;
+";
 
 /// What was seen, and where.
 #[derive(Default)]

@@ -116,7 +116,7 @@ async fn every_route_asks_every_credential_for_its_role() {
     let (last, others): (Vec<_>, Vec<_>) =
         routes.iter().partition(|((_, path), _)| path == "/logout");
     for ((method, path), least) in others.into_iter().chain(last) {
-        let path = path.replace('{', "").replace('}', "");
+        let path = path.replace(['{', '}'], "");
         let request = format!("{method} {path}");
 
         let stranger = connect(server.address, method, &path, &outside, "").await;

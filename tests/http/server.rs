@@ -173,7 +173,7 @@ impl Server {
         (&mut self.running).await.unwrap().unwrap();
         // The tasks of closed connections may hold the store for a moment more.
         let lock = std::fs::File::open(self.control.with_file_name("store").join("lock")).unwrap();
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
         while lock.try_lock().is_err() {
             assert!(std::time::Instant::now() < deadline, "the store is still held");
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;

@@ -67,6 +67,8 @@ GET    /signed-out                                 Anyone
 GET    /api-doc/openapi.json                       Anyone
 GET    /swagger-ui/{**rest}                        Anyone
 GET    /control/backup                             Local
+GET    /control/dump                               Local
+POST   /control/load                               Local
 GET    /control/clock                              Local
 POST   /control/clock/reset                        Local
 ";

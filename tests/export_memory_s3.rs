@@ -1,5 +1,4 @@
 //! Delivering a long file to a bucket needs no more than 32 MB above what the idle gateway has.
-#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
 
 mod export_support;
 

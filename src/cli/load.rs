@@ -7,8 +7,8 @@ use clap::{Arg, ArgMatches, Command};
 use oxrdf::{GraphName, NamedNode};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::path::Path;
 use std::io::{self, Read};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(super) fn command() -> Command {

@@ -72,7 +72,7 @@ proptest! {
             let again = World::new();
             let loaded = again.load(&what(format), &world.dump(format, None)).unwrap();
             prop_assert_eq!(again.quads(), world.quads(), "{:?}", format);
-            prop_assert_eq!(loaded.added as usize, world.quads().len());
+            prop_assert_eq!(loaded.added, world.quads().len() as u64);
         }
     }
 

@@ -2,7 +2,11 @@
 //!
 //! Each run is seeded; `PENSTOCK_TEST_DELIVERIES=5000` makes it longer than it is by default, and
 //! `PENSTOCK_TEST_SEED` repeats one.
-#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test ends at once where something is wrong, and tells its seed"
+)]
 
 mod export_support;
 

@@ -64,9 +64,8 @@ fn what_is_dumped_can_be_loaded_elsewhere_while_a_service_runs_and_without() {
 fn a_fault_says_where_and_what_is_there_already() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let mut text: String =
-        (0..10_001).map(|n| format!("<urn:x:{n}> <urn:x:p> \"{n}\" .\n")).collect();
-    text.push_str("<urn:x:last> oops\n");
+    let lines = (0..10_001).map(|n| format!("<urn:x:{n}> <urn:x:p> \"{n}\" .\n"));
+    let text = lines.chain(["<urn:x:last> oops\n".to_owned()]).collect::<Vec<_>>().concat();
     fs::write(dir.join("bad.nt"), &text).unwrap();
     let service = Service::start(dir, "data");
     let told = |output: &std::process::Output| {

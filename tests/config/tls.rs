@@ -4,7 +4,7 @@ use penstock::config::{self, Loaded, Sources};
 
 fn loaded(arguments: &[&str]) -> Loaded {
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-    config::load(&Sources { arguments, ..Sources::default() }).unwrap()
+    config::load(&Sources { arguments, ..Sources::default() }).expect("it loads")
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn exports_whose_files_are_lost_say_so_and_can_be_put_out_of_the_way() {
     let delivered = push_and_wait(server.client, "Pump");
     // A file where the bucket's folder would be keeps the next one from getting through.
     let bucket = dir.join("data/buckets/plant-exports");
-    std::fs::rename(&bucket, dir.join("aside")).unwrap();
+    std::fs::remove_dir_all(&bucket).unwrap();
     std::fs::write(&bucket, "").unwrap();
     let push = server.client.post("/api/v1/business-objects/Pump/push", "").expect(202).json();
     let waiting = push["exports"][0]["id"].as_str().unwrap().to_owned();

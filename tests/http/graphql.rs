@@ -107,11 +107,11 @@ async fn what_changes_something_is_not_done_by_get() {
 #[tokio::test]
 async fn what_asks_for_too_much_is_refused_before_it_is_done() {
     let server = Server::start(&[]).await;
-    let mut laughs = String::from("{ ...f0 } fragment f30 on Query { __typename } ");
-    for i in 0..30 {
-        laughs.push_str(&format!("fragment f{i} on Query {{ ...f{n} ...f{n} }} ", n = i + 1));
-    }
-    let aliases: String = (0..1001).map(|i| format!("a{i}: __typename ")).collect();
+    let laughs =
+        (0..30).map(|i| format!("fragment f{i} on Query {{ ...f{n} ...f{n} }} ", n = i + 1));
+    let laughs = laughs.collect::<Vec<_>>().concat();
+    let laughs = format!("{{ ...f0 }} fragment f30 on Query {{ __typename }} {laughs}");
+    let aliases = (0..1001).map(|i| format!("a{i}: __typename ")).collect::<Vec<_>>().concat();
     let deep = format!("{{{}__typename{}", "authenticatedUser{".repeat(25), "}".repeat(26));
     for query in [laughs, format!("{{ {aliases} }}"), deep, "{".repeat(20_000)] {
         let answer = post(&server, RESPONSE, &json!({"query": query})).await.expect(400);

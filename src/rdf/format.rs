@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_file_says_what_it_is() {
         assert_eq!(Format::of_file(Path::new("a/b.nq")), Some(Format::NQuads));
-        assert_eq!(Format::of_file(Path::new("b.TTL.zst")), None);
+        assert_eq!(Format::of_file(Path::new("b.TTL.zst")), Some(Format::Turtle));
         assert_eq!(Format::of_file(Path::new("b.ttl.zst")), Some(Format::Turtle));
         assert_eq!(Format::of_file(Path::new("-")), None);
         assert!("n3".parse::<Format>().unwrap_err().contains("jsonld"));

@@ -27,6 +27,7 @@ fn what_is_dumped_can_be_loaded_elsewhere_while_a_service_runs_and_without() {
     fs::write(dir.join("pumps.ttl"), PUMPS).unwrap();
     let graph = "https://plant.example/p/";
     let service = Service::start(dir, "data");
+    let key = service.key(dir);
     let load = ["load", "pumps.ttl", "--graph", graph, "--json", DATA];
     let first = json(&run(dir, &load));
     assert_eq!((first["quads"].as_u64(), first["added"].as_u64()), (Some(4), Some(4)));
@@ -40,8 +41,8 @@ fn what_is_dumped_can_be_loaded_elsewhere_while_a_service_runs_and_without() {
     }
     fails(&run(dir, &["dump", "all.nq", DATA]), "all.nq: File exists");
     // Whoever may dump and load may do everything.
-    assert!(service.ask("GET /control/dump?format=nq", "").starts_with("HTTP/1.1 404"));
-    assert!(service.ask("POST /control/load?format=nq", "").starts_with("HTTP/1.1 404"));
+    assert!(service.ask(&key, "GET /control/dump?format=nq", "").starts_with("HTTP/1.1 404"));
+    assert!(service.ask(&key, "POST /control/load?format=nq", "").starts_with("HTTP/1.1 404"));
     service.stop();
     assert_eq!(lines(dir, &["dump", "-", DATA]), quads);
 

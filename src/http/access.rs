@@ -192,7 +192,7 @@ impl Allow {
             Ok(Some(found)) => {
                 depot.insert_typed(found);
                 // Whatever is logged on behalf of the request says for whom.
-                let span = tracing::error_span!("request", user = caller(depot).id());
+                let span = tracing::error_span!("request", user_id = caller(depot).id());
                 ctrl.call_next(req, depot, res).instrument(span).await;
             }
             Err(refused) => {

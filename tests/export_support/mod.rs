@@ -177,7 +177,17 @@ pub(crate) fn reset_peak() {
 }
 
 pub(crate) fn open_store(data_dir: &Path) -> Store {
-    Store::open(&data_dir.join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap()
+    loop {
+        match Store::open(&data_dir.join("store"), penstock_store::Options::default(), &mut |_| ())
+        {
+            // What ran beside the exporter before lets go of the store in its own time; a process
+            // would be gone.
+            Err(penstock_store::Error::InUse { .. }) => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -183,7 +183,7 @@ pub(crate) fn open_store(data_dir: &Path) -> Store {
             // What ran beside the exporter before lets go of the store in its own time; a process
             // would be gone.
             Err(penstock_store::Error::InUse { .. }) => {
-                std::thread::sleep(std::time::Duration::from_millis(10));
+                std::thread::sleep(Duration::from_millis(10));
             }
             opened => return opened.unwrap(),
         }

@@ -97,8 +97,20 @@ fn describe(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
         let Ok(status) = StatusCode::from_u16(*status) else { continue };
         operation.responses.insert(status.as_str(), problem(status));
     }
-    if operation.operation_id.as_deref() == Some("ingest") {
-        stream(operation);
+    match operation.operation_id.as_deref() {
+        Some("ingest") => stream(operation),
+        Some("graphql" | "graphqlRead") => graphql(operation),
+        _ => {}
+    }
+}
+
+/// What cannot be read is answered as GraphQL over HTTP wants it, with what is wrong in `errors`.
+fn graphql(operation: &mut Operation) {
+    if let Some(RefOr::Type(malformed)) = operation.responses.get_mut("400") {
+        for media_type in ["application/json", "application/graphql-response+json"] {
+            let errors = Content::new(Ref::from_schema_name("GraphqlResponse"));
+            malformed.contents.insert(media_type.to_owned(), errors);
+        }
     }
 }
 

@@ -117,8 +117,18 @@ impl From<&auth::Account> for Account {
     "email": "operator@plant.example", "password": "correct horse battery staple", "roles": ["Contributor"],
 })))]
 pub(in crate::http) struct NewAccount {
-    #[serde(flatten)]
-    pub(in crate::http) change: AccountChange,
+    /// The given name.
+    #[salvo(schema(required = false, max_length = 254))]
+    pub(in crate::http) given_name: Option<String>,
+    /// The family name.
+    #[salvo(schema(required = false, max_length = 254))]
+    pub(in crate::http) family_name: Option<String>,
+    /// The organization.
+    #[salvo(schema(required = false, max_length = 254))]
+    pub(in crate::http) organization: Option<String>,
+    /// Whether it may come in; true when absent.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) enabled: Option<bool>,
     /// What it signs in with, unique among the built-in accounts; it need not be an email.
     #[salvo(schema(min_length = 1, max_length = 254))]
     pub(in crate::http) email: String,

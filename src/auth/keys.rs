@@ -242,7 +242,7 @@ impl Keys {
         self.used(&key);
         let credential =
             Credential::ApiKey { id: key.id.clone(), business_object: key.business_object.clone() };
-        Ok(Caller { account, role, credential })
+        Ok(Caller { account, role, credential, from: None })
     }
 
     /// What the key with this id may do now; `None` when it is worth nothing any more. Never blocks.
@@ -464,10 +464,10 @@ fn sees(by: &Caller, key: &Key) -> bool {
 }
 
 fn event(by: &Caller, what: &'static str, key: &Key, detail: String) -> Event {
-    let by = Some(by.id().to_owned());
+    let (from, by) = (by.from, Some(by.id().to_owned()));
     let account = key.owner.clone();
     let by = by.filter(|by| Some(by) != account.as_ref());
-    Event { what, account, by, from: None, detail }
+    Event { what, account, by, from, detail }
 }
 
 fn write_used(transaction: &mut Transaction<'_>, id: &str, at: &str) -> Result<(), Fault> {

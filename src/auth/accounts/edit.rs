@@ -441,11 +441,12 @@ fn check_version(account: &Account, asked: IfMatch) -> Result<(), Fault> {
 
 fn event(by: &Caller, what: &'static str, account: &Account, detail: impl Into<String>) -> Event {
     let is_own = by.account.as_ref().is_some_and(|own| own.id == account.id);
+    let from = by.from;
     let by = match by.credential {
         Credential::Session(_) | Credential::Bearer if is_own => None,
         _ => Some(by.id().to_owned()),
     };
-    Event { what, account: Some(account.id.clone()), by, from: None, detail: detail.into() }
+    Event { what, account: Some(account.id.clone()), by, from, detail: detail.into() }
 }
 
 /// What is told of a change.

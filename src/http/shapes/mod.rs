@@ -26,7 +26,7 @@ pub(super) use business_object::{
 };
 pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, Targets};
-pub(super) use gateway::{Health, Limits, QueueStatus, Status, StoreStatus};
+pub(super) use gateway::{Health, Limits, Status};
 pub(super) use graphql::{GraphqlRequest, GraphqlResponse};
 pub(super) use ingestion::{Ingestion, IngestionRecord, IngestionRequest, Ingestions, Mode};
 pub(super) use namespace::{Namespace, NamespaceDefinition, Namespaces};

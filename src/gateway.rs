@@ -13,9 +13,10 @@ use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
 use crate::graphql;
 use crate::memory::Memory;
+use nix::unistd::geteuid;
 use penstock_store::{Options, Progress, Read as _, Store, Transaction};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -239,11 +240,28 @@ pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
         _ => Kind::Internal,
     };
     let mend = match kind {
-        Kind::Forbidden => "; set service.data-dir to a directory that this user may write to",
-        Kind::NoRoom => "; make room on this disk, or set service.data-dir to one that has some",
-        _ => "",
+        Kind::Forbidden => {
+            format!("; {}set service.data-dir to a directory that this user may write to", whose(path))
+        }
+        Kind::NoRoom => {
+            "; make room on this disk, or set service.data-dir to one that has some".to_owned()
+        }
+        _ => String::new(),
     };
     Fault::new(kind, format!("{action} {}: {error}{mend}", path.display()))
+}
+
+/// Whose a path is, or the nearest one above it that is there, where this process is somebody else's.
+fn whose(path: &Path) -> String {
+    let found = path.ancestors().find_map(|path| Some((path, std::fs::metadata(path).ok()?.uid())));
+    match found {
+        Some((path, owner)) if owner != geteuid().as_raw() => format!(
+            "{} belongs to user {owner}, and this is user {}; ",
+            path.display(),
+            geteuid().as_raw()
+        ),
+        _ => String::new(),
+    }
 }
 
 fn opening(error: &penstock_store::Error) -> Fault {

@@ -1,5 +1,6 @@
 //! `penstock serve`: the service.
 use super::output::{self, CONFIGURATION, DATA, DISK, FAILED, PERMISSION};
+use super::owner;
 use crate::config::{self, Loaded, LogFormat, Settings, Sources};
 use crate::fault::{Fault, Kind};
 use crate::{app, telemetry};
@@ -92,6 +93,9 @@ fn serve(settings: Settings, sources: Sources) -> Result<(), Fault> {
             format!("no threads can be started: {error}"),
         )
     })?;
+    // What root writes there its owner could not open afterwards.
+    owner::become_owner(&settings.data_dir)
+        .map_err(|why| Fault::new(Kind::Forbidden, why))?;
     let data_dir = settings.data_dir.display().to_string();
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let reload = Box::new(move || read_again(&sources));

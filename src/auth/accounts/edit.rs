@@ -1,5 +1,5 @@
 //! Accounts made, changed and deleted by an Admin, or by whom they belong to.
-use super::super::audit::{self, Event};
+use super::super::audit::Event;
 use super::super::password::{self, Hash};
 use super::super::{Account, Caller, Credential, Role, Source};
 use super::{Accounts, COLLECTION, blank};
@@ -351,12 +351,9 @@ impl Accounts {
         check_version(&account, asked)?;
         self.check_last(&account)?;
         let deleted = event(by, "account.deleted", &account, account.email.clone());
-        self.inner.audit.catch_up();
-        self.inner.store.transact::<_, Fault>(|transaction| {
-            transaction.delete(COLLECTION, account.id.as_bytes())?;
-            self.inner.audit.note(transaction, &deleted)
+        self.inner.audit.commit(&[deleted], |transaction| {
+            Ok(transaction.delete(COLLECTION, account.id.as_bytes())?)
         })?;
-        audit::log(&deleted);
         self.entries_mut().delete(&account.id);
         self.password_changed(&account);
         Ok(account)

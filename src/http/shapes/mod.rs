@@ -19,7 +19,10 @@ mod ingestion;
 mod namespace;
 mod problem;
 
-pub(super) use account::{Account, AccountChange, Accounts, NewAccount, NewPassword};
+pub(super) use account::{
+    Account, AccountChange, Accounts, Credentials, NewAccount, NewPassword, SignOutForm,
+    SignedIn,
+};
 pub(super) use api_key::{ApiKey, ApiKeys, AuditEvent, AuditEvents, MadeApiKey, NewApiKey};
 pub(super) use business_object::{
     BusinessObject, BusinessObjects, Definition, JsonSchema, ObjectsOrObject, ViewedObject,

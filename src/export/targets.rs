@@ -38,6 +38,8 @@ pub struct TargetState {
     pub bytes: u64,
     /// When the oldest that waits was made (RFC 3339).
     pub oldest: Option<String>,
+    /// Seconds that it has waited; 0 where the clock says that it was made later.
+    pub oldest_age_seconds: Option<u64>,
     /// When the last one was delivered (RFC 3339).
     pub last_delivery: Option<String>,
 }
@@ -71,6 +73,7 @@ impl Inner {
             waiting: self.waiting.for_target(&name),
             bytes: 0,
             oldest: None,
+            oldest_age_seconds: None,
             last_delivery: None,
             name,
         };
@@ -90,8 +93,18 @@ impl Inner {
         if let Some((_, (order, _))) = line.waiting.first_key_value() {
             let head = record::by_order(&queue.store.read(), *order)?;
             target.oldest = head.map(|record| record.entry.created_at);
+            target.oldest_age_seconds = target.oldest.as_deref().map(|at| self.age(at));
         }
         Ok(target)
+    }
+}
+
+impl Inner {
+    /// Seconds since this time (RFC 3339).
+    fn age(&self, at: &str) -> u64 {
+        let Ok(at) = at.parse::<jiff::Timestamp>() else { return 0 };
+        let age = self.options.catalogue.watch().now().duration_since(at);
+        u64::try_from(age.as_secs()).unwrap_or_default()
     }
 }
 

@@ -34,6 +34,7 @@ pub use backup::{Backup, BackupFile, JUMP, Restored};
 pub use error::{Corruption, Error};
 pub use files::free;
 pub use index::panic_is_caught;
+pub use journal::FORMAT;
 pub use options::{Commit, Options, Progress, Stats};
 pub use read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 pub use reader::{Before, Place, Reader};

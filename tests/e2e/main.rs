@@ -12,6 +12,7 @@
 mod automatic;
 mod bad_input;
 mod client;
+mod clockless;
 mod countries;
 mod demo;
 mod events;
@@ -24,5 +25,7 @@ mod readme;
 mod rebuild;
 mod restored;
 mod s3;
+mod s3_clock;
 mod secrets;
 mod server;
+mod short_of_memory;

@@ -411,19 +411,8 @@ mod tests {
 
     #[test]
     fn requests_hold_no_more_than_memory_has_room_for() {
-        let configured = Limits {
-            body: 16 << 20,
-            nesting: 128,
-            objects: 10_000,
-            values: 150_000,
-            in_flight: 64 << 20,
-            memory: None,
-            disk_reserve: 64 << 20,
-            idempotency_keys: 1_000,
-            idempotency_bytes: 16 << 20,
-            history: 10_000,
-            audit: 10_000,
-        };
+        let sources = crate::config::Sources::default();
+        let configured = crate::config::load(&sources).unwrap().settings.limits;
         assert_eq!(configured.within(1 << 30), configured);
         let of_a_gateway = configured.within(150 << 20);
         assert_eq!(of_a_gateway.in_flight, (150 << 20) / 16);

@@ -30,7 +30,7 @@ pub use fault::ConfigFault;
 pub use kind::{Kind, check_bucket_name};
 pub use load::{Effective, Loaded, check_file, load};
 pub use settings::{
-    Claims, Compression, ForwardHeaders, Limits, LogFormat, Oidc, ResourceServer, RoleValues,
+    Claims, Compression, ForwardHeaders, GraphqlLimits, Limits, LogFormat, Oidc, ResourceServer, RoleValues,
     Security, Server, SessionLimits, Settings, Target, TargetKind, Targets, Times, Tls,
 };
 pub use sources::Sources;

@@ -97,6 +97,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
         value: typed.entry.shown(),
         origin: typed.entry.origin,
     });
+    let settings = Settings { warnings: warnings.clone(), ..settings };
     Ok(Loaded { settings, warnings, effective: effective.collect() })
 }
 

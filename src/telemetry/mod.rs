@@ -2,5 +2,8 @@
 
 mod gauges;
 mod journal;
+pub mod limit;
 pub mod log;
 pub mod metrics;
+pub mod recent;
+pub mod trace;

@@ -1,3 +1,4 @@
+use crate::auth::audit;
 use super::super::world::{World, caller};
 use super::*;
 use crate::auth::accounts::Edit;

@@ -86,7 +86,8 @@ impl World {
             mode: Mode::Replace,
             caller: "local",
             idempotency_key: None,
-            elapsed: 0,
+            api_key: None,
+            traceparent: None,
             tells_objects: true,
             watch: &Watch::default(),
             events: None,
@@ -145,6 +146,9 @@ fn objects() -> impl Strategy<Value = Value> {
         // What is nested in several is the same everywhere.
         let mut known = std::collections::BTreeMap::new();
         let objects = objects.into_iter().enumerate().map(|(i, (n, s, link, many, inner))| {
+            // An object without any value is none.
+            let nothing = n.is_none() && s.is_none() && link.is_none() && many.is_empty() && inner.is_empty();
+            let n = if nothing { Some(json!(0)) } else { n };
             let inner: Vec<Value> = inner
                 .into_iter()
                 .map(|one| known.entry(one["uri"].to_string()).or_insert(one).clone())

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use salvo::Response;
 use salvo::http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY,
+    RETRY_AFTER,
 };
 use salvo::http::{ResBody, StatusCode};
 use sha2::{Digest, Sha256};
@@ -121,6 +122,11 @@ pub(super) fn show_with(
         HeaderValue::from_static("same-origin"),
     );
     res.replace_body(ResBody::Once(text.into()));
+}
+
+/// Tells when to try again.
+pub(super) fn retry_after(res: &mut Response, seconds: u64) {
+    res.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
 }
 
 /// Sends the browser on, with a `GET`.

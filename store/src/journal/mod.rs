@@ -14,6 +14,8 @@ pub(crate) use parts::{End, Parts};
 pub(crate) use recovery::{Apply, Recovery, Settled, new_id, replay_synced};
 pub(crate) use segment::{StoreId, make as make_segment};
 pub(crate) use sync::Synced;
+/// The version of the format on disk that is written; it and older ones are read (FORMAT.md).
+pub use segment::VERSION as FORMAT;
 
 use crate::{Error, files};
 use std::fs::File;

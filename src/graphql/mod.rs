@@ -12,7 +12,7 @@
 //!
 //! The schema is made when the program runs and not when it is compiled, of the catalogue as it is then. A
 //! request takes it when it begins, and keeps it to its end; the next one sees what has changed. It is made when
-//! it is first asked for, so that a gateway that nobody asks has none in memory.
+//! it is asked for, and let go after a while, so that a gateway that nobody asks has none in memory.
 //!
 //! This layer knows nothing of HTTP: `http/graphql.rs` does.
 

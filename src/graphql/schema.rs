@@ -17,12 +17,16 @@ use penstock_store::Store;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 /// Operations that read what is stored at once; others wait for their turn.
 const AT_ONCE: usize = 4;
+
+/// How long a schema is kept that nobody asks for.
+const KEPT: Duration = Duration::from_mins(1);
 
 /// Schemas of keys that are for one Business Object alone that are kept.
 const OWN: usize = 8;
@@ -46,9 +50,18 @@ pub struct Schema(Arc<Inner>);
 struct Inner {
     sources: Sources,
     limits: GraphqlLimits,
-    /// Made when it is first asked for, and again when a definition has changed since.
-    current: Mutex<Option<Arc<Built>>>,
+    current: Mutex<Current>,
     turns: Arc<Semaphore>,
+}
+
+/// The schema of the moment: made when it is asked for, and let go when nobody has for a while, since it
+/// takes megabytes where there are many Business Objects.
+#[derive(Debug)]
+struct Current {
+    built: Option<Arc<Built>>,
+    used: Instant,
+    /// Whether somebody will let it go.
+    is_watched: bool,
 }
 
 /// A schema. Whoever began with one goes on with it.
@@ -96,7 +109,8 @@ impl Schema {
     /// Over these sources.
     pub fn new(sources: Sources, limits: GraphqlLimits) -> Self {
         let turns = Arc::new(Semaphore::new(AT_ONCE));
-        Self(Arc::new(Inner { sources, limits, current: Mutex::default(), turns }))
+        let current = Current { built: None, used: Instant::now(), is_watched: false };
+        Self(Arc::new(Inner { sources, limits, current: Mutex::new(current), turns }))
     }
 
     /// The schema that somebody sees, in the language that GraphQL has for it. Blocks.
@@ -184,7 +198,7 @@ impl Prepared {
 
 impl Inner {
     /// Reads and validates a document, tells what it costs, and answers introspection.
-    fn prepare(&self, query: Query, caller: &Caller) -> Result<Prepared, Answer> {
+    fn prepare(self: &Arc<Self>, query: Query, caller: &Caller) -> Result<Prepared, Answer> {
         cost::check_text(&query.document).map_err(Answer::refused)?;
         let document =
             parse_query(&query.document).map_err(|error| Answer::with(vec![error.into()]))?;
@@ -251,7 +265,7 @@ impl Inner {
     }
 
     /// The schema of the moment, as the caller sees it.
-    fn seen_by(&self, caller: &Caller) -> Result<Arc<Built>, Fault> {
+    fn seen_by(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Built>, Fault> {
         let whole = self.whole()?;
         let Credential::ApiKey { business_object: Some(id), .. } = &caller.credential else {
             return Ok(whole);
@@ -267,17 +281,44 @@ impl Inner {
         Ok(built)
     }
 
-    fn whole(&self) -> Result<Arc<Built>, Fault> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+    fn whole(self: &Arc<Self>) -> Result<Arc<Built>, Fault> {
+        let mut current = self.current();
+        current.used = Instant::now();
         // Read before the entries, so that a change in between is met by the next request.
         let version = self.sources.catalogue.version();
-        if let Some(built) = current.as_ref().filter(|built| built.version == version) {
+        if let Some(built) = current.built.as_ref().filter(|built| built.version == version) {
             return Ok(Arc::clone(built));
         }
+        // Lest both are in memory, unless somebody uses the old one.
+        current.built = None;
         let all = self.sources.catalogue.list();
         let built = Arc::new(Built::new(version, all, self.limits.fields, true)?);
-        *current = Some(Arc::clone(&built));
+        current.built = Some(Arc::clone(&built));
+        if !current.is_watched
+            && let Ok(runtime) = Handle::try_current()
+        {
+            current.is_watched = true;
+            runtime.spawn(let_go(Arc::downgrade(self)));
+        }
         Ok(built)
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets the schema go when nobody has asked for it for a while.
+async fn let_go(inner: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(KEPT).await;
+        let Some(inner) = inner.upgrade() else { return };
+        let mut current = inner.current();
+        if current.used.elapsed() >= KEPT {
+            current.built = None;
+            current.is_watched = false;
+            return;
+        }
     }
 }
 
@@ -304,7 +345,7 @@ impl Built {
         for (_, operation) in document.operations.iter() {
             for definition in &operation.node.variable_definitions {
                 let named = named(&definition.node.var_type.node);
-                if !system::is_input(named) && !self.model.is_input(named) {
+                if !system::is_input(&self.model, named) && !self.model.is_input(named) {
                     let name = &definition.node.name.node;
                     return Err(format!(
                         "the variable ${name} has the type {named}, and there is no such type of values"

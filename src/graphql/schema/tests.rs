@@ -499,6 +499,8 @@ async fn what_is_not_executed_has_no_data() {
         "query($x: [Foo] = [1]) { __typename }",
         "query($x: Foo = 1) { __typename }",
         "query($x: AuthenticatedUser) { __typename }",
+        "query($x: [NumberFilter] = [{eq: 1}]) { __typename }",
+        "query($x: [Direction] = [ASC]) { __typename }",
         "query($x: [[Foo!]!]! = [[1]]) { __typename @include(if: $x) }",
     ] {
         let answer = world.ask(document).await;

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `schema` | the schema of the moment; how a document is prepared and executed |
+//! | `schema`, `built` | the schema of the moment; how a document is prepared and executed |
 //! | `model`, `names` | what it says of Business Objects; names derived from any |
 //! | `types`, `system` | its types, of Business Objects and of the gateway |
 //! | `cost` | what a document asks for, told beforehand |
@@ -16,6 +16,7 @@
 //!
 //! This layer knows nothing of HTTP: `http/graphql.rs` does.
 
+mod built;
 mod cost;
 mod document;
 mod execute;

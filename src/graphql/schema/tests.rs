@@ -3,6 +3,7 @@ use crate::auth::{Account, Role};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::changes::Watch;
 use crate::business_object::ingest::{Body, Limits, Mode, ingest};
+use crate::business_object::resource::Compiled;
 use crate::config;
 use crate::gateway::Gateway;
 use crate::graphql::LONGEST;

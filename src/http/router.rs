@@ -53,6 +53,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&post,   "/api/v1/exports/{id}/park",                   Admin,       exports::park,             &[400, 404, 409, 507]),
         route(&post,   "/api/v1/exports/{id}/replay",                 Admin,       exports::replay,           &[400, 404, 409, 507]),
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
+        route(&post,   "/api/v1/targets/{bucketName}/test",           Admin,       targets::test,             &[400, 404]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
         route(&get,    "/api/v1/users",                               Admin,       users::list,               &[400]),

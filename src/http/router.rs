@@ -1,8 +1,9 @@
 //! The table of contents: every route, its least role, its handler, and the problems it can answer
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
 use super::access::{Allow, Least, acts};
+use super::admin::form::Sent;
 use super::{
-    api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
+    admin, api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
     identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, schema,
     sign_in, status, targets, users,
 };
@@ -21,6 +22,8 @@ pub(super) struct Route {
     pub(super) handler: Arc<dyn Handler>,
     /// Statuses of the problems that it can answer.
     pub(super) problems: &'static [u16],
+    /// Whether it is one of the administration interface.
+    is_page: bool,
 }
 
 /// Every route of the API.
@@ -106,6 +109,21 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
     ]
 }
 
+/// The administration interface. What posts is a form.
+#[rustfmt::skip]
+fn pages() -> Vec<Route> {
+    use Least::{Anyone, User};
+    let get = Method::GET;
+    vec![
+        page(&get,  "/admin",                          User,   admin::overview::get),
+        page(&get,  "/admin/assets/{hash}/{name}",     Anyone, admin::assets::get),
+    ]
+}
+
+fn page(method: &Method, path: &'static str, least: Least, handler: impl Handler) -> Route {
+    Route { is_page: true, ..route(method, path, least, handler, &[]) }
+}
+
 fn route(
     method: &Method,
     path: &'static str,
@@ -113,7 +131,7 @@ fn route(
     handler: impl Handler,
     problems: &'static [u16],
 ) -> Route {
-    Route { method: method.clone(), path, least, handler: Arc::new(handler), problems }
+    Route { method: method.clone(), path, least, handler: Arc::new(handler), problems, is_page: false }
 }
 
 impl Route {
@@ -123,11 +141,15 @@ impl Route {
             "/" => Router::new(),
             path => Router::with_path(path),
         };
-        let mut router = router.filter(MethodFilter::new(method)).hoop(Allow::new(
-            self.least,
-            &self.method,
-            self.path,
-        ));
+        let allow = if self.is_page {
+            Allow::page(self.least)
+        } else {
+            Allow::new(self.least, &self.method, self.path)
+        };
+        let mut router = router.filter(MethodFilter::new(method)).hoop(allow);
+        if self.is_page && self.method == Method::POST {
+            router = router.hoop(Sent);
+        }
         router.goal = Some(self.handler.clone());
         router
     }
@@ -141,14 +163,14 @@ impl Route {
 /// Every route: its method, its path, and the least role that it asks for, `Anyone`, `Local` (the control
 /// socket alone) or `Metrics`.
 pub fn routes() -> Vec<(String, &'static str, String)> {
-    let all = table().into_iter().chain(beside(&Arc::default()));
+    let all = table().into_iter().chain(beside(&Arc::default())).chain(pages());
     all.map(|route| (route.method.to_string(), route.path, format!("{:?}", route.least))).collect()
 }
 
 /// All routes, and `HEAD` wherever a `GET` only reads.
 pub(super) fn router(document: &Arc<OpenApi>) -> Router {
     let mut router = Router::new();
-    for route in table().into_iter().chain(beside(document)) {
+    for route in table().into_iter().chain(beside(document)).chain(pages()) {
         router = router.push(route.router());
         if route.method == Method::GET && !acts(&route.method, route.path) {
             router = router.push(route.answers(Method::HEAD));

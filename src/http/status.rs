@@ -1,11 +1,13 @@
 //! `/api/v1/status`: how the gateway is.
+use super::problem::Problem;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::shapes::{QueueStatus, Status, StoreStatus};
-use super::state::{blocking, gateway, state};
+use super::state::{State, blocking, gateway, state};
 use crate::clock::is_synchronised;
 use crate::disk;
 use crate::export::TargetState;
+use crate::gateway::Gateway;
 use crate::telemetry::metrics;
 use penstock_store::Stats;
 use salvo::oapi::endpoint;
@@ -20,21 +22,22 @@ use salvo::{Depot, Request};
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let status = blocking(move || {
-        Ok(Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            store: store(gateway.store.stats()),
-            queue: queue(gateway.exporter.targets()?),
-            gateway_id: gateway.gateway_id,
-            uptime_seconds: state.started.elapsed().as_secs(),
-            disk_free_bytes: disk::free(&state.settings.data_dir),
-            disk_in_reserve: gateway.disk.is_in_reserve(),
-            memory_bytes: metrics::resident_bytes(),
-            clock_synchronised: is_synchronised(),
-        })
+    Reply::json(&blocking(move || now(&state, &gateway)).await?)
+}
+
+/// How the gateway is now. Blocks.
+pub(super) fn now(state: &State, gateway: &Gateway) -> Result<Status, Problem> {
+    Ok(Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        store: store(gateway.store.stats()),
+        queue: queue(gateway.exporter.targets()?),
+        gateway_id: gateway.gateway_id.clone(),
+        uptime_seconds: state.started.elapsed().as_secs(),
+        disk_free_bytes: disk::free(&state.settings.data_dir),
+        disk_in_reserve: gateway.disk.is_in_reserve(),
+        memory_bytes: metrics::resident_bytes(),
+        clock_synchronised: is_synchronised(),
     })
-    .await?;
-    Reply::json(&status)
 }
 
 fn store(stats: Stats) -> StoreStatus {

@@ -4,3 +4,4 @@ mod gauges;
 mod journal;
 pub mod log;
 pub mod metrics;
+mod recent;

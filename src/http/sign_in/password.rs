@@ -33,15 +33,15 @@ pub(crate) async fn show(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let state = state(depot);
+    let prefix = &origin(depot).prefix;
     let Ok(gateway) = state.gateway() else {
         res.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
         let lines = ["The store is being opened. Load this page again in a moment."];
-        let page = Message::new("The gateway is starting", &lines);
+        let page = Message::new(prefix, "The gateway is starting", &lines);
         show_page(res, StatusCode::SERVICE_UNAVAILABLE, &page);
         return Ok(());
     };
     let auth = &gateway.auth;
-    let prefix = &origin(depot).prefix;
     let back = Back::read(req.query::<&str>("return"));
     if visitor(req, depot).is_some() {
         redirect(res, &back.under(prefix));
@@ -51,7 +51,7 @@ pub(crate) async fn show(
         Some(oidc) => {
             let id = oidc.registration();
             let link = format!("{prefix}/oauth2/authorization/{id}{}", back.query());
-            show_page(res, StatusCode::OK, &Provider::new(id, &link));
+            show_page(res, StatusCode::OK, &Provider { prefix, registration: id, link: &link });
         }
         None => show_page(res, StatusCode::OK, &Password::new(prefix, back.as_str())),
     }
@@ -160,7 +160,7 @@ fn is_form(req: &Request) -> bool {
 }
 
 /// The fields of a form (URL Standard, 5.1).
-pub(super) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
+pub(in crate::http) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
     let none = || Problem::malformed("the body is not a form in UTF-8, each field once");
     let text = std::str::from_utf8(sent).map_err(|_| none())?;
     let read = |part: &str| {

@@ -1,0 +1,23 @@
+//! The administration interface: pages made by the server, that work without script.
+//!
+//! Each page has a template in `templates/admin/` that extends `layout.html`, and a struct that holds its
+//! [`Frame`](frame::Frame) as `frame`. A form posts to a route of its own, calls what the API's handler
+//! calls, and sends the browser on with [`frame::done`], or shows itself again with its [`form::Faults`].
+//!
+//! | file | what |
+//! |---|---|
+//! | `frame` | what every page has: navigation, the caller, a notice, the answer's headers |
+//! | `form` | what a form sent, whose page it comes from, and what is wrong with it |
+//! | `fault` | the page in place of a problem |
+//! | `assets` | script and style, under addresses that change with them |
+//! | `words` | numbers, sizes and times as people read them |
+//! | `overview`, `plot` | is it well, and if not, why |
+
+pub(super) mod assets;
+pub(super) mod fault;
+pub(super) mod form;
+mod frame;
+pub(super) mod overview;
+mod plot;
+mod words;
+

@@ -83,7 +83,10 @@ pub fn samples(text: &str, nesting: usize) -> Result<Vec<Json>, Fault> {
             _ => vec![Json::Object(members)],
         },
         other => {
-            let message = format!("the sample is {}; expected is an object, or an array of them", other.kind());
+            let message = format!(
+                "the sample is {}; expected is an object, or an array of them",
+                other.kind()
+            );
             return Err(Fault::new(Kind::Invalid, message));
         }
     };
@@ -92,7 +95,9 @@ pub fn samples(text: &str, nesting: usize) -> Result<Vec<Json>, Fault> {
     }
     let strangers = elements.iter().enumerate().filter(|(_, e)| !matches!(e, Json::Object(_)));
     let found: Vec<Finding> = strangers
-        .map(|(index, e)| Finding::at(format!("/{index}"), format!("an object is expected, not {}", e.kind())))
+        .map(|(index, e)| {
+            Finding::at(format!("/{index}"), format!("an object is expected, not {}", e.kind()))
+        })
         .take(20)
         .collect();
     match found.first() {
@@ -107,13 +112,12 @@ pub fn samples(text: &str, nesting: usize) -> Result<Vec<Json>, Fault> {
 /// `Kind::Invalid` when the vocabulary is no IRI, or the samples have more fields than a mapping may have.
 pub fn derive(names: Names<'_>, samples: &[Json]) -> Result<Derived, Fault> {
     if let Err(error) = NamedNode::new(names.vocabulary) {
-        return Err(Fault::new(
-            Kind::Invalid,
-            format!(
-                "{:?} is no absolute IRI ({error}); a vocabulary looks like https://plant.example/vocabulary/",
-                names.vocabulary
-            ),
-        ));
+        let message = format!(
+            "{:?} is no absolute IRI ({error}); a vocabulary looks like https://plant.example/vocabulary/",
+            names.vocabulary
+        );
+        let found = vec![Finding::at("/vocabulary", message.clone())];
+        return Err(Fault::with(Kind::Invalid, message, found));
     }
     let mut root = Seen::default();
     samples.iter().for_each(|sample| root.see(sample));

@@ -1,7 +1,7 @@
 //! A test of a target: whether it would take files, as far as that can be told without writing one.
+use super::Exporter;
 use super::cause::{Class, Failure};
 use super::target::{self, Target};
-use super::Exporter;
 use crate::fault::{Fault, Kind};
 use serde::Serialize;
 use std::time::Instant;

@@ -3,9 +3,9 @@
 use super::access::{Allow, Least, acts};
 use super::admin::form::Sent;
 use super::{
-    admin, api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
-    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, schema,
-    sign_in, status, targets, users,
+    admin, api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql,
+    health, identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf,
+    schema, sign_in, status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -112,10 +112,32 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
 /// The administration interface. What posts is a form.
 #[rustfmt::skip]
 fn pages() -> Vec<Route> {
-    use Least::{Anyone, User};
-    let get = Method::GET;
+    use Least::{Admin, Anyone, Contributor, User};
+    let (get, post) = (Method::GET, Method::POST);
     vec![
         page(&get,  "/admin",                          User,   admin::overview::get),
+        page(&get,  "/admin/business-objects",                User,        admin::business_objects::list),
+        // Before those with an id, since the first that fits is taken.
+        page(&get,  "/admin/business-objects/derive",         Admin,       admin::samples::get),
+        page(&post, "/admin/business-objects/derive",         Admin,       admin::samples::post),
+        page(&get,  "/admin/business-objects/new",            Admin,       admin::editor::new),
+        page(&post, "/admin/business-objects/new",            Admin,       admin::editor::create),
+        page(&post, "/admin/business-objects/check",          Admin,       admin::check::check),
+        page(&get,  "/admin/business-objects/{id}",           User,        admin::business_objects::get),
+        page(&get,  "/admin/business-objects/{id}/edit",      Admin,       admin::editor::edit),
+        page(&post, "/admin/business-objects/{id}/edit",      Admin,       admin::editor::save),
+        page(&get,  "/admin/business-objects/{id}/delete",    Admin,       admin::business_objects::ask_delete),
+        page(&post, "/admin/business-objects/{id}/delete",    Admin,       admin::business_objects::delete),
+        page(&post, "/admin/business-objects/{id}/push",      Contributor, admin::business_objects::push),
+        page(&get,  "/admin/exports",                         User,        admin::exports::list),
+        page(&get,  "/admin/exports/{id}",                    User,        admin::exports::get),
+        page(&post, "/admin/exports/{id}/retry",              Admin,       admin::exports::retry),
+        page(&post, "/admin/exports/{id}/park",               Admin,       admin::exports::park),
+        page(&post, "/admin/exports/{id}/replay",             Admin,       admin::exports::replay),
+        page(&get,  "/admin/targets",                         User,        admin::targets::list),
+        page(&post, "/admin/targets/{bucketName}/test",       Admin,       admin::targets::test),
+        page(&get,  "/admin/query",                           User,        admin::query::get),
+        page(&post, "/admin/query",                           User,        admin::query::post),
         page(&get,  "/admin/assets/{hash}/{name}",     Anyone, admin::assets::get),
     ]
 }
@@ -131,7 +153,14 @@ fn route(
     handler: impl Handler,
     problems: &'static [u16],
 ) -> Route {
-    Route { method: method.clone(), path, least, handler: Arc::new(handler), problems, is_page: false }
+    Route {
+        method: method.clone(),
+        path,
+        least,
+        handler: Arc::new(handler),
+        problems,
+        is_page: false,
+    }
 }
 
 impl Route {

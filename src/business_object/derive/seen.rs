@@ -146,7 +146,8 @@ impl Texts {
         self.times += usize::from(text.parse::<DateTime>().is_ok());
         if text.len() <= LONGEST_IRI && NamedNode::new(text).is_ok() {
             self.iris += 1;
-            let is_meant = ["http://", "https://", "urn:"].iter().any(|begin| text.starts_with(begin));
+            let is_meant =
+                ["http://", "https://", "urn:"].iter().any(|begin| text.starts_with(begin));
             self.links += usize::from(is_meant);
         }
     }

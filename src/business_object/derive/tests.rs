@@ -13,9 +13,11 @@ fn misfits(text: &str) -> Vec<String> {
 
 #[test]
 fn a_sample_of_a_plant_system() {
-    let derived = of(r#"{"uri": "urn:pump:1", "name": "P-101", "flow": 12.5, "stages": 3, "running": true,
+    let derived = of(
+        r#"{"uri": "urn:pump:1", "name": "P-101", "flow": 12.5, "stages": 3, "running": true,
         "built": "2019-05-04", "serviced": "2026-03-01T12:00:00Z", "maker": "https://maker.example/",
-        "tags": ["a", "b"], "position": {"lat": 47.1}, "parts": [{"label": "Seal"}, {"label": "Shaft", "mass": 4}]}"#);
+        "tags": ["a", "b"], "position": {"lat": 47.1}, "parts": [{"label": "Seal"}, {"label": "Shaft", "mass": 4}]}"#,
+    );
     let expected = "\
 prefixes:
   v: \"https://plant.example/v/\"
@@ -76,7 +78,8 @@ fields:
 
 #[test]
 fn samples_are_looked_at_together() {
-    let merged = of(r#"[{"a": 1, "d": "2026-01-01"}, {"a": 1.5, "d": "soon", "b": [null, {"c": true}]}]"#);
+    let merged =
+        of(r#"[{"a": 1, "d": "2026-01-01"}, {"a": 1.5, "d": "soon", "b": [null, {"c": true}]}]"#);
     for part in ["a:\n    type: number", "d:\n    type: string", "c:\n          type: boolean"] {
         assert!(merged.config.contains(part), "{part}\n{}", merged.config);
     }
@@ -102,13 +105,18 @@ fn an_id_is_guessed_where_all_values_are_iris() {
     assert!(!id(r#"[{"id": "urn:x:1"}, {"id": "P-2"}]"#));
     assert!(!id(r#"{"id": "P:2"}"#), "an IRI by chance");
     assert!(id(r#"{"uri": "p:2", "n": 1}"#));
-    assert_eq!(of(r#"{"uri": "urn:x:1", "id": "urn:x:2", "n": 1}"#).config.matches("type: id").count(), 1);
+    assert_eq!(
+        of(r#"{"uri": "urn:x:1", "id": "urn:x:2", "n": 1}"#).config.matches("type: id").count(),
+        1
+    );
 }
 
 #[test]
 fn any_name_of_a_field_keeps_its_own_property() {
-    let derived = of(r##"{".": 1, "a b": 1, "a%20b": 1, "null": 1, "1": 1, "-": 1, "a:.": 1, "#": 1, "\"\\": 1,
-        "\u2028": 1, "ä😀": 1, "x/y": {"z": 1}, "w:": [{"z": 1}]}"##);
+    let derived = of(
+        r##"{".": 1, "a b": 1, "a%20b": 1, "null": 1, "1": 1, "-": 1, "a:.": 1, "#": 1, "\"\\": 1,
+        "\u2028": 1, "ä😀": 1, "x/y": {"z": 1}, "w:": [{"z": 1}]}"##,
+    );
     let mapping = mapping::compile(&derived.config).unwrap();
     let names: Vec<_> = mapping.root.fields.iter().map(|field| field.name.as_str()).collect();
     assert_eq!(

@@ -57,7 +57,8 @@ impl<'v> Writer<'v> {
         let id = seen.id();
         let mut has_value = false;
         for (name, member) in &seen.members {
-            let place = if place.is_empty() { (*name).to_owned() } else { format!("{place}.{name}") };
+            let place =
+                if place.is_empty() { (*name).to_owned() } else { format!("{place}.{name}") };
             if id == Some(name) {
                 self.line(indent + 2, &format!("{}:", key(name)));
                 self.line(indent + 4, "type: id");
@@ -80,7 +81,14 @@ impl<'v> Writer<'v> {
     }
 
     /// One field; false when the mapping cannot have it.
-    fn field(&mut self, indent: usize, name: &str, seen: &Seen<'_>, space: &str, place: &str) -> bool {
+    fn field(
+        &mut self,
+        indent: usize,
+        name: &str,
+        seen: &Seen<'_>,
+        space: &str,
+        place: &str,
+    ) -> bool {
         let inside = indent + 2;
         let Some(guess) = seen.guess() else {
             self.note(place, "The samples have no value here; a string is guessed.");
@@ -140,7 +148,10 @@ impl<'v> Writer<'v> {
             Guess::Array => "array",
         };
         if let Some(others) = seen.others() {
-            self.misfit(place, format!("The mapping says `{kind}`, and the samples hold {others} as well."));
+            self.misfit(
+                place,
+                format!("The mapping says `{kind}`, and the samples hold {others} as well."),
+            );
         }
     }
 
@@ -203,7 +214,9 @@ impl<'v> Writer<'v> {
 /// Why a mapping cannot have a field of this name.
 fn unfit(name: &str) -> Option<&'static str> {
     if name == "uri" {
-        Some("`uri` is kept for the object's own URI, which is an absolute IRI; give the field another name")
+        Some(
+            "`uri` is kept for the object's own URI, which is an absolute IRI; give the field another name",
+        )
     } else if name.is_empty() {
         Some("its name is empty")
     } else if name.chars().any(char::is_control) {

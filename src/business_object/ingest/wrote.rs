@@ -10,7 +10,7 @@ use crate::business_object::namespace::{self, Generator};
 use crate::fault::Fault;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use penstock_store::{Read, Store};
+use penstock_store::Store;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::ops::ControlFlow;
@@ -44,14 +44,20 @@ pub struct Writers {
 }
 
 impl Wrote {
+    /// The objects that an answer says were changed.
     pub(super) fn of(answer: &Answer) -> Self {
         let changed = answer
             .objects
             .iter()
             .filter(|object| !matches!(object.status, Status::Unchanged | Status::Absent));
-        let uris = changed.flat_map(|object| {
-            std::iter::once(&object.uri).chain(object.nested.iter().map(|nested| &nested.uri))
-        });
+        Self::of_uris(changed.flat_map(|object| {
+            let nested = object.nested.iter().map(|nested| nested.uri.as_str());
+            std::iter::once(object.uri.as_str()).chain(nested)
+        }))
+    }
+
+    /// These objects.
+    pub(super) fn of_uris<'u>(uris: impl Iterator<Item = &'u str>) -> Self {
         let mut hashes = Vec::new();
         for (count, uri) in uris.enumerate() {
             if count == MOST {

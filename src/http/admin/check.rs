@@ -287,7 +287,9 @@ pub(super) fn line(finding: Finding) -> Line {
 fn told(fault: &Fault) -> String {
     match fault.errors.as_slice() {
         [] => fault.detail.clone(),
-        errors => errors.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; "),
+        errors => {
+            errors.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ")
+        }
     }
 }
 

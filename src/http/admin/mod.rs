@@ -12,12 +12,24 @@
 //! | `assets` | script and style, under addresses that change with them |
 //! | `words` | numbers, sizes and times as people read them |
 //! | `overview`, `plot` | is it well, and if not, why |
+//! | `business_objects` | the list, one of them, export, delete |
+//! | `editor`, `draft`, `check`, `samples` | one is written and changed; what its form holds; what is wrong with it and what it makes of a sample; one derived from a sample |
+//! | `objects` | searched, and one from all sides |
+//! | `exports`, `targets`, `query` | the queue and its files; where they go; GraphQL |
 
 pub(super) mod assets;
+pub(super) mod business_objects;
+pub(super) mod check;
+mod draft;
+pub(super) mod editor;
+pub(super) mod exports;
 pub(super) mod fault;
 pub(super) mod form;
 mod frame;
 pub(super) mod overview;
+mod pager;
 mod plot;
+pub(super) mod query;
+pub(super) mod samples;
+pub(super) mod targets;
 mod words;
-

@@ -180,7 +180,8 @@ fn concerns(gathered: &Gathered, spool: u64, frame: &Frame) -> Vec<Concern> {
         add(
             Weight::Warning,
             "The clock follows no time server.".to_owned(),
-            "Times in records and exports may be wrong, and access tokens may be refused.".to_owned(),
+            "Times in records and exports may be wrong, and access tokens may be refused."
+                .to_owned(),
             None,
         );
     }
@@ -238,9 +239,8 @@ fn target(target: &TargetState) -> Target {
 }
 
 fn plots(recent: &Snapshot) -> [Plot; 4] {
-    let ingested = |counts: &[Count]| -> Vec<_> {
-        counts.iter().map(|count| (count.objects, 0)).collect()
-    };
+    let ingested =
+        |counts: &[Count]| -> Vec<_> { counts.iter().map(|count| (count.objects, 0)).collect() };
     let delivered = |counts: &[Count]| -> Vec<_> {
         counts.iter().map(|count| (count.delivered, count.failed)).collect()
     };
@@ -261,7 +261,10 @@ fn plots(recent: &Snapshot) -> [Plot; 4] {
             &ingested(&recent.hour),
         ),
         Plot::new(of("Ingested in the last day", objects, ("", ""), true), &ingested(&recent.day)),
-        Plot::new(of("Exported in the last hour", exports, failed, false), &delivered(&recent.hour)),
+        Plot::new(
+            of("Exported in the last hour", exports, failed, false),
+            &delivered(&recent.hour),
+        ),
         Plot::new(of("Exported in the last day", exports, failed, true), &delivered(&recent.day)),
     ]
 }

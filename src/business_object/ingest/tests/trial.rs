@@ -6,11 +6,8 @@ use crate::business_object::namespace::Generator;
 use crate::fault::{Fault, Kind};
 
 fn tried(world: &World, data: &str) -> Result<Trial, Fault> {
-    let defaults = Defaults {
-        base_url: None,
-        gateway_id: "gw".to_owned(),
-        auto_create_namespaces: true,
-    };
+    let defaults =
+        Defaults { base_url: None, gateway_id: "gw".to_owned(), auto_create_namespaces: true };
     let catalogue = Catalogue::open(world.store.clone(), defaults).unwrap();
     let body = format!("{{\"data\": [{data}]}}");
     catalogue.rehearse(&world.business_object.mapping, |transaction| {
@@ -29,7 +26,10 @@ fn a_trial_shows_what_would_be_stored_and_stores_nothing() {
         let added: Vec<String> = trial.added.iter().map(ToString::to_string).collect();
         assert_eq!(added.len(), 4, "{added:?}");
         assert!(added.iter().any(|quad| quad.contains("1.50")), "{added:?}");
-        assert!(!added.iter().any(|quad| quad.contains("\"a\"")), "what is there is not new: {added:?}");
+        assert!(
+            !added.iter().any(|quad| quad.contains("\"a\"")),
+            "what is there is not new: {added:?}"
+        );
         let views: Vec<_> =
             trial.views.iter().map(|view| String::from_utf8(view.json.clone()).unwrap()).collect();
         let motor = &trial.answer.objects[0].nested[0].uri;
@@ -49,7 +49,8 @@ fn a_trial_shows_what_would_be_stored_and_stores_nothing() {
 #[test]
 fn what_does_not_fit_is_told_as_an_ingestion_would() {
     let world = World::with(machine(), Generator::Manual);
-    let fault = tried(&world, r#"{"uri": "urn:m", "name": 1}, {"uri": "urn:n", "wight": 1}"#).unwrap_err();
+    let fault =
+        tried(&world, r#"{"uri": "urn:m", "name": 1}, {"uri": "urn:n", "wight": 1}"#).unwrap_err();
     assert_eq!((fault.kind, fault.errors.len()), (Kind::Invalid, 2));
     assert_eq!(tried(&world, r#"{"name": "a"}"#).unwrap_err().kind, Kind::Invalid);
 }

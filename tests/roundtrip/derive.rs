@@ -54,7 +54,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     })
 }
 
-fn fields(kind: impl Strategy<Value = Kind> + Clone) -> impl Strategy<Value = Vec<(String, Kind)>> {
+fn fields(kind: impl Strategy<Value = Kind>) -> impl Strategy<Value = Vec<(String, Kind)>> {
     prop::collection::vec((name(), kind), 0..5).prop_map(|mut fields| {
         let mut seen = std::collections::HashSet::new();
         fields.retain(|(name, _)| seen.insert(name.clone()));

@@ -3,9 +3,9 @@
 use super::access::{Allow, Least, acts};
 use super::admin::form::Sent;
 use super::{
-    admin, api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
-    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, schema,
-    sign_in, status, targets, users,
+    admin, api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql,
+    health, identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf,
+    schema, sign_in, status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -111,11 +111,37 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
 /// The administration interface. What posts is a form.
 #[rustfmt::skip]
 fn pages() -> Vec<Route> {
-    use Least::{Anyone, User};
-    let get = Method::GET;
+    use Least::{Admin, Anyone, Contributor, User};
+    let (get, post) = (Method::GET, Method::POST);
     vec![
-        page(&get,  "/admin",                          User,   admin::overview::get),
-        page(&get,  "/admin/assets/{hash}/{name}",     Anyone, admin::assets::get),
+        page(&get,  "/admin",                           User,        admin::overview::get),
+        page(&get,  "/admin/assets/{hash}/{name}",      Anyone,      admin::assets::get),
+        page(&get,  "/admin/profile",                   User,        admin::profile::get),
+        page(&post, "/admin/profile",                   User,        admin::profile::change),
+        page(&post, "/admin/profile/password",          User,        admin::profile::set),
+        page(&get,  "/admin/namespaces",                User,        admin::namespaces::list),
+        page(&get,  "/admin/namespaces/{name}",         User,        admin::namespaces::one),
+        page(&post, "/admin/namespaces/{name}",         Contributor, admin::namespaces::change),
+        page(&get,  "/admin/namespaces/{name}/delete",  Contributor, admin::namespaces::deletion),
+        page(&post, "/admin/namespaces/{name}/delete",  Contributor, admin::namespaces::delete),
+        // Beside the list, since a namespace may be called `new`.
+        page(&get,  "/admin/new-namespace",             Contributor, admin::namespaces::creation),
+        page(&post, "/admin/new-namespace",             Contributor, admin::namespaces::create),
+        page(&get,  "/admin/keys",                      User,        admin::keys::list),
+        page(&get,  "/admin/keys/new",                  User,        admin::keys::creation),
+        page(&post, "/admin/keys/new",                  User,        admin::keys::create),
+        page(&get,  "/admin/keys/{id}/revoke",          User,        admin::keys::revocation),
+        page(&post, "/admin/keys/{id}/revoke",          User,        admin::keys::end),
+        page(&get,  "/admin/users",                     Admin,       admin::users::list),
+        page(&get,  "/admin/users/new",                 Admin,       admin::users::creation),
+        page(&post, "/admin/users/new",                 Admin,       admin::users::create),
+        page(&get,  "/admin/users/{id}",                Admin,       admin::users::one),
+        page(&post, "/admin/users/{id}",                Admin,       admin::users::change),
+        page(&post, "/admin/users/{id}/password",       Admin,       admin::users::set),
+        page(&get,  "/admin/users/{id}/delete",         Admin,       admin::users::deletion),
+        page(&post, "/admin/users/{id}/delete",         Admin,       admin::users::delete),
+        page(&get,  "/admin/audit",                     Admin,       admin::audit::get),
+        page(&get,  "/admin/settings",                  Admin,       admin::settings::get),
     ]
 }
 
@@ -130,7 +156,14 @@ fn route(
     handler: impl Handler,
     problems: &'static [u16],
 ) -> Route {
-    Route { method: method.clone(), path, least, handler: Arc::new(handler), problems, is_page: false }
+    Route {
+        method: method.clone(),
+        path,
+        least,
+        handler: Arc::new(handler),
+        problems,
+        is_page: false,
+    }
 }
 
 impl Route {

@@ -63,10 +63,7 @@ pub(in crate::http) async fn get(req: &mut Request, res: &mut Response) -> Resul
     })?;
     let headers = res.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.media_type));
-    headers.insert(
-        CACHE_CONTROL,
-        HeaderValue::from_static("public, max-age=31536000, immutable"),
-    );
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=31536000, immutable"));
     res.replace_body(ResBody::Once(asset.text.into()));
     Ok(())
 }

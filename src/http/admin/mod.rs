@@ -11,13 +11,22 @@
 //! | `fault` | the page in place of a problem |
 //! | `assets` | script and style, under addresses that change with them |
 //! | `words` | numbers, sizes and times as people read them |
+//! | `pager` | the links below a list that has more pages |
 //! | `overview`, `plot` | is it well, and if not, why |
+//! | `users`, `profile`, `keys`, `audit` | who may come in, and what happened |
+//! | `namespaces`, `settings` | what they say |
 
 pub(super) mod assets;
+pub(super) mod audit;
 pub(super) mod fault;
 pub(super) mod form;
 mod frame;
+pub(super) mod keys;
+pub(super) mod namespaces;
 pub(super) mod overview;
+mod pager;
 mod plot;
+pub(super) mod profile;
+pub(super) mod settings;
+pub(super) mod users;
 mod words;
-

@@ -10,7 +10,7 @@ use crate::http::query::Query;
 use crate::http::shapes::Status;
 use crate::http::state::{blocking, gateway, state};
 use crate::http::status;
-use crate::telemetry::metrics::{Count, Snapshot, recent};
+use crate::telemetry::metrics::{Count, Snapshot, recent_counts};
 use askama::Template;
 use salvo::{Depot, Request, Response, handler};
 
@@ -94,7 +94,7 @@ pub(in crate::http) async fn get(
     let (state, gateway) = (state(depot), gateway(depot)?);
     let spool = state.settings().targets.spool_bytes;
     let gathered = blocking(move || gather(&state, &gateway)).await?;
-    let recent = recent();
+    let recent = recent_counts();
     let page = Overview {
         concerns: concerns(&gathered, spool, &frame),
         summary: summary(&gathered),
@@ -180,7 +180,8 @@ fn concerns(gathered: &Gathered, spool: u64, frame: &Frame) -> Vec<Concern> {
         add(
             Weight::Warning,
             "The clock follows no time server.".to_owned(),
-            "Times in records and exports may be wrong, and access tokens may be refused.".to_owned(),
+            "Times in records and exports may be wrong, and access tokens may be refused."
+                .to_owned(),
             None,
         );
     }
@@ -238,9 +239,8 @@ fn target(target: &TargetState) -> Target {
 }
 
 fn plots(recent: &Snapshot) -> [Plot; 4] {
-    let ingested = |counts: &[Count]| -> Vec<_> {
-        counts.iter().map(|count| (count.objects, 0)).collect()
-    };
+    let ingested =
+        |counts: &[Count]| -> Vec<_> { counts.iter().map(|count| (count.objects, 0)).collect() };
     let delivered = |counts: &[Count]| -> Vec<_> {
         counts.iter().map(|count| (count.delivered, count.failed)).collect()
     };
@@ -261,7 +261,10 @@ fn plots(recent: &Snapshot) -> [Plot; 4] {
             &ingested(&recent.hour),
         ),
         Plot::new(of("Ingested in the last day", objects, ("", ""), true), &ingested(&recent.day)),
-        Plot::new(of("Exported in the last hour", exports, failed, false), &delivered(&recent.hour)),
+        Plot::new(
+            of("Exported in the last hour", exports, failed, false),
+            &delivered(&recent.hour),
+        ),
         Plot::new(of("Exported in the last day", exports, failed, true), &delivered(&recent.day)),
     ]
 }

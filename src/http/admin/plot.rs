@@ -123,7 +123,10 @@ mod tests {
     fn the_highest_bar_fills_the_plot_and_the_least_is_seen() {
         let plot = Plot::new(OF, &[(0, 0), (1, 0), (1_000_000, 2)]);
         let bar = |class, x, y, height| Bar { class, x, y, width: 8, height };
-        assert_eq!(plot.bars, [bar("up", 10, 89, 1), bar("up", 20, 0, 90), bar("down", 20, 90, 30)]);
+        assert_eq!(
+            plot.bars,
+            [bar("up", 10, 89, 1), bar("up", 20, 0, 90), bar("down", 20, 90, 30)]
+        );
         assert_eq!((plot.width(), plot.height()), (30, 120));
         assert_eq!(
             plot.words,

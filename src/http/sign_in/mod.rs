@@ -19,9 +19,9 @@ mod provider;
 mod session;
 
 pub(super) use home::front;
+pub(super) use logout::{sign_out, signed_out};
 pub(super) use pages::{Message, answer, redirect, show as show_page};
 pub(super) use password::fields;
-pub(super) use logout::{sign_out, signed_out};
 pub(super) use password::{show, sign_in};
 pub(super) use provider::{authorize, complete};
 

@@ -1,6 +1,6 @@
 // Every page for every role: in every look, with the keyboard, and refused where it is not for the role.
 import assert from 'node:assert/strict';
-import { api, everyLook, furnish, people, reachable, signIn } from './admin.mjs';
+import { accessible, api, everyLook, furnish, people, reachable, signIn } from './admin.mjs';
 import { browse, gateway } from './browser.mjs';
 import { identify, pages } from './pages.mjs';
 
@@ -39,11 +39,13 @@ for (const role of roles) {
     await everyLook(page, `${role} fault`);
 
     // What the navigation offers, the role may see; the menu opens and closes by the keyboard.
+    await page.setViewportSize({ width: 360, height: 800 });
     await page.goto(`${gateway}/admin`);
     await page.getByRole('button', { name: 'Menu' }).press('Enter');
     const links = page.getByRole('navigation', { name: 'Main' }).locator('li a');
     await links.first().waitFor();
-    await everyLookOfTheMenu(page, role);
+    await accessible(page, `${role} menu`);
+    if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/${role}-menu.png` });
     const offered = await links.evaluateAll((all) => all.map((link) => link.getAttribute('href')));
     await page.keyboard.press('Escape');
     await links.first().waitFor({ state: 'hidden' });
@@ -51,10 +53,6 @@ for (const role of roles) {
       assert.ok(!offered.includes(path), `${role} is offered ${path}`);
     }
   });
-}
-
-async function everyLookOfTheMenu(page, role) {
-  if (process.env.SCREENSHOTS) await page.screenshot({ path: `${process.env.SCREENSHOTS}/${role}-menu.png` });
 }
 
 // The pages to sign in on, as a stranger sees them.

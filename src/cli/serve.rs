@@ -22,7 +22,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     let sources = Sources::of_process(arguments);
-    let Loaded { settings, warnings, effective } = match config::load(&sources) {
+    let Loaded { settings, warnings } = match config::load(&sources) {
         Ok(loaded) => loaded,
         Err(faults) => {
             if telemetry::log::is_journal() {
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    for value in effective {
+    for value in &settings.effective {
         tracing::debug!(
             name = value.name,
             value = value.value,

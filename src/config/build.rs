@@ -50,6 +50,7 @@ pub(super) fn settings(
             Some("json") => LogFormat::Json,
             _ => LogFormat::Text,
         },
+        effective: Vec::new(),
     };
     check_together(&settings, &values, faults, warnings);
     settings

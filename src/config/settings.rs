@@ -32,6 +32,19 @@ pub struct Settings {
     pub log_level: String,
     /// `service.log.format`
     pub log_format: LogFormat,
+    /// Every value in force, by name, as it may be shown.
+    pub effective: Vec<Effective>,
+}
+
+/// One value in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effective {
+    /// The setting.
+    pub name: String,
+    /// Its value; a secret one is masked.
+    pub value: String,
+    /// Where it comes from.
+    pub origin: String,
 }
 
 /// `server.*`

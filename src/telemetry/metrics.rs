@@ -11,10 +11,10 @@ use prometheus_client::registry::Registry;
 use std::sync::LazyLock;
 use std::time::Instant;
 
+use super::counts::Counts;
+pub use super::counts::{Count, Snapshot};
 use super::gauges;
 pub use super::gauges::{Gauges, TargetGauges, resident_bytes};
-use super::recent::Recent;
-pub use super::recent::{Count, Snapshot};
 
 /// The media type of what [`encode`] gives.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -30,7 +30,7 @@ pub fn ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds: f64) 
     METRICS.ingestions.get_or_create(&Outcome { outcome }).inc();
     METRICS.ingestion_seconds.observe(seconds);
     if outcome == "committed" {
-        METRICS.recent.add(|count| {
+        METRICS.counts.add(|count| {
             count.ingestions += 1;
             count.objects += objects;
         });
@@ -52,7 +52,7 @@ pub fn delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
     let outcome = if delivered { "delivered" } else { "failed" };
     METRICS.deliveries.get_or_create(&Delivery { target: target.to_owned(), outcome }).inc();
     METRICS.delivery_seconds.observe(seconds);
-    METRICS.recent.add(|count| {
+    METRICS.counts.add(|count| {
         count.delivered += u64::from(delivered);
         count.failed += u64::from(!delivered);
     });
@@ -71,8 +71,8 @@ pub fn http_request(route: &str, method: &str, status: u16, seconds: f64) {
 }
 
 /// What happened in the last hour and the last day.
-pub fn recent() -> Snapshot {
-    METRICS.recent.snapshot()
+pub fn recent_counts() -> Snapshot {
+    METRICS.counts.snapshot()
 }
 
 /// Everything counted so far and `gauges`, as text. The first call begins the uptime, so [`start`]
@@ -117,7 +117,7 @@ struct Request {
 
 struct Metrics {
     started: Instant,
-    recent: Recent,
+    counts: Counts,
     registry: Registry,
     ingestions: Family<Outcome, Counter>,
     ingested_objects: Counter,
@@ -146,7 +146,7 @@ impl Metrics {
         let started = Instant::now();
         let metrics = Self {
             started,
-            recent: Recent::new(started),
+            counts: Counts::new(started),
             registry: Registry::default(),
             ingestions: Family::default(),
             ingested_objects: Counter::default(),

@@ -1,7 +1,7 @@
 //! What the operator sees: the log and the metrics.
 
+mod counts;
 mod gauges;
 mod journal;
 pub mod log;
 pub mod metrics;
-mod recent;

@@ -113,6 +113,17 @@ impl Faults {
         faults
     }
 
+    /// One, beside this field.
+    pub(super) fn one(field: &str, message: &str) -> Self {
+        let mut faults = Self {
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            detail: "This could not be saved.".to_owned(),
+            ..Self::default()
+        };
+        faults.add(field, message);
+        faults
+    }
+
     /// One more, beside this field.
     pub(super) fn add(&mut self, field: &str, message: &str) {
         self.fields.entry(field.to_owned()).or_default().push(message.to_owned());

@@ -10,7 +10,7 @@ use crate::http::query::Query;
 use crate::http::shapes::Status;
 use crate::http::state::{blocking, gateway, state};
 use crate::http::status;
-use crate::telemetry::metrics::{Count, Snapshot, recent};
+use crate::telemetry::metrics::{Count, Snapshot, recent_counts};
 use askama::Template;
 use salvo::{Depot, Request, Response, handler};
 
@@ -94,7 +94,7 @@ pub(in crate::http) async fn get(
     let (state, gateway) = (state(depot), gateway(depot)?);
     let spool = state.settings().targets.spool_bytes;
     let gathered = blocking(move || gather(&state, &gateway)).await?;
-    let recent = recent();
+    let recent = recent_counts();
     let page = Overview {
         concerns: concerns(&gathered, spool, &frame),
         summary: summary(&gathered),

@@ -71,6 +71,14 @@ pub(super) fn seconds_since(at: Timestamp) -> u64 {
     u64::try_from(Timestamp::now().as_second().saturating_sub(at.as_second())).unwrap_or_default()
 }
 
+/// A moment (RFC 3339) to the minute, for lists whose heading names UTC: `2026-03-01 14:05`.
+pub(super) fn minute(moment: &str) -> String {
+    match moment.parse::<Timestamp>() {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => moment.to_owned(),
+    }
+}
+
 /// A moment (RFC 3339) to the second: `2026-03-01 14:05:09 UTC`.
 pub(super) fn moment(moment: &str) -> String {
     match moment.parse::<Timestamp>() {

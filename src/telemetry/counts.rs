@@ -35,7 +35,7 @@ pub struct Snapshot {
 
 /// Counts what happens.
 #[derive(Debug)]
-pub(super) struct Recent {
+pub(super) struct Counts {
     begun: Instant,
     rings: Mutex<(Ring<MINUTES>, Ring<QUARTERS>)>,
 }
@@ -85,7 +85,7 @@ impl<const N: usize> Ring<N> {
     }
 }
 
-impl Recent {
+impl Counts {
     pub(super) fn new(begun: Instant) -> Self {
         Self { begun, rings: Mutex::new((Ring::new(), Ring::new())) }
     }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_has_every_minute_and_every_quarter() {
-        let recent = Recent::new(Instant::now());
+        let recent = Counts::new(Instant::now());
         recent.add(|count| count.delivered += 1);
         let snapshot = recent.snapshot();
         assert_eq!((snapshot.hour.len(), snapshot.day.len()), (MINUTES, QUARTERS));
@@ -145,6 +145,6 @@ mod tests {
             assert_eq!(counts.last().unwrap().delivered, 1);
             assert_eq!(counts.iter().map(|count| count.delivered).sum::<u64>(), 1);
         }
-        assert!(size_of::<Recent>() < 8 << 10);
+        assert!(size_of::<Counts>() < 8 << 10);
     }
 }

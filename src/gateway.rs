@@ -115,6 +115,12 @@ impl Gateway {
                 catalogue: catalogue.clone(),
             },
         )?;
+        let sources = graphql::Sources {
+            store: store.clone(),
+            catalogue: catalogue.clone(),
+            exporter: exporter.clone(),
+        };
+        let graphql = graphql::Schema::new(sources, settings.limits.graphql);
         Ok(Self {
             settings,
             store,
@@ -123,7 +129,7 @@ impl Gateway {
             exporter,
             disk,
             auth,
-            graphql: graphql::Schema::new()?,
+            graphql,
             events,
             gateway_id,
         })

@@ -96,6 +96,11 @@ impl Catalogue {
         self.entries().all().filter_map(|entry| entry.compiled.clone()).collect()
     }
 
+    /// Greater after each change: what is made of all of them is made anew when it is.
+    pub fn version(&self) -> u64 {
+        self.entries().version
+    }
+
     /// Creates or replaces the one of the same name, and creates the namespaces it lacks. True when created.
     /// `by` is who asks, as it stands in the answer; `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that
     /// is there changes nothing: version and `updatedAt` stay.

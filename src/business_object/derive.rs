@@ -123,6 +123,10 @@ pub fn derive(names: Names<'_>, samples: &[Json]) -> Result<Derived, Fault> {
     samples.iter().for_each(|sample| root.see(sample));
     let mut writer = Writer::new(names.vocabulary);
     writer.root(names.business_object, &root);
+    let id = root.id();
+    for (number, _) in (1..).zip(samples).filter(|(_, sample)| !has_value(sample, id)) {
+        writer.misfit("", format!("Sample {number} holds no value, and nothing of it can be stored."));
+    }
     let Derived { config, notes } = writer.done();
     match mapping::compile(&config) {
         Ok(_) => Ok(Derived { config, notes }),
@@ -132,6 +136,19 @@ pub fn derive(names: Names<'_>, samples: &[Json]) -> Result<Derived, Fault> {
             Err(Fault::new(Kind::Invalid, message))
         }
     }
+}
+
+/// Whether there is more to an object than its URI.
+fn has_value(object: &Json, id: Option<&str>) -> bool {
+    let Json::Object(members) = object else { return false };
+    members.iter().any(|(name, value)| {
+        let is_there = match value {
+            Json::Null => false,
+            Json::Array(elements) => elements.iter().any(|element| *element != Json::Null),
+            _ => true,
+        };
+        is_there && id != Some(name)
+    })
 }
 
 #[cfg(test)]

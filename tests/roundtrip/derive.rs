@@ -62,7 +62,8 @@ fn fields(kind: impl Strategy<Value = Kind>) -> impl Strategy<Value = Vec<(Strin
     })
 }
 
-fn value(kind: &Kind) -> BoxedStrategy<Json> {
+/// A value; `gaps` tells whether arrays hold `null`, which stands for nothing.
+fn value(kind: &Kind, gaps: bool) -> BoxedStrategy<Json> {
     match kind {
         Kind::Text(form) => {
             proptest::string::string_regex(form).unwrap().prop_map(Json::String).boxed()
@@ -72,22 +73,23 @@ fn value(kind: &Kind) -> BoxedStrategy<Json> {
             .prop_map(Json::Number)
             .boxed(),
         Kind::Boolean => any::<bool>().prop_map(Json::Bool).boxed(),
-        Kind::Object(fields) => object(fields),
+        Kind::Object(fields) => object(fields, gaps),
         Kind::Array(kind) => {
-            let element = prop_oneof![9 => value(kind), 1 => Just(Json::Null)];
+            let gap = Just(Json::Null);
+            let element = prop_oneof![9 => value(kind, gaps), u32::from(gaps) => gap];
             prop::collection::vec(element, 0..4).prop_map(Json::Array).boxed()
         }
     }
 }
 
 /// An object of which each member is there, is `null`, or is not there.
-fn object(fields: &[(String, Kind)]) -> BoxedStrategy<Json> {
+fn object(fields: &[(String, Kind)], gaps: bool) -> BoxedStrategy<Json> {
     let members: Vec<_> = fields
         .iter()
         .map(|(name, kind)| {
             let name = name.clone();
             let value = prop_oneof![
-                8 => value(kind).prop_map(Some),
+                8 => value(kind, gaps).prop_map(Some),
                 1 => Just(Some(Json::Null)),
                 1 => Just(None),
             ];
@@ -118,13 +120,14 @@ proptest! {
 
     #[test]
     fn samples_come_back_through_the_mapping_that_is_derived_from_them(
-        objects in fields(kind()).prop_flat_map(|fields| prop::collection::vec(object(&fields), 1..4)),
+        objects in fields(kind()).prop_flat_map(|fields| prop::collection::vec(object(&fields, false), 1..4)),
     ) {
         let derived = derived(&objects);
-        prop_assert!(derived.notes.iter().all(|note| !note.misfit), "{:?}", derived.notes);
+        let misfits: Vec<_> = derived.notes.iter().filter(|note| note.misfit).collect();
+        prop_assert!(misfits.iter().all(|note| note.message.contains("holds no value")), "{misfits:?}");
         let mapping = mapping::compile(&derived.config).unwrap();
         // Several objects with one URI are one, which is another matter.
-        prop_assume!(!objects.iter().any(names_objects));
+        prop_assume!(misfits.is_empty() && !objects.iter().any(names_objects));
         let world = World::new(&mapping.root);
         world.send(Mode::Validate, &objects).unwrap();
         let answer = world.send(Mode::Add, &objects).unwrap();
@@ -138,7 +141,7 @@ proptest! {
     #[test]
     fn whatever_json_is_pasted_gives_a_mapping_or_a_reason(
         objects in prop::collection::vec(
-            kind().prop_flat_map(|kind| value(&kind)).prop_map(|value| Json::Object(vec![("a".to_owned(), value)])),
+            kind().prop_flat_map(|kind| value(&kind, true)).prop_map(|value| Json::Object(vec![("a".to_owned(), value)])),
             1..6,
         ),
     ) {

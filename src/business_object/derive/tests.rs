@@ -96,6 +96,7 @@ fn what_does_not_fit_is_named() {
     assert_eq!(misfits(r#"{"a": [[1]], "b": 1}"#), ["a"]);
     assert_eq!(misfits(r#"{"uri": "no IRI", "": 1, "b": 1}"#), ["uri", ""]);
     assert_eq!(misfits(r#"{"a": null, "b": [], "c": [null], "d": {}}"#), [""; 0]);
+    assert_eq!(misfits(r#"[{"a": 1}, {"uri": "urn:x", "a": null, "b": [null]}]"#), [""]);
 }
 
 #[test]

@@ -200,7 +200,8 @@ impl<'v> Writer<'v> {
         self.say(field, message.to_owned(), false);
     }
 
-    fn misfit(&mut self, field: &str, message: String) {
+    /// Says that something in the samples does not fit.
+    pub(super) fn misfit(&mut self, field: &str, message: String) {
         self.say(field, message, true);
     }
 

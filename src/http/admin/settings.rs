@@ -34,7 +34,11 @@ impl From<&Effective> for Row {
         Self {
             name: name.clone(),
             value: plain.to_owned(),
-            origin: origin.clone(),
+            origin: if origin.starts_with("--") {
+                "command line".to_owned()
+            } else {
+                origin.clone()
+            },
             // Backticks are for those who read it as Markdown.
             meaning: setting(name).map_or("", |setting| setting.meaning).replace('`', ""),
         }

@@ -169,6 +169,7 @@ mod tests {
             account: Some(Arc::new(account)),
             role: Role::User,
             credential: Credential::Bearer,
+            from: None,
         }
     }
 

@@ -12,7 +12,7 @@
 //! | `assets` | script and style, under addresses that change with them |
 //! | `words` | numbers, sizes and times as people read them |
 //! | `pager` | the links below a list that has more pages |
-//! | `overview`, `plot` | is it well, and if not, why |
+//! | `overview`, `health`, `plot` | is it well, and if not, why |
 //! | `users`, `profile`, `keys`, `audit` | who may come in, and what happened |
 //! | `namespaces`, `settings` | what they say |
 
@@ -21,6 +21,7 @@ pub(super) mod audit;
 pub(super) mod fault;
 pub(super) mod form;
 mod frame;
+mod health;
 pub(super) mod keys;
 pub(super) mod namespaces;
 pub(super) mod overview;

@@ -11,6 +11,8 @@ use salvo::{Depot, Request, Response, handler};
 #[template(path = "admin/settings.html")]
 struct Page {
     frame: Frame,
+    /// What the operator should know.
+    warnings: Vec<String>,
     /// What somebody has set.
     given: Vec<Row>,
     /// What is as it comes.
@@ -69,6 +71,7 @@ pub(in crate::http) async fn get(
         state.settings().effective.iter().partition(|value| value.origin == "default");
     let page = Page {
         frame: Frame::of(req, depot, res, Section::Settings),
+        warnings: state.settings().warnings.clone(),
         given: given.into_iter().map(Row::from).collect(),
         defaults: defaults.into_iter().map(Row::from).collect(),
     };

@@ -198,7 +198,7 @@ impl Sessions {
                     session.seen = now;
                 }
                 let (role, credential) = (account.role, Credential::Session(hash));
-                Ok(Caller { account: Some(account), role, credential })
+                Ok(Caller { account: Some(account), role, credential, from: None })
             }
             Err(refusal) => {
                 sessions.remove(&hash);

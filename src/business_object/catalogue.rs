@@ -16,6 +16,7 @@ use super::changes::{self, Watch};
 use super::mapping::Mapping;
 use super::namespace::{self, Generator, Namespace};
 use super::resource::{BusinessObject, Compiled, Conditions, Definition};
+use crate::clock::Clock;
 use crate::fault::{Fault, Finding, Kind};
 use entry::{Entries, Entry, Stored};
 use penstock_store::{Read, Store, Transaction};
@@ -84,6 +85,12 @@ impl Catalogue {
     #[must_use]
     pub fn with_elapsed(self, elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self { watch: Watch::new(elapsed), ..self }
+    }
+
+    /// The same catalogue, whose ages and times are those of this clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { watch: Watch::by(clock), ..self }
     }
 
     /// One by id or name.

@@ -33,6 +33,7 @@ pub(super) fn settings(
             objects: values.count("service.limits.objects"),
             values: values.count("service.limits.values"),
             in_flight: values.number("service.limits.in-flight"),
+            memory: Some(values.number("service.limits.memory")).filter(|bytes| *bytes > 0),
             disk_reserve: values.number("service.limits.disk-reserve"),
             idempotency_keys: values.count("service.limits.idempotency-keys"),
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
@@ -60,6 +61,7 @@ pub(super) fn settings(
             _ => LogFormat::Text,
         },
         effective: Vec::new(),
+        warnings: Vec::new(),
     };
     check_together(&settings, &values, faults, warnings);
     settings

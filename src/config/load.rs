@@ -85,6 +85,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
         origin: typed.entry.origin,
     });
     settings.effective = effective.collect();
+    settings.warnings.clone_from(&warnings);
     Ok(Loaded { settings, warnings })
 }
 

@@ -32,6 +32,8 @@ pub struct Settings {
     pub log_level: String,
     /// `service.log.format`
     pub log_format: LogFormat,
+    /// What the operator should know of the configuration, a sentence each.
+    pub warnings: Vec<String>,
     /// Every value in force, by name, as it may be shown.
     pub effective: Vec<Effective>,
 }
@@ -151,6 +153,8 @@ pub struct Limits {
     pub values: usize,
     /// `in-flight`: bytes of all bodies at once.
     pub in_flight: u64,
+    /// `memory`: bytes that the process may use, besides what its control group allows.
+    pub memory: Option<u64>,
     /// `disk-reserve`: bytes of the disk that are kept free.
     pub disk_reserve: u64,
     /// `idempotency-keys`: answers kept for 24 h.

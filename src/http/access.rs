@@ -14,7 +14,6 @@ use salvo::http::header::{ACCEPT, HeaderValue, LOCATION};
 use salvo::http::uri::PathAndQuery;
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, handler};
-use tracing::Instrument;
 
 /// The least that a request must show to use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,8 +204,8 @@ impl Allow {
             Ok(Some(found)) => {
                 depot.insert_typed(found);
                 // Whatever is logged on behalf of the request says for whom.
-                let span = tracing::error_span!("request", user_id = caller(depot).id());
-                ctrl.call_next(req, depot, res).instrument(span).await;
+                tracing::Span::current().record("user_id", caller(depot).id());
+                ctrl.call_next(req, depot, res).await;
             }
             Err(refused) => {
                 refused.answer(req, depot, res);

@@ -60,7 +60,9 @@ pub(super) async fn find(req: &Request, depot: &Depot) -> Result<Option<Caller>,
         },
         Err(refusal) => Err(refusal),
     };
-    found.map_err(|refusal| refused(refusal, &state, depot))
+    found
+        .map(|found| found.map(|caller| Caller { from: origin.client, ..caller }))
+        .map_err(|refusal| refused(refusal, &state, depot))
 }
 
 /// The answer to a credential that is refused, noted in the audit trail.

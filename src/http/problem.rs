@@ -2,6 +2,7 @@
 use super::admin::fault;
 use crate::auth::Refusal;
 use crate::fault::{Fault, Finding, Kind, Place};
+use crate::telemetry::trace::Trace;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use salvo::http::{ResBody, StatusCode, StatusError};
 use salvo::oapi::{Components, EndpointOutRegister, Operation};
@@ -129,6 +130,8 @@ impl Problem {
     pub(super) fn answer(self, path: &str, res: &mut Response) {
         let mut members = self.members();
         members.insert("instance".into(), json!(path));
+        let trace = res.extensions.get::<Trace>().copied();
+        members.insert("traceId".into(), json!(trace.unwrap_or_else(|| Trace::of(None)).id()));
         res.status_code(self.status);
         for (name, value) in self.headers {
             res.headers_mut().insert(name, value);
@@ -169,7 +172,7 @@ impl From<Fault> for Problem {
             Kind::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Kind::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
             Kind::NoRoom => StatusCode::INSUFFICIENT_STORAGE,
-            Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Kind::Internal | Kind::Damaged => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut problem = Self::new(status, fault.detail);
         problem.errors = fault.errors;

@@ -3,9 +3,10 @@ use super::business_objects::named;
 use super::caller::caller;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
+use super::service::trace;
 use super::shapes;
 use super::state::{blocking, gateway};
-use crate::export::{self, Entry};
+use crate::export::{self, By, Entry};
 use salvo::http::StatusCode;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
@@ -44,8 +45,12 @@ async fn push(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let business_object = named(req, &gateway)?;
-    let by = caller(depot).id().to_owned();
-    let push = blocking(move || Ok(gateway.exporter.push_by(&business_object, Some(&by))?)).await?;
+    let (account, trace) = (caller(depot).id().to_owned(), trace(depot).to_string());
+    let push = blocking(move || {
+        let by = By { account: Some(&account), traceparent: Some(&trace) };
+        Ok(gateway.exporter.push_by(&business_object, by)?)
+    });
+    let push = push.await?;
     let answer = Answer {
         exports: push.exports.iter().map(Pushed::from).collect(),
         reason: push.reason.as_deref(),

@@ -3,5 +3,8 @@
 mod counts;
 mod gauges;
 mod journal;
+pub mod limit;
 pub mod log;
 pub mod metrics;
+pub mod recent;
+pub mod trace;

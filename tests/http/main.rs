@@ -28,4 +28,6 @@ mod pages;
 mod poisoned;
 mod roles;
 mod server;
+mod status;
+mod traces;
 mod users;

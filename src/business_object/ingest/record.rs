@@ -2,8 +2,8 @@
 use super::bounded::Bounded;
 use super::wrote::Wrote;
 use super::{Answer, Mode, Request};
+use crate::clock::Doubt;
 use crate::fault::{Fault, Kind};
-use crate::time;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -27,8 +27,17 @@ pub struct Record {
     pub mode: Mode,
     /// Who asked.
     pub caller: String,
-    /// When it was committed (RFC 3339, UTC).
+    /// The id of the API key that it was asked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    /// The trace that the request was part of (W3C Trace Context).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// When it was committed (RFC 3339, UTC); never before an earlier one.
     pub at: String,
+    /// Why that time may be wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Doubt>,
     /// The journal's sequence of its commit.
     pub sequence: u64,
     /// Bytes of the body.
@@ -61,6 +70,7 @@ pub(super) fn keep(
     most: usize,
 ) -> Result<Record, Fault> {
     let sequence = transaction.sequence();
+    let stamp = request.watch.stamp();
     let object = &request.business_object.object;
     let record = Record {
         id: answer.ingestion_id.clone(),
@@ -68,7 +78,10 @@ pub(super) fn keep(
         business_object_name: object.definition.name.clone(),
         mode: answer.mode,
         caller: request.caller.to_owned(),
-        at: time::rfc3339(),
+        api_key: request.api_key.map(str::to_owned),
+        traceparent: request.traceparent.map(str::to_owned),
+        at: stamp.rfc3339(),
+        clock: stamp.doubt,
         sequence,
         bytes: request.body.bytes(),
         created: answer.created,

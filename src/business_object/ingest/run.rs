@@ -47,7 +47,8 @@ pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<A
     let (outcome, result) = match run(store, limits, request) {
         Ok(Done::Committed(answer, orphans, record)) => {
             if let Some(events) = request.events {
-                events.publish(events::Kind::Ingestion, &record.id, &record);
+                let trace = record.traceparent.as_deref();
+                events.publish_in(trace, events::Kind::Ingestion, &record.id, &record);
             }
             report_removed(request, &answer, &orphans);
             ("committed", Ok(answer))

@@ -107,7 +107,7 @@ pub(in crate::http) async fn get(
 
 fn row(record: Record, auth: &Auth) -> Row {
     Row {
-        at: words::moment(&record.at),
+        at: words::second(&record.at),
         is_refusal: record.what.ends_with(".refused"),
         what: record.what,
         account: Who::of(record.account.as_deref(), auth),

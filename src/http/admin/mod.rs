@@ -12,7 +12,7 @@
 //! | `assets` | script and style, under addresses that change with them |
 //! | `words` | numbers, sizes and times as people read them |
 //! | `pager` | the links below a list that has more pages |
-//! | `overview`, `plot` | is it well, and if not, why |
+//! | `overview`, `health`, `plot` | is it well, and if not, why |
 //! | `business_objects` | the list, one of them, export, delete |
 //! | `editor`, `draft`, `check`, `samples` | one is written and changed; what its form holds; what is wrong with it and what it makes of a sample; one derived from a sample |
 //! | `objects` | searched, and one from all sides |
@@ -30,6 +30,7 @@ pub(super) mod exports;
 pub(super) mod fault;
 pub(super) mod form;
 mod frame;
+mod health;
 pub(super) mod keys;
 pub(super) mod namespaces;
 pub(super) mod objects;

@@ -1,18 +1,20 @@
 //! `/admin`: is it well, and if not, why.
 use super::frame::{self, Frame, Section};
+use super::health::{Concern, concerns};
 use super::plot::{Of, Plot};
 use super::words;
 use crate::auth::Role;
 use crate::export::TargetState;
-use crate::gateway::Gateway;
+use crate::gateway::status::Status;
 use crate::http::problem::Problem;
 use crate::http::query::Query;
-use crate::http::shapes::Status;
-use crate::http::state::{blocking, gateway, state};
-use crate::http::status;
+use crate::http::state::{blocking, gateway};
 use crate::telemetry::metrics::{Count, Snapshot, recent_counts};
 use askama::Template;
 use salvo::{Depot, Request, Response, handler};
+
+/// Lines of the log that are shown.
+const LINES: usize = 5;
 
 #[derive(Template)]
 #[template(path = "admin/overview.html")]
@@ -24,42 +26,8 @@ struct Overview {
     summary: String,
     targets: Vec<Target>,
     plots: [Plot; 4],
+    lines: Vec<Line>,
     facts: Vec<(&'static str, String)>,
-}
-
-/// How much something matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Weight {
-    /// Something does not work.
-    Fault,
-    /// Something will not work for long, or should be looked at.
-    Warning,
-}
-
-/// One reason why all is not well.
-#[derive(Debug)]
-struct Concern {
-    weight: Weight,
-    heading: String,
-    words: String,
-    /// Where more is said: a path without the prefix, and its words.
-    link: Option<(&'static str, &'static str)>,
-}
-
-impl Concern {
-    fn class(&self) -> &'static str {
-        match self.weight {
-            Weight::Fault => "bad",
-            Weight::Warning => "warn",
-        }
-    }
-
-    fn mark(&self) -> &'static str {
-        match self.weight {
-            Weight::Fault => "✗",
-            Weight::Warning => "!",
-        }
-    }
 }
 
 /// A target's row.
@@ -73,14 +41,12 @@ struct Target {
     last: String,
 }
 
-/// What the page is made of.
-struct Gathered {
-    status: Status,
-    targets: Vec<TargetState>,
-    poisoned: bool,
-    business_objects: usize,
-    /// The id of the account whose password is still the first one.
-    first_password: Option<String>,
+/// A line of the log.
+struct Line {
+    time: String,
+    is_error: bool,
+    text: String,
+    fields: Vec<String>,
 }
 
 #[handler]
@@ -91,128 +57,30 @@ pub(in crate::http) async fn get(
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
     let frame = Frame::of(req, depot, res, Section::Overview);
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let spool = state.settings().targets.spool_bytes;
-    let gathered = blocking(move || gather(&state, &gateway)).await?;
-    let recent = recent_counts();
+    let gateway = gateway(depot)?;
+    let defined = gateway.catalogue.list().len() as u64;
+    let first = gateway.auth.accounts.with_initial_password();
+    let status = blocking(move || Ok(gateway.status()?)).await?;
+    let first = first.as_ref().map(|account| account.id.as_str());
     let page = Overview {
-        concerns: concerns(&gathered, spool, &frame),
-        summary: summary(&gathered),
-        targets: gathered.targets.iter().map(target).collect(),
-        plots: plots(&recent),
-        facts: facts(&gathered.status),
+        concerns: concerns(&status, first, &frame),
+        summary: summary(&status, defined),
+        targets: status.targets.iter().map(target).collect(),
+        plots: plots(&recent_counts()),
+        lines: lines(&status, frame.may(Role::Admin)),
+        facts: facts(&status),
         frame,
     };
     frame::show(res, depot, &page);
     Ok(())
 }
 
-fn gather(state: &crate::http::State, gateway: &Gateway) -> Result<Gathered, Problem> {
-    Ok(Gathered {
-        status: status::now(state, gateway)?,
-        targets: gateway.exporter.targets()?,
-        poisoned: gateway.store.poisoned().is_some(),
-        business_objects: gateway.catalogue.list().len(),
-        first_password: gateway
-            .auth
-            .accounts
-            .with_initial_password()
-            .map(|account| account.id.clone()),
-    })
-}
-
-/// Everything that is not as it should be.
-fn concerns(gathered: &Gathered, spool: u64, frame: &Frame) -> Vec<Concern> {
-    let Gathered { status, targets, .. } = gathered;
-    let mut concerns = Vec::new();
-    let mut add = |weight, heading: String, words: String, link| {
-        concerns.push(Concern { weight, heading, words, link });
-    };
-    if gathered.poisoned {
-        add(
-            Weight::Fault,
-            "The disk failed.".to_owned(),
-            "A write did not succeed, so nothing is taken in. Reading and exporting go on, and the store \
-             is opened anew by itself once the disk takes writes again; the log says why it does not."
-                .to_owned(),
-            None,
-        );
-    }
-    if status.disk_in_reserve {
-        let free = status.disk_free_bytes.map(words::size).unwrap_or_default();
-        add(
-            Weight::Fault,
-            "The disk is full.".to_owned(),
-            format!(
-                "{free} are free, which is less than the reserve: nothing is taken in until there is \
-                 room. Reading, deleting and exporting go on."
-            ),
-            None,
-        );
-    }
-    for target in targets {
-        if let Some(why) = &target.blocked {
-            let since = target.blocked_since.as_deref().map(words::age).unwrap_or_default();
-            let waiting = words::many(target.depth, "export waits", "exports wait");
-            add(
-                Weight::Fault,
-                format!("{} takes nothing, for {since}.", target.name),
-                format!("{waiting} for it: {why}"),
-                Some(("/admin/targets", "Targets")),
-            );
-        }
-    }
-    let waiting: u64 = targets.iter().map(|target| target.bytes).sum();
-    if targets.iter().any(|target| target.waiting > 0) || (spool > 0 && waiting >= spool) {
-        add(
-            Weight::Fault,
-            "The spool is full.".to_owned(),
-            format!(
-                "{} of exports wait for their targets, and {} are the most that may: exports by \
-                 themselves begin again when some are delivered.",
-                words::size(waiting),
-                words::size(spool)
-            ),
-            Some(("/admin/exports", "Exports")),
-        );
-    }
-    if status.clock_synchronised == Some(false) {
-        add(
-            Weight::Warning,
-            "The clock follows no time server.".to_owned(),
-            "Times in records and exports may be wrong, and access tokens may be refused."
-                .to_owned(),
-            None,
-        );
-    }
-    if let Some(first) = &gathered.first_password
-        && frame.may(Role::Admin)
-    {
-        let link = if *first == frame.account {
-            ("/admin/profile", "Change it")
-        } else {
-            ("/admin/users", "Users")
-        };
-        add(
-            Weight::Warning,
-            "The first password is still in use.".to_owned(),
-            "It stands in a file on this machine. Set one of your own.".to_owned(),
-            Some(link),
-        );
-    }
-    concerns.sort_by_key(|concern| concern.weight);
-    concerns
-}
-
-fn summary(gathered: &Gathered) -> String {
-    let objects = words::many(
-        gathered.business_objects as u64,
-        "Business Object is defined",
-        "Business Objects are defined",
-    );
-    let waiting = match gathered.status.queue.depth {
+fn summary(status: &Status, defined: u64) -> String {
+    let objects =
+        words::many(defined, "Business Object is defined", "Business Objects are defined");
+    let waiting = match status.queue.depth {
         0 => "nothing waits".to_owned(),
-        depth => format!("{} under way", words::many(depth, "export is", "exports are")),
+        depth => format!("{} on the way", words::many(depth, "export is", "exports are")),
     };
     format!("{objects}, and {waiting}.")
 }
@@ -233,9 +101,24 @@ fn target(target: &TargetState) -> Target {
         state,
         depth: words::number(target.depth),
         size: if target.depth == 0 { "–".to_owned() } else { words::size(target.bytes) },
-        oldest: target.oldest.as_deref().map_or_else(|| "–".to_owned(), words::age),
+        oldest: target.oldest_age_seconds.map_or_else(|| "–".to_owned(), words::span),
         last: target.last_delivery.as_deref().map_or_else(|| "never".to_owned(), ago),
     }
+}
+
+/// The newest warnings and errors; their particulars are for Admins.
+fn lines(status: &Status, is_admin: bool) -> Vec<Line> {
+    let shown = status.last_errors.iter().take(LINES).map(|line| Line {
+        time: words::second(&line.time),
+        is_error: line.level == "error",
+        text: line.text.clone(),
+        fields: if is_admin {
+            line.fields.iter().map(|(name, value)| format!("{name}: {value}")).collect()
+        } else {
+            Vec::new()
+        },
+    });
+    shown.collect()
 }
 
 fn plots(recent: &Snapshot) -> [Plot; 4] {
@@ -250,7 +133,7 @@ fn plots(recent: &Snapshot) -> [Plot; 4] {
         more,
         wrong,
         from: if is_day { "24 h ago" } else { "60 min ago" },
-        step: if is_day { "quarter of an hour" } else { "minute" },
+        step: if is_day { "15 min" } else { "1 min" },
     };
     let objects = ("object", "objects");
     let exports = ("export delivered", "exports delivered");
@@ -271,23 +154,25 @@ fn plots(recent: &Snapshot) -> [Plot; 4] {
 
 fn facts(status: &Status) -> Vec<(&'static str, String)> {
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), words::size);
-    let clock = match status.clock_synchronised {
-        Some(true) => "synchronised",
-        Some(false) => "not synchronised",
-        None => "unknown whether synchronised",
+    let memory = match status.memory.limit_bytes {
+        Some(limit) => format!("{} of {}", size(status.memory.resident_bytes), words::size(limit)),
+        None => size(status.memory.resident_bytes),
     };
-    let now = crate::time::rfc3339();
+    let follows = match status.clock.synchronised {
+        Some(true) => "followed",
+        Some(false) => "not followed",
+        None => "not known whether followed",
+    };
+    let on_disk = status.disk.journal_bytes.saturating_add(status.disk.index_bytes);
     vec![
-        ("Disk free", size(status.disk_free_bytes)),
-        ("Memory used", size(status.memory_bytes)),
-        ("Clock", format!("{}, {clock}", words::moment(&now))),
-        ("Running for", words::span(status.uptime_seconds)),
-        ("Version", status.version.clone()),
+        ("Disk free", size(status.disk.free_bytes)),
+        ("Memory used", memory),
+        ("Clock", format!("{} UTC", words::second(&status.clock.now))),
+        ("Time server", follows.to_owned()),
+        ("Data on disk", words::size(on_disk)),
         ("Facts held", format!("{} quads", words::number(status.store.quads))),
-        (
-            "Data on disk",
-            words::size(status.store.journal_bytes.saturating_add(status.store.index_bytes)),
-        ),
+        ("Running for", words::span(status.uptime_seconds)),
+        ("Version", status.version.to_owned()),
         ("Gateway", status.gateway_id.clone()),
     ]
 }

@@ -46,7 +46,7 @@ pub(super) struct Of {
     /// The same of what goes downwards; empty where nothing does.
     pub(super) wrong: (&'static str, &'static str),
     pub(super) from: &'static str,
-    /// What one bar stands for: `minute`.
+    /// What one bar stands for: `1 min`.
     pub(super) step: &'static str,
 }
 
@@ -81,7 +81,7 @@ impl Plot {
         }
         let highest = match most {
             0 => String::new(),
-            _ => format!("at most {} in one {}", words::number(most), of.step),
+            _ => format!("at most {} in {}", words::number(most), of.step),
         };
         let separator = if highest.is_empty() { "" } else { "; " };
         Self {
@@ -116,7 +116,7 @@ mod tests {
         more: "delivered",
         wrong: ("failed attempt", "failed attempts"),
         from: "60 min ago",
-        step: "minute",
+        step: "1 min",
     };
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!((plot.width(), plot.height()), (30, 120));
         assert_eq!(
             plot.words,
-            "Exports, last hour: 1,000,001 delivered, 2 failed attempts; at most 1,000,000 in one minute"
+            "Exports, last hour: 1,000,001 delivered, 2 failed attempts; at most 1,000,000 in 1 min"
         );
     }
 

@@ -11,6 +11,8 @@ use salvo::{Depot, Request, Response, handler};
 #[template(path = "admin/settings.html")]
 struct Page {
     frame: Frame,
+    /// What the operator should know.
+    warnings: Vec<String>,
     /// What somebody has set.
     given: Vec<Row>,
     /// What is as it comes.
@@ -34,7 +36,11 @@ impl From<&Effective> for Row {
         Self {
             name: name.clone(),
             value: plain.to_owned(),
-            origin: origin.clone(),
+            origin: if origin.starts_with("--") {
+                "command line".to_owned()
+            } else {
+                origin.clone()
+            },
             // Backticks are for those who read it as Markdown.
             meaning: setting(name).map_or("", |setting| setting.meaning).replace('`', ""),
         }
@@ -65,6 +71,7 @@ pub(in crate::http) async fn get(
         state.settings().effective.iter().partition(|value| value.origin == "default");
     let page = Page {
         frame: Frame::of(req, depot, res, Section::Settings),
+        warnings: state.settings().warnings.clone(),
         given: given.into_iter().map(Row::from).collect(),
         defaults: defaults.into_iter().map(Row::from).collect(),
     };

@@ -79,10 +79,10 @@ pub(super) fn minute(moment: &str) -> String {
     }
 }
 
-/// A moment (RFC 3339) to the second: `2026-03-01 14:05:09 UTC`.
-pub(super) fn moment(moment: &str) -> String {
+/// The same to the second: `2026-03-01 14:05:09`.
+pub(super) fn second(moment: &str) -> String {
     match moment.parse::<Timestamp>() {
-        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
         Err(_) => moment.to_owned(),
     }
 }
@@ -121,7 +121,8 @@ mod tests {
         }
         assert_eq!(many(1, "export", "exports"), "1 export");
         assert_eq!(many(2000, "export", "exports"), "2,000 exports");
-        assert_eq!(moment("2026-03-01T14:05:09.25Z"), "2026-03-01 14:05:09 UTC");
+        assert_eq!(second("2026-03-01T14:05:09.25Z"), "2026-03-01 14:05:09");
+        assert_eq!(minute("2026-03-01T14:05:09.25Z"), "2026-03-01 14:05");
         assert_eq!(age("2999-01-01T00:00:00Z"), "0 s");
     }
 }

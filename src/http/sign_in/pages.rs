@@ -4,6 +4,7 @@ use askama::Template;
 use salvo::Response;
 use salvo::http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY,
+    RETRY_AFTER,
 };
 use salvo::http::{ResBody, StatusCode};
 
@@ -100,6 +101,11 @@ pub(in crate::http) fn answer(
         HeaderValue::from_static("same-origin"),
     );
     res.replace_body(ResBody::Once(text.into()));
+}
+
+/// Tells when to try again.
+pub(super) fn retry_after(res: &mut Response, seconds: u64) {
+    res.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
 }
 
 /// Sends the browser on, with a `GET`.

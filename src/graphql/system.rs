@@ -17,7 +17,7 @@ pub(super) const QUERIES: [&str; 6] =
     ["authenticatedUser", "businessObjects", "exports", "targets", "object", "referredBy"];
 
 /// Objects on a page when the request does not say.
-pub(super) const FIRST: usize = 100;
+pub(super) const FIRST: usize = 50;
 
 /// A field that shows the member of the same name of what it stands in.
 pub(super) type Member = (&'static str, &'static str, &'static str);

@@ -125,7 +125,10 @@ pub fn derive(names: Names<'_>, samples: &[Json]) -> Result<Derived, Fault> {
     writer.root(names.business_object, &root);
     let id = root.id();
     for (number, _) in (1..).zip(samples).filter(|(_, sample)| !has_value(sample, id)) {
-        writer.misfit("", format!("Sample {number} holds no value, and nothing of it can be stored."));
+        writer.misfit(
+            "",
+            format!("Sample {number} holds no value, and nothing of it can be stored."),
+        );
     }
     let Derived { config, notes } = writer.done();
     match mapping::compile(&config) {

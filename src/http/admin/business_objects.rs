@@ -12,6 +12,7 @@ use crate::gateway::Gateway;
 use crate::http::business_objects::{SEGMENT, named};
 use crate::http::caller::caller;
 use crate::http::problem::Problem;
+use crate::http::push::everything;
 use crate::http::query::Query;
 use crate::http::service::origin;
 use crate::http::state::{blocking, gateway, state};
@@ -157,9 +158,7 @@ pub(in crate::http) async fn push(
     let gateway = gateway(depot)?;
     let compiled = named(req, &gateway)?;
     let page = format!("/admin/business-objects/{}", compiled.object.id);
-    let by = caller(depot).id().to_owned();
-    let pushed = blocking(move || Ok(gateway.exporter.push_by(&compiled, Some(&by)))).await?;
-    match pushed {
+    match everything(depot, gateway, compiled).await? {
         Ok(Push { exports, reason }) => match (exports.as_slice(), reason) {
             ([], reason) => {
                 let reason = reason.unwrap_or_default();

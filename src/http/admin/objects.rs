@@ -148,7 +148,8 @@ pub(in crate::http) async fn list(
         Ok(listed(frame, &gateway, &compiled, asked)?)
     })
     .await?;
-    let status = if page.fault.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    let status =
+        if page.fault.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     frame::show_with(res, depot, status, &page);
     Ok(())
 }
@@ -162,7 +163,11 @@ struct Asked {
 
 impl Asked {
     /// The filter; `None` when nothing is looked for.
-    fn filter(&self, shape: &Shape, fields: &[(String, Vec<String>)]) -> Result<Option<Filter>, Fault> {
+    fn filter(
+        &self,
+        shape: &Shape,
+        fields: &[(String, Vec<String>)],
+    ) -> Result<Option<Filter>, Fault> {
         if self.text.is_empty() && self.test != "exists" {
             return Ok(None);
         }
@@ -187,7 +192,12 @@ impl Asked {
     }
 }
 
-fn listed(frame: Frame, gateway: &Gateway, compiled: &Compiled, asked: Asked) -> Result<List, Fault> {
+fn listed(
+    frame: Frame,
+    gateway: &Gateway,
+    compiled: &Compiled,
+    asked: Asked,
+) -> Result<List, Fault> {
     let shape = &compiled.mapping.root;
     let mut fields = Vec::new();
     searchable(shape, &mut Vec::new(), &mut fields);
@@ -359,7 +369,8 @@ fn one(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem>
         identifiers::turtle(&quads)?
     };
     let bounds = Bounds::new(LOOKED_AT, TIME);
-    let found = search::referrers(&gateway.store, &all, uri, Through::default(), None, ROWS, &bounds);
+    let found =
+        search::referrers(&gateway.store, &all, uri, Through::default(), None, ROWS, &bounds);
     let (referrers, more_referrers, unsearched) = match found {
         Ok(found) => (found.found, found.more, None),
         Err(fault) if fault.kind == Kind::TooLarge => (Vec::new(), false, Some(fault.detail)),
@@ -375,7 +386,11 @@ fn one(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem>
             business_object: names(&referrer.business_object).1,
             path: referrer.path,
         });
-    let text = if json.is_empty() { String::new() } else { pretty(&json, gateway.settings.limits.nesting) };
+    let text = if json.is_empty() {
+        String::new()
+    } else {
+        pretty(&json, gateway.settings.limits.nesting)
+    };
     Ok(One {
         referrers: referrers.collect(),
         json: text.lines().map(|line| linked(line, uri.as_str(), &frame)).collect(),
@@ -393,7 +408,8 @@ fn one(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem>
 /// A line of JSON with the object that it names, other than the one that is shown.
 fn linked(line: &str, own: &str, frame: &Frame) -> Line {
     let plain = || Line { before: line.to_owned(), link: None, after: String::new() };
-    let Some(begin) = line.find("\"uri\": \"").filter(|at| line.get(..*at).is_some_and(|b| b.trim().is_empty()))
+    let Some(begin) =
+        line.find("\"uri\": \"").filter(|at| line.get(..*at).is_some_and(|b| b.trim().is_empty()))
     else {
         return plain();
     };
@@ -420,9 +436,12 @@ impl Written {
                 .accounts
                 .get(&record.caller)
                 // Whose account it is, a User need not know more of than the API tells.
-                .map_or_else(|| record.caller.clone(), |account| {
-                    if is_admin { words::name(&account) } else { record.caller.clone() }
-                }),
+                .map_or_else(
+                    || record.caller.clone(),
+                    |account| {
+                        if is_admin { words::name(&account) } else { record.caller.clone() }
+                    },
+                ),
             business_object: record.business_object_name,
             mode: record.mode.name(),
             counts: format!(

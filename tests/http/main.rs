@@ -31,5 +31,6 @@ mod poisoned;
 mod roles;
 mod server;
 mod status;
+mod targets;
 mod traces;
 mod users;

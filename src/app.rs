@@ -35,6 +35,8 @@ use tokio::time::{Instant, timeout_at};
 
 /// What runs when the stop comes has so long to end; the checkpoint follows, and all is over in 10 s.
 const GRACE: Duration = Duration::from_secs(8);
+/// How often a store is tried to be opened for which there was no room.
+const ROOM: Duration = Duration::from_secs(5);
 /// Bytes that a connection buffers at most; the head of a request must fit.
 const CONNECTION_BUFFER: usize = 64 << 10;
 const CONNECTION_BUFFER_U32: u32 = 64 << 10;
@@ -104,7 +106,7 @@ async fn serve_opened(
         }
     });
     let opened = tokio::select! {
-        opened = open(settings.clone(), state.clone()) => opened,
+        opened = open_with_room(&settings, &state) => opened,
         () = &mut stop => {
             // Opening only reads and replays: it can be cut short at any moment.
             servers.stop(Instant::now() + GRACE).await;
@@ -124,6 +126,7 @@ async fn serve_opened(
     let mending = tokio::spawn(mend::run(gateway.store.clone()));
     let keeping_keys = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.run()));
     let ticking = tokio::spawn(gateway.clock.clone().run());
+    let relieving = tokio::spawn(gateway.memory.clone().relieve(gateway.store.clone()));
     let exporter = gateway.exporter.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
     ready(address, gateway.clone());
@@ -135,6 +138,7 @@ async fn serve_opened(
     state.stop();
     mending.abort();
     ticking.abort();
+    relieving.abort();
     if let Some(keeping_keys) = keeping_keys {
         keeping_keys.abort();
     }
@@ -226,6 +230,31 @@ async fn reload_at_hangup(
             settings = read;
         })
         .await;
+    }
+}
+
+/// Opens the gateway; while the disk has no room for that, tries again, and says so meanwhile: a restart would
+/// make none.
+async fn open_with_room(settings: &Arc<Settings>, state: &Arc<State>) -> Result<Gateway, Fault> {
+    let mut told = false;
+    loop {
+        match open(settings.clone(), state.clone()).await {
+            Err(fault) if fault.kind == Kind::NoRoom => {
+                if !std::mem::replace(&mut told, true) {
+                    tracing::error!("{fault}; it is tried again until there is room.");
+                }
+                // Which path it is is for the log.
+                state.waits(Some(
+                    "there is no room on the disk of the gateway, and the store opens once there is"
+                        .to_owned(),
+                ));
+                tokio::time::sleep(ROOM).await;
+            }
+            opened => {
+                state.waits(None);
+                return opened;
+            }
+        }
     }
 }
 

@@ -14,10 +14,15 @@
 //! clock was set ahead, is not believed. With another time service nothing is known, and the time is the
 //! system's alone.
 //!
+//! **Stamps** ([`Clock::stamp`]) are times for what stands in an order: each is the time, or that of the stamp
+//! before where that is later, and says whether the clock could be believed. So a gateway without a clock of
+//! its own ingests and exports from its start on, and whoever reads it later knows which times to doubt.
+//!
 //! What is known is a document of the store, written in the minute after other commits, and once an hour
 //! without.
 use crate::fault::{Fault, Kind};
 use crate::gateway::COLLECTION;
+use crate::time;
 use jiff::Timestamp;
 use nix::time::{ClockId, clock_gettime};
 use penstock_store::{Read as _, Store};
@@ -39,12 +44,55 @@ const TOLERANCE_MS: i64 = 60 * 1000;
 const INTERVAL: Duration = Duration::from_mins(1);
 /// Without other commits, what is known is written each time so many intervals have passed.
 const IDLE_INTERVALS: u32 = 60;
+/// 2026-01-01: a clock that says an earlier time than this version of Penstock has is wrong.
+const WRITTEN: i64 = 1_767_225_600_000;
 
 /// The gateway's clock. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Clock {
     store: Store,
     known: Arc<Mutex<Known>>,
+}
+
+/// A time that is never before that of the stamp before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// The time.
+    pub at: Timestamp,
+    /// Why it may be wrong, if so.
+    pub doubt: Option<Doubt>,
+}
+
+/// Why a time may be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Doubt {
+    /// The clock was not synchronised, or said a time that is long over.
+    Unsynchronised,
+    /// The clock was behind an earlier stamp, whose time it has instead.
+    Behind,
+}
+
+impl Doubt {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unsynchronised => "unsynchronised",
+            Self::Behind => "behind",
+        }
+    }
+}
+
+impl Stamp {
+    /// What the system's clock says.
+    pub fn of_system() -> Self {
+        Self { at: Timestamp::now(), doubt: None }
+    }
+
+    /// In the form of [`crate::time::rfc3339`].
+    pub fn rfc3339(self) -> String {
+        time::rfc3339_of(self.at)
+    }
 }
 
 /// What `penstock clock` shows.
@@ -57,6 +105,8 @@ pub struct Report {
     pub system: String,
     /// Whether the system's clock is synchronised; absent when nothing is known about it.
     pub synchronised: Option<bool>,
+    /// What says so: `systemd-timesyncd`, or nothing.
+    pub source: Option<&'static str>,
     /// When the clock was last known to be right.
     pub last_known: Option<String>,
     /// Milliseconds on the line of elapsed time.
@@ -85,6 +135,9 @@ struct Known {
     boot: String,
     /// When the clock was last known to be right.
     right: Option<Right>,
+    /// The newest stamp, in milliseconds since 1970.
+    #[serde(default)]
+    stamped: i64,
     /// Whether the log says that the clock is behind what was known.
     #[serde(skip)]
     told: bool,
@@ -136,6 +189,20 @@ impl Clock {
         Duration::from_millis(self.elapsed().saturating_sub(elapsed))
     }
 
+    /// A time for what stands in an order: take it where nothing can come between, as in a commit.
+    pub fn stamp(&self) -> Stamp {
+        let (at, doubt) = self.known().stamp(&Reading::take());
+        Stamp { at: timestamp(at), doubt }
+    }
+
+    /// Lets no stamp be before this time (RFC 3339), which an earlier process gave.
+    pub fn not_before(&self, stamp: &str) {
+        if let Ok(at) = stamp.parse::<Timestamp>() {
+            let mut known = self.known();
+            known.stamped = known.stamped.max(at.as_millisecond());
+        }
+    }
+
     /// What is known, for an operator.
     pub fn report(&self) -> Report {
         let reading = Reading::take();
@@ -145,6 +212,7 @@ impl Clock {
             now: show(known.now(&reading)),
             system: show(reading.wall),
             synchronised: reading.synchronised,
+            source: reading.synchronised.map(|_| "systemd-timesyncd"),
             last_known: known.right.as_ref().map(|right| show(right.wall)),
             elapsed: known.elapsed(&reading),
         }
@@ -226,6 +294,7 @@ impl Known {
                 uptime: *uptime,
                 boot: boot.clone(),
                 right: None,
+                stamped: 0,
                 told: false,
             },
         };
@@ -240,6 +309,20 @@ impl Known {
     fn now(&self, reading: &Reading) -> i64 {
         let known = self.right.as_ref().map(|right| right.at(self.elapsed(reading)));
         known.map_or(reading.wall, |known| known.max(reading.wall))
+    }
+
+    /// The time of a stamp, and whether it is to be doubted.
+    fn stamp(&mut self, reading: &Reading) -> (i64, Option<Doubt>) {
+        let now = self.now(reading);
+        let doubt = if now < self.stamped {
+            Some(Doubt::Behind)
+        } else if reading.synchronised == Some(false) || now < WRITTEN {
+            Some(Doubt::Unsynchronised)
+        } else {
+            None
+        };
+        self.stamped = self.stamped.max(now);
+        (self.stamped, doubt)
     }
 
     /// The same, told at this reading.
@@ -416,6 +499,24 @@ mod tests {
         // Once: within the boot the kernel's clock counts.
         known.move_on(&reading(START + 9 * DAY, 70, "b", true));
         assert_eq!(known.elapsed(&reading(0, 70, "b", true)), begun + DAY as u64 + 10);
+    }
+
+    #[test]
+    fn stamps_never_go_back_and_say_when_they_are_to_be_doubted() {
+        let mut known = first(false);
+        let mut stamp = |wall, synchronised| known.stamp(&reading(wall, HOUR, "a", synchronised));
+        assert_eq!(stamp(5, false), (5, Some(Doubt::Unsynchronised)));
+        assert_eq!(stamp(7, true), (7, Some(Doubt::Unsynchronised)), "1970 is over");
+        assert_eq!(stamp(START, true), (START, None));
+        assert_eq!(stamp(6, false), (START, Some(Doubt::Behind)));
+        assert_eq!(stamp(START - 1, true), (START, Some(Doubt::Behind)));
+        assert_eq!(stamp(START + 1, true), (START + 1, None));
+        // Nothing is known of the clock.
+        let untold = Reading { synchronised: None, ..reading(START + 2, HOUR, "a", false) };
+        assert_eq!(known.stamp(&untold), (START + 2, None));
+        // Over a restart, where the clock begins anew.
+        let mut known = Known::go_on(Some(known), &reading(0, 50, "b", false));
+        assert_eq!(known.stamp(&reading(1, 60, "b", false)), (START + 2, Some(Doubt::Behind)));
     }
 
     #[test]

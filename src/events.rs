@@ -116,6 +116,17 @@ impl Events {
 
     /// Tells everybody who listens. `subject` is the id of what it is about.
     pub fn publish(&self, kind: Kind, subject: &str, data: &impl Serialize) {
+        self.publish_in(None, kind, subject, data);
+    }
+
+    /// The same of what is part of a trace (the header `traceparent`).
+    pub fn publish_in(
+        &self,
+        trace: Option<&str>,
+        kind: Kind,
+        subject: &str,
+        data: &impl Serialize,
+    ) {
         let data = match to_raw_value(data) {
             Ok(data) => data,
             Err(error) => {
@@ -125,7 +136,7 @@ impl Events {
         };
         let mut ring = self.ring();
         let id = ring.newest() + 1;
-        ring.push(self.event(id, kind, subject, &data));
+        ring.push(self.event(id, trace, kind, subject, &data));
         self.inner.newest.send_replace(id);
     }
 
@@ -142,7 +153,14 @@ impl Events {
         self.inner.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn event(&self, id: u64, kind: Kind, subject: &str, data: &impl Serialize) -> Event {
+    fn event(
+        &self,
+        id: u64,
+        trace: Option<&str>,
+        kind: Kind,
+        subject: &str,
+        data: &impl Serialize,
+    ) -> Event {
         let event = CloudEvent {
             specversion: "1.0",
             id: &id.to_string(),
@@ -151,6 +169,7 @@ impl Events {
             subject,
             time: &time::rfc3339(),
             datacontenttype: "application/json",
+            traceparent: trace,
             data,
         };
         let json = serde_json::to_string(&event).expect("what is JSON already can be written");
@@ -169,5 +188,8 @@ struct CloudEvent<'a, D> {
     subject: &'a str,
     time: &'a str,
     datacontenttype: &'a str,
+    /// The Distributed Tracing extension.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<&'a str>,
     data: &'a D,
 }

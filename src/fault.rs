@@ -40,6 +40,8 @@ pub enum Kind {
     TooMany(Duration),
     /// 503: not now; try again after this time.
     Unavailable(Duration),
+    /// 500: what is on the disk is damaged, or was written by a newer version; only a person can mend it.
+    Damaged,
     /// 507: there is no room on the disk.
     NoRoom,
     /// 500: a fault of Penstock itself or of the machine; the log has more.

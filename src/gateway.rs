@@ -1,7 +1,9 @@
 //! The opened parts of the gateway, which the layers above share.
+pub mod status;
+
 use crate::auth::Auth;
 use crate::business_object::catalogue::{Catalogue, Defaults};
-use crate::business_object::namespace;
+use crate::business_object::{ingest, namespace};
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::disk::Disk;
@@ -10,9 +12,11 @@ use crate::export::{self, Exporter};
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, sync_folder, write_atomically};
 use crate::graphql;
+use crate::memory::Memory;
+use nix::unistd::geteuid;
 use penstock_store::{Options, Progress, Read as _, Store, Transaction};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,6 +54,8 @@ pub struct Gateway {
     pub exporter: Exporter,
     /// The disk of the data directory.
     pub disk: Disk,
+    /// The memory of the process.
+    pub memory: Memory,
     /// Who may come in.
     pub auth: Auth,
     /// What GraphQL reaches.
@@ -58,6 +64,8 @@ pub struct Gateway {
     pub events: Events,
     /// `service.gateway-id`, configured or made.
     pub gateway_id: String,
+    /// A number that is greater after each start.
+    pub epoch: u32,
 }
 
 impl Gateway {
@@ -88,16 +96,17 @@ impl Gateway {
             },
         )?;
         let clock = Clock::open(store.clone())?;
-        let ages = clock.clone();
-        let catalogue = catalogue.with_elapsed(move || ages.elapsed());
+        let catalogue = catalogue.with_clock(clock.clone());
         let auth = Auth::open(&store, &settings, &clock)?;
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
+        let epoch = event_epoch(&store);
+        let memory = Memory::new(settings.limits.memory);
         let events = Events::new(events::Options {
             source: settings
                 .base_url
                 .clone()
                 .unwrap_or_else(|| format!("urn:penstock:{gateway_id}")),
-            epoch: event_epoch(&store),
+            epoch,
             depth: settings.events.depth,
             listeners: settings.events.listeners,
         });
@@ -115,6 +124,13 @@ impl Gateway {
                 catalogue: catalogue.clone(),
             },
         )?;
+        let sources = graphql::Sources {
+            store: store.clone(),
+            catalogue: catalogue.clone(),
+            exporter: exporter.clone(),
+        };
+        let graphql = graphql::Schema::new(sources, settings.limits.graphql);
+        go_on_after(&clock, &store, &exporter)?;
         Ok(Self {
             settings,
             store,
@@ -122,12 +138,26 @@ impl Gateway {
             catalogue,
             exporter,
             disk,
+            memory,
             auth,
-            graphql: graphql::Schema::new()?,
+            graphql,
             events,
             gateway_id,
+            epoch,
         })
     }
+}
+
+/// Lets no time that stands in an order be before those that an earlier process gave.
+fn go_on_after(clock: &Clock, store: &Store, exporter: &Exporter) -> Result<(), Fault> {
+    for record in ingest::records(store, None, 1)? {
+        clock.not_before(&record.at);
+    }
+    for entry in exporter.list(None, 1)? {
+        clock.not_before(&entry.created_at);
+        entry.delivered_at.iter().for_each(|at| clock.not_before(at));
+    }
+    Ok(())
 }
 
 /// Makes the directory and those above it, the last one with mode 0700; one that is there stays as it is.
@@ -216,11 +246,31 @@ pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
         _ => Kind::Internal,
     };
     let mend = match kind {
-        Kind::Forbidden => "; set service.data-dir to a directory that this user may write to",
-        Kind::NoRoom => "; make room on this disk, or set service.data-dir to one that has some",
-        _ => "",
+        Kind::Forbidden => {
+            format!(
+                "; {}set service.data-dir to a directory that this user may write to",
+                whose(path)
+            )
+        }
+        Kind::NoRoom => {
+            "; make room on this disk, or set service.data-dir to one that has some".to_owned()
+        }
+        _ => String::new(),
     };
     Fault::new(kind, format!("{action} {}: {error}{mend}", path.display()))
+}
+
+/// Whose a path is, or the nearest one above it that is there, where this process is somebody else's.
+fn whose(path: &Path) -> String {
+    let found = path.ancestors().find_map(|path| Some((path, std::fs::metadata(path).ok()?.uid())));
+    match found {
+        Some((path, owner)) if owner != geteuid().as_raw() => format!(
+            "{} belongs to user {owner}, and this is user {}; ",
+            path.display(),
+            geteuid().as_raw()
+        ),
+        _ => String::new(),
+    }
 }
 
 fn opening(error: &penstock_store::Error) -> Fault {
@@ -228,6 +278,16 @@ fn opening(error: &penstock_store::Error) -> Fault {
     match error {
         Error::Io { action, path, source } => disk(source, action, path),
         Error::InUse { .. } => Fault::new(Kind::Conflict, error.to_string()),
+        Error::NewerFormat { .. } => Fault::new(
+            Kind::Damaged,
+            format!("{error}; install that version, or restore a backup into another directory"),
+        ),
+        Error::Corrupt(_) => Fault::new(
+            Kind::Damaged,
+            format!(
+                "{error}; `penstock verify` says what else is, `penstock restore` brings a backup back"
+            ),
+        ),
         _ => Fault::new(Kind::Internal, error.to_string()),
     }
 }

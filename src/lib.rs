@@ -1,7 +1,7 @@
 //! Penstock: a semantic data gateway for the edge.
 //!
 //! Each layer knows only what is below it: `cli` > `app` > `http` > `gateway` > `export` > `business_object` >
-//! the `penstock_store` crate; `clock`, `config`, `disk`, `fault`, `files`, `nearest`, `telemetry` and `time` stand beside them.
+//! the `penstock_store` crate; `clock`, `config`, `disk`, `fault`, `files`, `memory`, `nearest`, `telemetry` and `time` stand beside them.
 //! ARCHITECTURE.md is the map.
 
 pub mod app;
@@ -18,6 +18,7 @@ pub mod files;
 pub mod gateway;
 pub mod graphql;
 pub mod http;
+pub mod memory;
 pub mod mend;
 mod nearest;
 pub mod rdf;

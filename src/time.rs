@@ -3,19 +3,22 @@ use jiff::{Timestamp, Unit};
 
 /// Now, as RFC 3339 in UTC with milliseconds: `2026-03-01T12:00:00.123Z`.
 pub fn rfc3339() -> String {
-    let now = Timestamp::now();
-    format!("{:.3}", now.round(Unit::Millisecond).unwrap_or(now))
+    rfc3339_of(Timestamp::now())
+}
+
+/// This moment, in the form of [`rfc3339`].
+pub fn rfc3339_of(at: Timestamp) -> String {
+    format!("{:.3}", at.round(Unit::Millisecond).unwrap_or(at))
 }
 
 /// The moment so long from now, in the form of [`rfc3339`].
 pub fn rfc3339_in(wait: std::time::Duration) -> String {
-    let then = Timestamp::now().saturating_add(wait).unwrap_or(Timestamp::MAX);
-    format!("{:.3}", then.round(Unit::Millisecond).unwrap_or(then))
+    rfc3339_of(Timestamp::now().saturating_add(wait).unwrap_or(Timestamp::MAX))
 }
 
-/// Now, as the compact form of the specification (2.4): `20260301T120000Z`.
-pub fn compact() -> String {
-    Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
+/// A moment in the compact form of the specification (2.4): `20260301T120000Z`.
+pub fn compact(at: Timestamp) -> String {
+    at.strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
 #[cfg(test)]
@@ -30,7 +33,7 @@ mod tests {
     #[test]
     fn both_forms_are_utc_and_of_fixed_length() {
         assert_eq!(form(&rfc3339()), "0000-00-00T00:00:00.000Z");
-        assert_eq!(form(&compact()), "00000000T000000Z");
+        assert_eq!(form(&compact(Timestamp::now())), "00000000T000000Z");
         let parsed: Timestamp = rfc3339().parse().unwrap();
         assert!(parsed.duration_until(Timestamp::now()).as_secs().abs() < 60);
     }

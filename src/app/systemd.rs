@@ -2,6 +2,7 @@
 //! is alive. Without one, all of it does nothing.
 use crate::gateway::Gateway;
 use crate::http::State;
+use crate::telemetry;
 use sd_notify::NotifyState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,9 +41,11 @@ pub(super) async fn run(state: Arc<State>) {
     loop {
         let (status, alive) = match state.gateway_if_open() {
             None => {
-                let (done, total) = state.replayed();
-                let status = format!("Opening the store: {done} of {total} journal frames");
-                (status, opening.goes_on(done))
+                let (done, _) = state.replayed();
+                (
+                    format!("Opening: {}", state.opening()),
+                    opening.goes_on(done) || state.is_waiting(),
+                )
             }
             Some(gateway) => (words(gateway).await, is_alive(gateway, &mut committed, every).await),
         };
@@ -55,7 +58,12 @@ pub(super) async fn run(state: Arc<State>) {
             );
         }
         tell(&notice);
-        sleep(every).await;
+        telemetry::limit::tell();
+        tokio::select! {
+            () = sleep(every) => {}
+            // What is told must not be that it is opening, for as long as the next turn is away.
+            () = state.is_opened() => {}
+        }
     }
 }
 

@@ -1,8 +1,12 @@
 //! HTTPS: the certificate, where it comes from, and how it is read again while connections go on.
+mod validity;
+
 use crate::config::Tls;
 use crate::fault::{Fault, Kind};
 use crate::files::{create_folders, write_atomically};
+use crate::telemetry::metrics;
 use futures_util::stream::{self, Stream};
+use jiff::Timestamp;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
@@ -19,6 +23,8 @@ use tokio::sync::mpsc;
 const FOLDER: &str = "tls";
 const CERTIFICATE: &str = "certificate.pem";
 const PRIVATE_KEY: &str = "private-key.pem";
+/// Days before its end at which a certificate is warned of.
+const SOON: i64 = 21;
 
 /// A text in PEM.
 type Pem<'a> = Cow<'a, [u8]>;
@@ -65,6 +71,7 @@ pub(super) fn configuration(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, 
         None => self_signed(&data_dir.join(FOLDER))?,
     };
     let chain = certificates("server.ssl.certificate", &certificate)?;
+    let end = chain.first().and_then(|first| validity::not_after(first));
     let private_key = PrivateKeyDer::from_pem_slice(&private_key).map_err(|error| {
         invalid(
             "server.ssl.certificate-private-key",
@@ -102,7 +109,20 @@ pub(super) fn configuration(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, 
         .with_client_cert_verifier(verifier)
         .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(key)));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    metrics::certificate_ends(end.map(Timestamp::as_second));
+    tell_end(end);
     Ok(config)
+}
+
+/// Says of a certificate that it is over, or soon will be: nobody else may look.
+fn tell_end(end: Option<Timestamp>) {
+    let Some(end) = end else { return };
+    let days = end.duration_since(Timestamp::now()).as_hours() / 24;
+    if end <= Timestamp::now() {
+        tracing::error!(%end, "The certificate of HTTPS has expired, or the clock is wrong.");
+    } else if days < SOON {
+        tracing::warn!(%end, days, "The certificate of HTTPS expires soon.");
+    }
 }
 
 /// The PEM text that a setting is, or that the file it names holds.

@@ -13,7 +13,7 @@ pub use edit::{Edit, New, NewPassword};
 
 use super::account::Source;
 use super::attempts::Attempts;
-use super::audit::{self, Audit, Event};
+use super::audit::{Audit, Event};
 use super::later::Later;
 use super::password;
 use super::{Account, Identity, Profile, Refusal, Role};
@@ -42,7 +42,6 @@ pub struct Accounts {
 
 #[derive(Debug)]
 struct Inner {
-    store: Store,
     entries: RwLock<Entries>,
     writer: Mutex<()>,
     audit: Audit,
@@ -65,7 +64,6 @@ impl Accounts {
         data_dir: PathBuf,
     ) -> Result<Self, Fault> {
         let inner = Inner {
-            store: store.clone(),
             entries: RwLock::new(read(store)?),
             writer: Mutex::default(),
             audit: audit.clone(),
@@ -233,14 +231,9 @@ impl Accounts {
         events: &[Event],
     ) -> Result<Arc<Account>, Fault> {
         let document = encode(&account);
-        if !events.is_empty() {
-            self.inner.audit.catch_up();
-        }
-        self.inner.store.transact::<_, Fault>(|transaction| {
-            transaction.put(COLLECTION, account.id.as_bytes(), &document)?;
-            events.iter().try_for_each(|event| self.inner.audit.note(transaction, event))
+        self.inner.audit.commit(events, |transaction| {
+            Ok(transaction.put(COLLECTION, account.id.as_bytes(), &document)?)
         })?;
-        events.iter().for_each(audit::log);
         let account = Arc::new(account);
         self.entries_mut().insert(account.clone());
         Ok(account)

@@ -145,19 +145,24 @@ impl Audit {
         }
     }
 
-    /// Keeps what has been recorded so far, before a change whose event comes after it. Blocks.
-    pub(super) fn catch_up(&self) {
-        self.later.flush();
-    }
-
-    /// Keeps an event in the commit of the change that it tells of. Log it with [`log`] once that is
-    /// committed.
-    pub(super) fn note(
+    /// Commits a change together with the events that tell of it, and logs them. Blocks.
+    pub(super) fn commit(
         &self,
-        transaction: &mut Transaction<'_>,
-        event: &Event,
+        events: &[Event],
+        change: impl FnOnce(&mut Transaction<'_>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        keep(transaction, &Record::of(event.clone(), 1), self.most)
+        if !events.is_empty() {
+            // What was recorded before comes before.
+            self.later.flush();
+        }
+        self.store.transact::<_, Fault>(|transaction| {
+            change(transaction)?;
+            events
+                .iter()
+                .try_for_each(|event| keep(transaction, &Record::of(event.clone(), 1), self.most))
+        })?;
+        events.iter().for_each(log);
+        Ok(())
     }
 
     /// Events, newest first, those before the one with the number `before`. Blocks.
@@ -255,7 +260,7 @@ impl Record {
 }
 
 /// Logs an event.
-pub(super) fn log(event: &Event) {
+fn log(event: &Event) {
     let Event { what, account, by, from, detail } = event;
     let (account, by) = (account.as_deref(), by.as_deref());
     let from = from.map(tracing::field::display);

@@ -1,5 +1,6 @@
 //! Who sent a request.
 use super::{Account, Role};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Who sent a request, and what it may do.
@@ -12,6 +13,8 @@ pub struct Caller {
     pub role: Role,
     /// How it showed who it is.
     pub credential: Credential,
+    /// Where the request came from.
+    pub from: Option<IpAddr>,
 }
 
 /// How a caller showed who it is.
@@ -35,7 +38,15 @@ pub enum Credential {
 impl Caller {
     /// Local administration.
     pub fn local() -> Self {
-        Self { account: None, role: Role::Admin, credential: Credential::Local }
+        Self { account: None, role: Role::Admin, credential: Credential::Local, from: None }
+    }
+
+    /// The id of the API key that it was asked with.
+    pub fn api_key(&self) -> Option<&str> {
+        match &self.credential {
+            Credential::ApiKey { id, .. } => Some(id),
+            _ => None,
+        }
     }
 
     /// The id that records and logs name: the account's, that of an API key without one, or `local`.

@@ -8,7 +8,7 @@
 mod secret;
 
 use super::accounts::{Accounts, disabled};
-use super::audit::{self, Audit, Event};
+use super::audit::{Audit, Event};
 use super::later::Later;
 use super::{Account, Caller, Credential, Refusal, Role};
 use crate::business_object::catalogue::Catalogue;
@@ -242,7 +242,7 @@ impl Keys {
         self.used(&key);
         let credential =
             Credential::ApiKey { id: key.id.clone(), business_object: key.business_object.clone() };
-        Ok(Caller { account, role, credential })
+        Ok(Caller { account, role, credential, from: None })
     }
 
     /// What the key with this id may do now; `None` when it is worth nothing any more. Never blocks.
@@ -315,12 +315,9 @@ impl Keys {
         let detail = format!("{:?} ({}) with the role {}", key.name, key.id, key.role);
         let created = event(by, "key.created", &key, detail);
         let document = encode(&key);
-        self.inner.audit.catch_up();
-        self.inner.store.transact::<_, Fault>(|transaction| {
-            transaction.put(COLLECTION, key.id.as_bytes(), &document)?;
-            self.inner.audit.note(transaction, &created)
+        self.inner.audit.commit(&[created], |transaction| {
+            Ok(transaction.put(COLLECTION, key.id.as_bytes(), &document)?)
         })?;
-        audit::log(&created);
         let key = Arc::new(key);
         self.entries_mut().insert(key.clone());
         drop(writer);
@@ -372,12 +369,9 @@ impl Keys {
             Fault::new(Kind::NotFound, format!("there is no API key with the id {id:?}"))
         })?;
         let revoked = event(by, "key.revoked", &key, format!("{:?} ({})", key.name, key.id));
-        self.inner.audit.catch_up();
-        self.inner.store.transact::<_, Fault>(|transaction| {
-            transaction.delete(COLLECTION, id.as_bytes())?;
-            self.inner.audit.note(transaction, &revoked)
-        })?;
-        audit::log(&revoked);
+        self.inner
+            .audit
+            .commit(&[revoked], |transaction| Ok(transaction.delete(COLLECTION, id.as_bytes())?))?;
         self.entries_mut().remove(id);
         Ok(())
     }
@@ -464,10 +458,10 @@ fn sees(by: &Caller, key: &Key) -> bool {
 }
 
 fn event(by: &Caller, what: &'static str, key: &Key, detail: String) -> Event {
-    let by = Some(by.id().to_owned());
+    let (from, by) = (by.from, Some(by.id().to_owned()));
     let account = key.owner.clone();
     let by = by.filter(|by| Some(by) != account.as_ref());
-    Event { what, account, by, from: None, detail }
+    Event { what, account, by, from, detail }
 }
 
 fn write_used(transaction: &mut Transaction<'_>, id: &str, at: &str) -> Result<(), Fault> {

@@ -208,7 +208,7 @@ impl Tokens {
 }
 
 fn bearer(account: Arc<Account>, role: Role) -> Caller {
-    Caller { account: Some(account), role, credential: Credential::Bearer }
+    Caller { account: Some(account), role, credential: Credential::Bearer, from: None }
 }
 
 fn is_signed(token: &Token<'_>, current: &jwks::Current) -> bool {

@@ -73,5 +73,5 @@ pub(super) fn new(email: &str, role: Role) -> New {
 /// A session's caller of this account.
 pub(super) fn caller(account: &Arc<Account>) -> Caller {
     let credential = Credential::Session(String::new());
-    Caller { account: Some(account.clone()), role: account.role, credential }
+    Caller { account: Some(account.clone()), role: account.role, credential, from: None }
 }

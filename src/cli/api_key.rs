@@ -1,9 +1,8 @@
 //! `penstock api-key create|list|revoke`: credentials of plant systems.
 use super::output::{self, USED_WRONGLY};
-use super::{control, data_dir, owner, serve};
+use super::{control, data_dir};
 use crate::auth::Caller;
 use crate::auth::keys::New;
-use crate::config::Settings;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use clap::{Arg, ArgMatches, Command};
@@ -11,8 +10,8 @@ use hyper::Method;
 use jiff::{SignedDuration, Timestamp};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 pub(super) fn command() -> Command {
     let text = |name: &'static str, value: &'static str, help: &'static str| {
@@ -107,7 +106,8 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
         ("revoke", Some(id)) => Action::Revoke(id),
         _ => Action::List,
     };
-    let answer = match perform(&action, settings) {
+    let service = async |dir: &Path| by_service(&action, dir).await;
+    let answer = match data_dir::perform(settings, service, |gateway| by_store(&action, gateway)) {
         Ok(answer) => answer,
         Err(why) => return output::fail(&why),
     };
@@ -120,21 +120,8 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
 }
 
-/// By the service when one runs, else on the store itself, whose lock decides who has it.
-fn perform(action: &Action<'_>, settings: Settings) -> Result<Value, String> {
-    data_dir::must_exist(&settings)?;
-    let runtime = serve::runtime().map_err(|error| error.to_string())?;
-    if let Some(answer) = runtime.block_on(by_service(action, &settings))? {
-        return Ok(answer);
-    }
-    owner::become_owner(&settings.data_dir)?;
-    // Parts of the gateway may look for the runtime.
-    let _entered = runtime.enter();
-    by_store(action, settings).map_err(|fault| fault.to_string())
-}
-
-async fn by_service(action: &Action<'_>, settings: &Settings) -> Result<Option<Value>, String> {
-    let (dir, path) = (&settings.data_dir, "/api/v1/api-keys");
+async fn by_service(action: &Action<'_>, dir: &Path) -> Result<Option<Value>, String> {
+    let path = "/api/v1/api-keys";
     match action {
         Action::Create(body) => control::ask(dir, Method::POST, path, Some(body)).await,
         Action::List => {
@@ -149,8 +136,7 @@ async fn by_service(action: &Action<'_>, settings: &Settings) -> Result<Option<V
     }
 }
 
-fn by_store(action: &Action<'_>, settings: Settings) -> Result<Value, Fault> {
-    let gateway = Gateway::open(Arc::new(settings), &mut output::progress())?;
+fn by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, Fault> {
     let (keys, by) = (&gateway.auth.keys, Caller::local());
     match action {
         Action::Create(body) => {

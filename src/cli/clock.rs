@@ -1,14 +1,12 @@
 //! `penstock clock show|reset`: what the gateway takes for the time.
 use super::output::{self, USED_WRONGLY};
-use super::{control, data_dir, owner, serve};
+use super::{control, data_dir};
 use crate::config::Settings;
-use crate::fault::Fault;
-use crate::gateway::Gateway;
 use clap::{ArgMatches, Command};
 use hyper::Method;
 use serde_json::Value;
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 pub(super) fn command() -> Command {
     Command::new("clock")
@@ -51,31 +49,19 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
 }
 
-/// By the service when one runs, else on the store itself, whose lock decides who has it.
 fn perform(resets: bool, settings: Settings) -> Result<Value, String> {
-    data_dir::must_exist(&settings)?;
-    let runtime = serve::runtime().map_err(|error| error.to_string())?;
     let (method, path) = if resets {
         (Method::POST, "/control/clock/reset")
     } else {
         (Method::GET, "/control/clock")
     };
-    let asked = control::request(&settings.data_dir, method, path);
-    if let Some(answer) = runtime.block_on(asked)? {
-        return Ok(answer);
-    }
-    owner::become_owner(&settings.data_dir)?;
-    // Parts of the gateway may look for the runtime.
-    let _entered = runtime.enter();
-    by_store(resets, settings).map_err(|fault| fault.to_string())
-}
-
-fn by_store(resets: bool, settings: Settings) -> Result<Value, Fault> {
-    let clock = Gateway::open(Arc::new(settings), &mut output::progress())?.clock;
-    if resets {
-        clock.reset()?;
-    }
-    Ok(serde_json::to_value(clock.report()).unwrap_or_default())
+    let by_service = async |dir: &Path| control::request(dir, method, path).await;
+    data_dir::perform(settings, by_service, |gateway| {
+        if resets {
+            gateway.clock.reset()?;
+        }
+        Ok(serde_json::to_value(gateway.clock.report()).unwrap_or_default())
+    })
 }
 
 fn lines(report: &Value) -> String {

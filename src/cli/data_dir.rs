@@ -1,10 +1,12 @@
 //! The data directory that a command works on.
-use super::{output, owner};
+use super::{output, owner, serve};
 use crate::config::{self, Settings, Sources};
+use crate::fault::Fault;
 use crate::gateway::{Gateway, store_of};
 use crate::telemetry;
 use penstock_store::{Options, Store};
-use std::path::PathBuf;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -37,6 +39,28 @@ pub(super) fn must_exist(settings: &Settings) -> Result<(), String> {
         "there is no data directory {}; name it with --service.data-dir=DIR",
         settings.data_dir.display()
     ))
+}
+
+/// Has it done by the service when one runs (`by_service` gives nothing when none does), else does it on the
+/// store itself, whose lock decides who has it.
+///
+/// # Errors
+/// Why it could not be done.
+pub(super) fn perform(
+    settings: Settings,
+    by_service: impl AsyncFnOnce(&Path) -> Result<Option<Value>, String>,
+    by_store: impl FnOnce(&Gateway) -> Result<Value, Fault>,
+) -> Result<Value, String> {
+    must_exist(&settings)?;
+    let runtime = serve::runtime().map_err(|error| error.to_string())?;
+    if let Some(answer) = runtime.block_on(by_service(&settings.data_dir))? {
+        return Ok(answer);
+    }
+    owner::become_owner(&settings.data_dir)?;
+    // Parts of the gateway may look for the runtime.
+    let _entered = runtime.enter();
+    let gateway = Gateway::open(Arc::new(settings), &mut output::progress());
+    gateway.and_then(|gateway| by_store(&gateway)).map_err(|fault| fault.to_string())
 }
 
 /// Opens the store, as the owner of its files; its lock decides who has it.

@@ -1,7 +1,6 @@
 //! `penstock export list|retry|park`: the queue of exports.
 use super::output::{self, USED_WRONGLY};
-use super::{control, data_dir, owner, serve};
-use crate::config::Settings;
+use super::{control, data_dir};
 use crate::export::Entry;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
@@ -10,8 +9,8 @@ use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 /// Exports listed when no limit is given.
 const LISTED: usize = 100;
@@ -68,7 +67,8 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
         ("park", Ok(Some(id))) => Action::Park(id),
         _ => Action::List(given.get_one("limit").map_or(LISTED, |n: &u32| *n as usize)),
     };
-    let answer = match perform(&action, settings) {
+    let service = async |dir: &Path| by_service(&action, dir).await;
+    let answer = match data_dir::perform(settings, service, |gateway| by_store(&action, gateway)) {
         Ok(answer) => answer,
         Err(why) => return output::fail(&why),
     };
@@ -88,21 +88,7 @@ enum Action<'a> {
     Park(&'a str),
 }
 
-/// By the service when one runs, else on the store itself, whose lock decides who has it.
-fn perform(action: &Action<'_>, settings: Settings) -> Result<Value, String> {
-    data_dir::must_exist(&settings)?;
-    let runtime = serve::runtime().map_err(|error| error.to_string())?;
-    if let Some(answer) = runtime.block_on(by_service(action, &settings))? {
-        return Ok(answer);
-    }
-    owner::become_owner(&settings.data_dir)?;
-    // Parts of the gateway may look for the runtime.
-    let _entered = runtime.enter();
-    by_store(action, settings).map_err(|fault| fault.to_string())
-}
-
-async fn by_service(action: &Action<'_>, settings: &Settings) -> Result<Option<Value>, String> {
-    let dir = &settings.data_dir;
+async fn by_service(action: &Action<'_>, dir: &Path) -> Result<Option<Value>, String> {
     let act = |id: &str, verb: &str| {
         format!("/api/v1/exports/{}/{verb}", utf8_percent_encode(id, NON_ALPHANUMERIC))
     };
@@ -115,8 +101,7 @@ async fn by_service(action: &Action<'_>, settings: &Settings) -> Result<Option<V
     Ok(items.map(|items| json!({ "items": items })))
 }
 
-fn by_store(action: &Action<'_>, settings: Settings) -> Result<Value, Fault> {
-    let gateway = Gateway::open(Arc::new(settings), &mut output::progress())?;
+fn by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, Fault> {
     let exporter = &gateway.exporter;
     let value = |entry: &Entry| serde_json::to_value(entry).unwrap_or_default();
     let limit = match action {

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 pub(super) const FAILED: u8 = 1;
 /// The command line is wrong.
 pub(super) const USED_WRONGLY: u8 = 2;
+/// `EX_DATAERR` of sysexits(3): what is in the data directory is damaged, or of a newer version.
+pub(super) const DATA: u8 = 65;
 /// `EX_IOERR` of sysexits(3).
 pub(super) const DISK: u8 = 74;
 /// `EX_NOPERM` of sysexits(3).

@@ -1,5 +1,6 @@
 //! `penstock serve`: the service.
-use super::output::{self, CONFIGURATION, DISK, FAILED, PERMISSION};
+use super::output::{self, CONFIGURATION, DATA, DISK, FAILED, PERMISSION};
+use super::owner;
 use crate::config::{self, Loaded, LogFormat, Settings, Sources};
 use crate::fault::{Fault, Kind};
 use crate::{app, telemetry};
@@ -13,7 +14,9 @@ pub(super) fn command() -> Command {
         .override_usage("penstock serve [--name=value]...")
         .after_help(
             "Once it is ready it prints its address. The log goes to standard error.\n\n\
-             Exit status: 0 ended in good order, 74 the disk, 77 permissions, 78 the configuration, 1 anything else.\n\n\
+             Exit status: 0 ended in good order, 65 the data is damaged or of a newer version, 74 the disk, 77 permissions, \
+             78 the configuration, 1 anything else. After 65, 77 and 78 a person is needed: nothing is gained by starting \
+             again.\n\n\
              Examples:\n  penstock serve --service.data-dir=data\n  \
              penstock serve --server.port=9000 --service.log.level=debug\n  \
              SERVICE_DATA_DIR=data penstock serve",
@@ -22,7 +25,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     let sources = Sources::of_process(arguments);
-    let Loaded { settings, warnings, effective } = match config::load(&sources) {
+    let Loaded { settings, warnings } = match config::load(&sources) {
         Ok(loaded) => loaded,
         Err(faults) => {
             if telemetry::log::is_journal() {
@@ -41,7 +44,7 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    for value in effective {
+    for value in &settings.effective {
         tracing::debug!(
             name = value.name,
             value = value.value,
@@ -62,6 +65,7 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
 fn status(fault: &Fault) -> u8 {
     match fault.kind {
         Kind::NoRoom | Kind::Internal => DISK,
+        Kind::Damaged => DATA,
         Kind::Forbidden => PERMISSION,
         Kind::Invalid | Kind::Malformed => CONFIGURATION,
         _ => FAILED,
@@ -89,6 +93,8 @@ fn serve(settings: Settings, sources: Sources) -> Result<(), Fault> {
             format!("no threads can be started: {error}"),
         )
     })?;
+    // What root writes there its owner could not open afterwards.
+    owner::become_owner(&settings.data_dir).map_err(|why| Fault::new(Kind::Forbidden, why))?;
     let data_dir = settings.data_dir.display().to_string();
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let reload = Box::new(move || read_again(&sources));

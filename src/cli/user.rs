@@ -1,6 +1,6 @@
 //! `penstock user add|passwd|list|enable|disable|delete`: the accounts.
 use super::output::{self, USED_WRONGLY};
-use super::{control, data_dir, owner, serve};
+use super::{control, data_dir};
 use crate::auth::accounts::{Edit, New, NewPassword};
 use crate::auth::password::{self, Hash};
 use crate::auth::{Account, Caller};
@@ -14,8 +14,8 @@ use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 pub(super) fn command() -> Command {
     let email =
@@ -134,7 +134,8 @@ fn act(name: &str, given: &ArgMatches, settings: Settings) -> Result<String, Str
         "delete" => Action::Delete { id: email.clone() },
         _ => Action::List,
     };
-    let mut answer = perform(&action, settings)?;
+    let service = async |dir: &Path| by_service(&action, dir).await;
+    let mut answer = data_dir::perform(settings, service, |gateway| by_store(&action, gateway))?;
     if let (Some(password), Some(answer)) = (&generated, answer.as_object_mut()) {
         answer.insert("password".to_owned(), password.as_str().into());
     }
@@ -155,20 +156,7 @@ fn act(name: &str, given: &ArgMatches, settings: Settings) -> Result<String, Str
     })
 }
 
-/// By the service when one runs, else on the store itself, whose lock decides who has it.
-fn perform(action: &Action, settings: Settings) -> Result<Value, String> {
-    let runtime = serve::runtime().map_err(|error| error.to_string())?;
-    if let Some(answer) = runtime.block_on(by_service(action, &settings))? {
-        return Ok(answer);
-    }
-    owner::become_owner(&settings.data_dir)?;
-    // Parts of the gateway may look for the runtime.
-    let _entered = runtime.enter();
-    by_store(action, settings).map_err(|fault| fault.to_string())
-}
-
-async fn by_service(action: &Action, settings: &Settings) -> Result<Option<Value>, String> {
-    let dir = &settings.data_dir;
+async fn by_service(action: &Action, dir: &Path) -> Result<Option<Value>, String> {
     let path = |id: &str| format!("/api/v1/users/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
     match action {
         Action::List => {
@@ -198,8 +186,7 @@ async fn by_service(action: &Action, settings: &Settings) -> Result<Option<Value
     }
 }
 
-fn by_store(action: &Action, settings: Settings) -> Result<Value, Fault> {
-    let gateway = Gateway::open(Arc::new(settings), &mut output::progress())?;
+fn by_store(action: &Action, gateway: &Gateway) -> Result<Value, Fault> {
     let (accounts, by) = (&gateway.auth.accounts, Caller::local());
     match action {
         Action::List => {

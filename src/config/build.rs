@@ -4,7 +4,7 @@ use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::security;
 use super::settings::{
-    Compression, Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind,
+    Compression, Events, ForwardHeaders, GraphqlLimits, Limits, LogFormat, Server, Settings, Target, TargetKind,
     Targets, Times, Tls,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,11 +33,21 @@ pub(super) fn settings(
             objects: values.count("service.limits.objects"),
             values: values.count("service.limits.values"),
             in_flight: values.number("service.limits.in-flight"),
+            memory: Some(values.number("service.limits.memory")).filter(|bytes| *bytes > 0),
             disk_reserve: values.number("service.limits.disk-reserve"),
             idempotency_keys: values.count("service.limits.idempotency-keys"),
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),
             audit: values.count("service.limits.audit"),
+            graphql: GraphqlLimits {
+                depth: values.count("service.limits.graphql.depth"),
+                complexity: values.number("service.limits.graphql.complexity"),
+                rows: values.number("service.limits.graphql.rows"),
+                scan: values.number("service.limits.graphql.scan"),
+                time: values.duration("service.limits.graphql.time"),
+                answer: values.number("service.limits.graphql.answer"),
+                fields: values.count("service.limits.graphql.fields"),
+            },
         },
         security: security::security(&values, faults, warnings),
         events: Events {
@@ -50,6 +60,8 @@ pub(super) fn settings(
             Some("json") => LogFormat::Json,
             _ => LogFormat::Text,
         },
+        effective: Vec::new(),
+        warnings: Vec::new(),
     };
     check_together(&settings, &values, faults, warnings);
     settings

@@ -63,7 +63,7 @@ impl Listener {
             "message": "events are gone that were not told here; read the resources again",
         });
         self.after = missed.up_to;
-        vec![self.events.event(missed.up_to, Kind::Lost, "events", &data)]
+        vec![self.events.event(missed.up_to, None, Kind::Lost, "events", &data)]
     }
 }
 

@@ -4,7 +4,7 @@
 //! changed. So a failure, a full spool or a stop only puts it off, and what comes meanwhile joins it.
 use super::alarm::Alarm;
 use super::entry::Kind;
-use super::{Inner, make, retention, room, schedule};
+use super::{By, Inner, make, retention, room, schedule};
 use crate::business_object::changes::{self, Cursor, Mark};
 use crate::business_object::resource::{Compiled, Schedule};
 use crate::fault::{self, Fault};
@@ -374,7 +374,7 @@ impl Planned {
             make::incremental(inner, &business_object)
         } else {
             let now = Utc::now();
-            let made = make::full(inner, &business_object, &full, None, &mut |t| {
+            let made = make::full(inner, &business_object, &full, By::default(), &mut |t| {
                 if is_run { schedule::put(t, id, &object.definition, now) } else { Ok(()) }
             });
             made.map(|push| push.exports)

@@ -9,6 +9,7 @@ use crate::business_object::catalogue::{Catalogue, Defaults, IfMatch};
 use crate::business_object::changes;
 use crate::business_object::ingest::{Body, Limits, Mode, Request, ingest};
 use crate::business_object::{members, view};
+use crate::clock::Stamp;
 use crate::config::Targets;
 use crate::disk::Disk;
 use crate::events::Events;
@@ -284,7 +285,7 @@ impl World {
     fn deliver(&mut self, target: &str) -> bool {
         let queue = &self.exporter.inner.queue;
         let Some(job) = queue.begin(target).unwrap() else { return false };
-        queue.delivered(job.order).unwrap();
+        queue.delivered(job.order, Stamp::of_system()).unwrap();
         true
     }
 
@@ -314,8 +315,9 @@ impl World {
             business_object: &business_object,
             mode,
             caller: "local",
+            api_key: None,
+            traceparent: None,
             idempotency_key: None,
-            elapsed: 0,
             tells_objects: true,
             watch: self.catalogue.watch(),
             events: None,
@@ -482,8 +484,9 @@ fn changes_in_the_midst_of_exports_are_not_missed() {
                 business_object: &catalogue.get(NAMES[0]).unwrap(),
                 mode,
                 caller: "local",
+                api_key: None,
+                traceparent: None,
                 idempotency_key: None,
-                elapsed: 0,
                 tells_objects: true,
                 watch: catalogue.watch(),
                 events: None,

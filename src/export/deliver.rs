@@ -156,7 +156,7 @@ impl Worker {
     /// Commits that the target has it.
     async fn note(&self, order: u64) -> Result<Entry, Failure> {
         let noted = blocking(&self.inner, move |inner| {
-            let entry = inner.queue.delivered(order)?;
+            let entry = inner.queue.delivered(order, inner.stamp())?;
             inner.uploads.sent(&entry.id);
             Ok(entry)
         });

@@ -1,4 +1,5 @@
 //! One export in the queue.
+use crate::clock::Doubt;
 use serde::{Deserialize, Serialize};
 
 /// One file for one Business Object and one target.
@@ -29,8 +30,11 @@ pub struct Entry {
     pub sha256: String,
     /// The key in the bucket, prefix included.
     pub key: String,
-    /// When it was made (RFC 3339, UTC).
+    /// When it was made (RFC 3339, UTC); never before one of an earlier sequence.
     pub created_at: String,
+    /// Why that time, and the date in the key, may be wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Doubt>,
     /// When the target had taken it.
     #[serde(default)]
     pub delivered_at: Option<String>,
@@ -43,6 +47,9 @@ pub struct Entry {
     /// The account that pushed it; absent for one that was made by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed_by: Option<String>,
+    /// The trace that the push was part of (W3C Trace Context).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// What the view warned of while rendering, bounded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -58,6 +65,17 @@ pub enum Kind {
     Incremental,
     /// The URIs of objects that are gone.
     Deleted,
+}
+
+impl Kind {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Incremental => "incremental",
+            Self::Deleted => "deleted",
+        }
+    }
 }
 
 /// How far an export has come.

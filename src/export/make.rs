@@ -4,9 +4,10 @@ use super::entry::{Entry, Kind};
 use super::queue::{self, New, NewFile};
 use super::render::{self, Rendered, Rendering};
 use super::spool::{self, Spool};
-use super::{Inner, Push, record, target};
+use super::{By, Inner, Push, record, target};
 use crate::business_object::changes::{self, Cursor, Known};
 use crate::business_object::resource::Compiled;
+use crate::clock::Stamp;
 use crate::fault::{Fault, Kind as FaultKind};
 use crate::telemetry::metrics;
 use crate::time;
@@ -83,7 +84,7 @@ pub(super) fn full(
     inner: &Inner,
     business_object: &Compiled,
     targets: &[String],
-    by: Option<&str>,
+    by: By<'_>,
     also: Also<'_>,
 ) -> Result<Push, Fault> {
     let started = Instant::now();
@@ -215,8 +216,9 @@ struct Making<'a> {
     inner: &'a Inner,
     business_object: &'a Compiled,
     targets: &'a [String],
+    begun: Stamp,
     export_date: String,
-    by: Option<&'a str>,
+    by: By<'a>,
     /// The ids of the first target's entries, which name the rendered files.
     ids: Vec<String>,
     files: Unqueued<'a>,
@@ -225,8 +227,17 @@ struct Making<'a> {
 impl<'a> Making<'a> {
     fn new(inner: &'a Inner, business_object: &'a Compiled, targets: &'a [String]) -> Self {
         let files = Unqueued { spool: &inner.queue.spool, names: Vec::new() };
-        let export_date = time::compact();
-        Self { inner, business_object, targets, export_date, by: None, ids: Vec::new(), files }
+        let begun = inner.stamp();
+        Self {
+            inner,
+            business_object,
+            targets,
+            begun,
+            export_date: time::compact(begun.at),
+            by: By::default(),
+            ids: Vec::new(),
+            files,
+        }
     }
 
     fn rendering(&self) -> Rendering<'_> {
@@ -288,6 +299,7 @@ impl<'a> Making<'a> {
             .map(|name| (name.clone(), target::prefix(&self.inner.options.targets, name)))
             .collect();
         let name = self.business_object.object.definition.name.as_str();
+        let made = self.inner.stamp();
         let new = New {
             business_object: &self.business_object.object.id,
             name,
@@ -296,6 +308,7 @@ impl<'a> Making<'a> {
             targets: &targets,
             covers,
             by: self.by,
+            made: Stamp { doubt: made.doubt.or(self.begun.doubt), ..made },
         };
         let added = queue.add(&new, also);
         let none_remains = added.as_ref().is_err_and(|error| {
@@ -312,12 +325,14 @@ impl<'a> Making<'a> {
             metrics::export_queued(file.finished.objects, file.finished.bytes, seconds);
         }
         for entry in &entries {
+            let kind = entry.kind.name();
+            metrics::business_object_exported(name, kind, entry.object_count);
             tracing::info!(
                 export_id = entry.id,
                 business_object = name,
                 target_name = entry.target,
                 sequence = entry.sequence,
-                kind = ?entry.kind,
+                kind,
                 objects = entry.object_count,
                 bytes = entry.bytes,
                 duration_ms = started.elapsed().as_millis(),

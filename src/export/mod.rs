@@ -13,6 +13,7 @@
 //! | `deliver`, `backoff`, `cause`, `uplink` | the workers, one a target; when they try, what goes wrong, what they share |
 //! | `parcel`, `uploads`, `sweep` | what goes out; what is kept of a long upload, and what is left of one |
 //! | `target`, `directory`, `s3` | where a bucketName leads |
+//! | `probe` | whether it would take files |
 //! | `targets` | how each target is |
 //! | `walk` | a bucket checked as a consumer would |
 
@@ -32,6 +33,7 @@ mod make;
 mod model;
 mod operate;
 mod parcel;
+mod probe;
 mod queue;
 mod record;
 mod render;
@@ -53,11 +55,13 @@ pub mod walk;
 pub use backoff::Pace;
 pub use cause::Class;
 pub use entry::{Entry, Kind, Status};
+pub use probe::Probe;
 pub use record::SEQUENCES;
 pub use targets::TargetState;
 
 use crate::business_object::catalogue::Catalogue;
 use crate::business_object::resource::Compiled;
+use crate::clock::Stamp;
 use crate::config::Targets;
 use crate::disk::Disk;
 use crate::events::{self, Events};
@@ -125,6 +129,21 @@ impl Inner {
     }
 }
 
+/// Who asks for an export.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct By<'a> {
+    /// The account.
+    pub account: Option<&'a str>,
+    /// The trace that the request is part of, as the header `traceparent`.
+    pub traceparent: Option<&'a str>,
+}
+
+impl<'a> From<Option<&'a str>> for By<'a> {
+    fn from(account: Option<&'a str>) -> Self {
+        Self { account, traceparent: None }
+    }
+}
+
 /// What a push did.
 #[derive(Debug, Clone)]
 pub struct Push {
@@ -132,6 +151,19 @@ pub struct Push {
     pub exports: Vec<Entry>,
     /// Why there are none.
     pub reason: Option<String>,
+}
+
+/// What the spool holds, in bytes of files, each counted for each target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Of exports that no target has taken yet.
+    pub waiting: u64,
+    /// How many of those there may be before no more are made (`service.export.spool`).
+    pub limit: u64,
+    /// Of delivered exports that are kept for reading and replay.
+    pub delivered: u64,
+    /// Exports that an operator took out of the way.
+    pub parked: u64,
 }
 
 /// The bytes of an export's file.
@@ -176,16 +208,20 @@ impl Exporter {
     /// # Errors
     /// The same.
     pub fn push(&self, business_object: &Compiled) -> Result<Push, Fault> {
-        self.push_by(business_object, None)
+        self.push_by(business_object, By::default())
     }
 
     /// Renders everything that belongs to the Business Object and queues it for each of its targets; `by` is
-    /// the account that asks. Blocks. When it returns, the files and the entries are on disk.
+    /// who asks. Blocks. When it returns, the files and the entries are on disk.
     ///
     /// # Errors
     /// `Kind::Conflict` when it is disabled or has no target; `Kind::Invalid` when a target leads
     /// nowhere any more; `Kind::NoRoom`, also when the spool is full.
-    pub fn push_by(&self, business_object: &Compiled, by: Option<&str>) -> Result<Push, Fault> {
+    pub fn push_by<'a>(
+        &self,
+        business_object: &Compiled,
+        by: impl Into<By<'a>>,
+    ) -> Result<Push, Fault> {
         let inner = &*self.inner;
         make::check(inner, business_object)?;
         if let Some(cause) = room::spool(inner) {
@@ -193,7 +229,8 @@ impl Exporter {
         }
         let making = inner.making(&business_object.object.id);
         let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
-        make::full(inner, business_object, &make::all_targets(business_object), by, &mut |_| Ok(()))
+        let targets = make::all_targets(business_object);
+        make::full(inner, business_object, &targets, by.into(), &mut |_| Ok(()))
     }
 
     /// Delivers, and makes the exports that are due by themselves, until `stop` becomes true; then ends what
@@ -221,6 +258,11 @@ impl Exporter {
         let left = limit - entries.len();
         entries.extend(self.inner.queue.list(after, left)?);
         Ok(entries)
+    }
+
+    /// Entries that wait for a target, in the order they will be delivered; and how many there are in all.
+    pub fn line(&self, target: &str, limit: usize) -> Result<(Vec<Entry>, usize), Fault> {
+        self.inner.queue.line(target, limit)
     }
 
     /// One entry.
@@ -276,6 +318,30 @@ impl Exporter {
         self.inner.queue.replay(id)
     }
 
+    /// What the spool holds, and may hold.
+    pub fn room(&self) -> Room {
+        let state = self.inner.queue.state();
+        Room {
+            waiting: state.held(),
+            limit: self.inner.options.spool,
+            delivered: state.delivered.values().sum(),
+            parked: state.parked.len() as u64,
+        }
+    }
+
+    /// The names of the Business Objects whose exports by themselves wait for room in the spool.
+    pub fn waiting(&self) -> Vec<String> {
+        let mut names: Vec<_> = self
+            .inner
+            .waiting
+            .entries()
+            .into_iter()
+            .map(|entry| entry.business_object_name)
+            .collect();
+        names.dedup();
+        names
+    }
+
     /// Where the spool is.
     pub fn spool(&self) -> &Path {
         self.inner.queue.spool.folder()
@@ -283,6 +349,11 @@ impl Exporter {
 }
 
 impl Inner {
+    /// The time, for what stands in an order.
+    fn stamp(&self) -> Stamp {
+        self.options.catalogue.watch().stamp()
+    }
+
     /// Tells of a target as it is now.
     fn tell_target(&self, name: &str) {
         // What the store could not read shows where it is asked for.

@@ -1,11 +1,13 @@
 //! The queue against a small model: any order of pushes, deliveries, failures, operator's acts and
 //! restarts keeps the order of each target, the sequences, and just the files that are needed.
+use super::By;
 use super::cause::{Class, Failure};
 use super::entry::{Kind, Status};
 use super::file::Finished;
 use super::queue::{Limits, New, NewFile, Queue};
 use super::record::file_name;
 use super::spool::Spool;
+use crate::clock::Stamp;
 use penstock_store::Store;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,7 +167,8 @@ proptest! {
                         files: &[file],
                         targets: &lines,
                         covers: None,
-                        by: None,
+                        by: By::default(),
+                        made: Stamp::of_system(),
                     }, &mut |_, _| Ok(())).unwrap();
                     for ((order, entry), (id, target, _)) in (first..).zip(added).zip(targets) {
                         let sequence = model.sequences.entry((target.clone(), name.clone())).or_default();
@@ -184,7 +187,7 @@ proptest! {
                     let Some(job) = job else { continue };
                     prop_assert!(queue.park(&job.entry.id).is_err());
                     if matches!(act, Act::Deliver { .. }) {
-                        queue.delivered(job.order).unwrap();
+                        queue.delivered(job.order, Stamp::of_system()).unwrap();
                         model.deliver(job.order);
                     } else {
                         let failure = Failure::new(Class::Unreachable, "it is away");

@@ -6,6 +6,7 @@
 //! - A record says `kept` before its file is there to be read, and says so no more before the file is
 //!   removed: after a crash a file that no record keeps is nobody's.
 //! - `delivering`, and failures since the start, live in memory alone: no retry writes to the disk.
+use super::By;
 use super::cause::Failure;
 use super::entry::{Entry, Kind, Status};
 use super::file::Finished;
@@ -13,6 +14,7 @@ use super::history::Fallen;
 use super::record::{self, Record};
 use super::spool::Spool;
 use super::state::{Failing, State};
+use crate::clock::Stamp;
 use crate::events::{self, Events};
 use crate::fault::{self, Fault};
 use crate::time;
@@ -58,7 +60,9 @@ pub(super) struct New<'a> {
     /// The generations of changes that they bring.
     pub(super) covers: Option<(u64, u64)>,
     /// Who asked for them.
-    pub(super) by: Option<&'a str>,
+    pub(super) by: By<'a>,
+    /// When they were made.
+    pub(super) made: Stamp,
 }
 
 /// What else goes into the commit of new entries.
@@ -176,13 +180,12 @@ impl Queue {
     pub(super) fn add(&self, new: &New<'_>, also: Also<'_>) -> Result<Vec<Entry>, Error> {
         let mut state = self.state();
         let first = state.next;
-        let created_at = time::rfc3339();
         let (records, _) = self.store.transact::<_, Error>(|t| {
             let mut records = Vec::with_capacity(new.files.len() * new.targets.len());
             for file in new.files {
                 for (id, (target, prefix)) in file.ids.iter().zip(new.targets) {
                     let order = first + records.len() as u64;
-                    let record = new.record(t, file, id, (target, prefix), &created_at, order)?;
+                    let record = new.record(t, file, id, (target, prefix), order)?;
                     t.put(record::IDS, id.as_bytes(), &order.to_be_bytes())?;
                     record::put(t, order, &record)?;
                     records.push((order, record));
@@ -214,7 +217,8 @@ impl Queue {
     /// Tells of an entry as it is now. The lock of the state is held, so that no listener is told what
     /// was before.
     pub(super) fn tell(&self, entry: &Entry) {
-        self.events.publish(events::Kind::Export, &entry.id, entry);
+        let trace = entry.traceparent.as_deref();
+        self.events.publish_in(trace, events::Kind::Export, &entry.id, entry);
     }
 
     /// Whether the consumers of one of these targets may hold an object of this Business Object.
@@ -243,6 +247,20 @@ impl Queue {
         };
         let records = record::page(&read, after, true, limit)?;
         Ok(records.into_iter().map(|(order, record)| state.now(order, record.entry)).collect())
+    }
+
+    /// The first entries that wait for a target, and how many wait.
+    pub(super) fn line(&self, target: &str, limit: usize) -> Result<(Vec<Entry>, usize), Fault> {
+        let state = self.state();
+        let Some(line) = state.lines.get(target) else { return Ok((Vec::new(), 0)) };
+        let read = self.store.read();
+        let mut entries = Vec::new();
+        for &(order, _) in line.waiting.values().take(limit) {
+            if let Some(record) = record::by_order(&read, order)? {
+                entries.push(state.now(order, record.entry));
+            }
+        }
+        Ok((entries, line.waiting.len()))
     }
 
     /// One entry as it is now, with its order and record.
@@ -335,7 +353,7 @@ impl Queue {
     }
 
     /// The target has the entry: commits that, with what falls out of the history.
-    pub(super) fn delivered(&self, order: u64) -> Result<Entry, Fault> {
+    pub(super) fn delivered(&self, order: u64, at: Stamp) -> Result<Entry, Fault> {
         let mut state = self.state();
         let Some(mut record) = record::by_order(&self.store.read(), order)? else {
             return Err(Fault::new(fault::Kind::Internal, "the record of the export is missing"));
@@ -344,7 +362,7 @@ impl Queue {
         record.entry.status = Status::Delivered;
         record.entry.attempts += 1;
         record.entry.last_error = None;
-        record.entry.delivered_at = Some(time::rfc3339());
+        record.entry.delivered_at = Some(at.rfc3339());
         let mut fallen = Fallen::find(&state, self.limits, order, record.entry.bytes);
         self.store.transact::<_, Error>(|t| {
             record::put(t, order, &record)?;
@@ -372,7 +390,6 @@ impl New<'_> {
         file: &NewFile,
         id: &str,
         (target, prefix): (&str, &str),
-        created_at: &str,
         order: u64,
     ) -> Result<Record, Error> {
         let sequence_key = record::sequence_key(target, self.name);
@@ -392,11 +409,13 @@ impl New<'_> {
                 data_checksum: file.finished.data_checksum.clone(),
                 sha256: file.finished.sha256.clone(),
                 key: key(prefix, self.name, self.export_date, sequence),
-                created_at: created_at.to_owned(),
+                created_at: self.made.rfc3339(),
+                clock: self.made.doubt,
                 delivered_at: None,
                 attempts: 0,
                 last_error: None,
-                pushed_by: self.by.map(str::to_owned),
+                pushed_by: self.by.account.map(str::to_owned),
+                traceparent: self.by.traceparent.map(str::to_owned),
                 warnings: file.warnings.clone(),
             },
             place: order,

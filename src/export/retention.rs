@@ -41,10 +41,8 @@ pub(super) fn sweep(
     let id = business_object.object.id.as_str();
     let mut after: Option<NamedNode> = None;
     while !inner.stopping.load(Ordering::Relaxed) {
-        let page = {
-            let read = store.read();
-            members::page(&read, business_object, after.as_ref().map(NamedNode::as_str), PAGE)?
-        };
+        let from = after.as_ref().map(NamedNode::as_str);
+        let (page, _) = members::page_of(store, business_object, from, PAGE)?;
         let Some(last) = page.last().cloned() else { return Ok(()) };
         after = Some(last);
         let Some(had) = Had::find(inner, business_object)? else { return Ok(()) };
@@ -105,9 +103,10 @@ fn remove(
         business_object,
         mode: Mode::Delete,
         caller: CALLER,
+        api_key: None,
+        traceparent: None,
         idempotency_key: None,
         tells_objects: false,
-        elapsed: watch.elapsed(),
         watch,
         events: Some(&inner.options.events),
         body: Body::Json(b""),

@@ -72,10 +72,12 @@ impl Waiting {
             sha256: String::new(),
             key: String::new(),
             created_at: since.clone(),
+            clock: None,
             delivered_at: None,
             attempts: 0,
             last_error: Some(cause.to_owned()),
             pushed_by: None,
+            traceparent: None,
             warnings: Vec::new(),
         };
         let targets = definition.push_targets.iter();

@@ -9,13 +9,14 @@
 
 pub(super) mod list;
 mod multipart;
+mod probe;
 mod progress;
 mod request;
 mod words;
 
 use super::backoff::Pace;
 use super::cause::{Class, Failure};
-use super::entry::{Entry, Kind};
+use super::entry::Entry;
 use super::parcel::{Content, Parcel};
 use crate::config::{Compression, TargetKind};
 use progress::Patience;
@@ -178,11 +179,7 @@ impl Bucket {
 
     /// The metadata of an object.
     fn headers(&self, entry: &Entry, content: &Content) -> Result<HeaderMap, Failure> {
-        let kind = match entry.kind {
-            Kind::Full => "full",
-            Kind::Incremental => "incremental",
-            Kind::Deleted => "deleted",
-        };
+        let kind = entry.kind.name();
         let sequence = entry.sequence.to_string();
         let metadata = [
             ("x-amz-meta-export-id", entry.id.as_str()),
@@ -193,6 +190,10 @@ impl Bucket {
         ];
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        if let Some(doubt) = entry.clock {
+            let doubt = HeaderValue::from_static(doubt.name());
+            headers.insert(HeaderName::from_static("x-amz-meta-clock"), doubt);
+        }
         if let Some(encoding) = content.encoding {
             headers.insert(
                 HeaderName::from_static("content-encoding"),

@@ -1,6 +1,7 @@
 //! Request bodies: what is taken, how much of it, and how much of all of them at once.
 use super::problem::Problem;
 use super::state::State;
+use crate::memory::{Level, Memory};
 use http_body_util::BodyExt;
 use salvo::Request;
 use salvo::http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderValue};
@@ -15,6 +16,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 const WHOLE_BODY: Duration = Duration::from_mins(10);
 /// Bytes of a form.
 const SMALL: u64 = 64 << 10;
+/// Bytes of a body that is taken while memory is short.
+const ALONE: u64 = 1 << 20;
 /// For so long a refused body is read and thrown away, so that its sender gets to read the answer
 /// instead of a reset connection.
 const DISCARD: Duration = Duration::from_secs(2);
@@ -24,6 +27,9 @@ const DISCARD: Duration = Duration::from_secs(2);
 pub(super) struct Admission {
     /// One permit is [`Admission::UNIT`] bytes.
     permits: Arc<Semaphore>,
+    /// How many there are.
+    all: usize,
+    memory: Memory,
 }
 
 /// The room that one body has been given; it is given back when this is dropped.
@@ -31,22 +37,30 @@ pub(super) struct Admission {
 pub(super) struct Room {
     permits: Arc<Semaphore>,
     held: OwnedSemaphorePermit,
+    memory: Memory,
 }
 
 impl Admission {
     const UNIT: u64 = 1024;
 
-    /// Room for so many bytes.
-    pub(super) fn new(bytes: u64) -> Self {
+    /// Room for so many bytes, of a process that has this memory.
+    pub(super) fn new(bytes: u64, memory: Memory) -> Self {
         let units = usize::try_from(bytes / Self::UNIT).unwrap_or(usize::MAX);
-        Self { permits: Arc::new(Semaphore::new(units.clamp(1, Semaphore::MAX_PERMITS))) }
+        let all = units.clamp(1, Semaphore::MAX_PERMITS);
+        Self { permits: Arc::new(Semaphore::new(all)), all, memory }
     }
 
-    /// Room for a body of so many bytes, or 503.
+    /// Room for a body of so many bytes, or 503. While memory is short small bodies are taken one at a time,
+    /// so that what arrives then still gets on.
     pub(super) fn admit(&self, bytes: u64) -> Result<Room, Problem> {
-        let units = u32::try_from(bytes.div_ceil(Self::UNIT)).unwrap_or(u32::MAX);
+        let is_alone = self.permits.available_permits() == self.all;
+        if self.memory.level() == Level::Short && (bytes > ALONE || !is_alone) {
+            return Err(short());
+        }
+        // One of unknown length counts, too.
+        let units = u32::try_from(bytes.div_ceil(Self::UNIT).max(1)).unwrap_or(u32::MAX);
         let held = self.permits.clone().try_acquire_many_owned(units).map_err(|_| Self::full())?;
-        Ok(Room { permits: self.permits.clone(), held })
+        Ok(Room { permits: self.permits.clone(), held, memory: self.memory.clone() })
     }
 
     fn full() -> Problem {
@@ -63,12 +77,24 @@ impl Room {
         let units = (bytes as u64).div_ceil(Admission::UNIT);
         let more = units.saturating_sub(self.held.num_permits() as u64);
         if more > 0 {
+            if bytes as u64 > ALONE && self.memory.level() == Level::Short {
+                return Err(short());
+            }
             let more = u32::try_from(more).unwrap_or(u32::MAX);
             let more = self.permits.clone().try_acquire_many_owned(more);
             self.held.merge(more.map_err(|_| Admission::full())?);
         }
         Ok(())
     }
+}
+
+/// 503: the process has used up nearly all the memory that it may have.
+fn short() -> Problem {
+    Problem::unavailable(
+        5,
+        "memory is short (service.limits.memory, or the limit of the gateway's control group): bodies of up \
+         to 1 MiB are taken one at a time, larger ones not; try again, or send less at once",
+    )
 }
 
 /// A body in memory, and the room that it takes.
@@ -270,7 +296,7 @@ mod tests {
 
     #[test]
     fn the_room_of_all_bodies_is_bounded() {
-        let admission = Admission::new(10 * 1024);
+        let admission = Admission::new(10 * 1024, Memory::new(None));
         let mut first = admission.admit(6 * 1024).unwrap();
         assert!(admission.admit(5 * 1024).is_err());
         first.grow(10 * 1024).unwrap();
@@ -278,5 +304,17 @@ mod tests {
         assert!(admission.admit(1).is_err());
         drop(first);
         admission.admit(10 * 1024).unwrap();
+    }
+
+    #[test]
+    fn while_memory_is_short_small_bodies_are_taken_one_at_a_time() {
+        let admission = Admission::new(64 << 20, Memory::new(Some(1)));
+        assert!(admission.admit(ALONE + 1).is_err());
+        let mut alone = admission.admit(10).unwrap();
+        assert!(admission.admit(10).is_err());
+        alone.grow(1 << 20).unwrap();
+        assert!(alone.grow((1 << 20) + 1024).is_err());
+        drop(alone);
+        admission.admit(ALONE).unwrap();
     }
 }

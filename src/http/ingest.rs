@@ -6,6 +6,7 @@ use super::ndjson;
 use super::problem::Problem;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
+use super::service::trace;
 use super::shapes;
 use super::state::{State, blocking, gateway, state};
 use crate::auth::Caller;
@@ -15,6 +16,7 @@ use crate::business_object::ingest::{
 use crate::business_object::resource::Compiled;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
+use crate::telemetry::trace::Trace;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use serde::Serialize;
@@ -31,6 +33,7 @@ pub(super) struct Job {
     pub(super) idempotency_key: Option<String>,
     /// Whether the answer tells what became of each object.
     pub(super) objects: bool,
+    pub(super) trace: Trace,
 }
 
 impl Job {
@@ -48,12 +51,14 @@ impl Job {
             idempotency_bytes: limits.idempotency_bytes,
             history: limits.history,
         };
+        let traceparent = self.trace.to_string();
         let request = Ingestion {
             business_object: &self.business_object,
             mode: self.mode,
             caller: self.caller.id(),
+            api_key: self.caller.api_key(),
+            traceparent: Some(&traceparent),
             idempotency_key: self.idempotency_key.as_deref(),
-            elapsed: self.gateway.clock.elapsed(),
             tells_objects: self.objects,
             watch: self.gateway.catalogue.watch(),
             events: Some(&self.gateway.events),
@@ -99,8 +104,9 @@ async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
         _ => query.flag("objects")?,
     };
     let idempotency_key = idempotency_key(req)?;
-    let caller = caller(depot).clone();
-    let job = Job { state, gateway, business_object, caller, mode, idempotency_key, objects };
+    let (caller, trace) = (caller(depot).clone(), trace(depot));
+    let job =
+        Job { state, gateway, business_object, caller, mode, idempotency_key, objects, trace };
     match media_type {
         MediaType::Lines => ndjson::ingest(req.take_body(), job).await,
         MediaType::Json => {

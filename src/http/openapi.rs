@@ -22,6 +22,7 @@ pub(super) fn document(settings: &Settings) -> OpenApi {
             .description("A semantic data gateway: JSON in, RDF on disk, exports in order."),
     );
     let _ = shapes::Problem::to_schema(&mut document.components);
+    let _ = shapes::SignOutForm::to_schema(&mut document.components);
     let schemes = schemes(settings);
     let names: Vec<&str> = schemes.iter().map(|(name, _)| *name).collect();
     for route in table() {
@@ -100,8 +101,28 @@ fn describe(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
     match operation.operation_id.as_deref() {
         Some("ingest") => stream(operation),
         Some("graphql" | "graphqlRead") => graphql(operation),
+        Some("signIn") => sign_in(operation),
+        Some("signOut") => form(operation, "SignOutForm"),
         _ => {}
     }
+}
+
+/// The page's form, beside JSON; it is answered with a page.
+fn sign_in(operation: &mut Operation) {
+    form(operation, "Credentials");
+    for status in ["401", "403", "429", "503"] {
+        if let Some(RefOr::Type(refused)) = operation.responses.get_mut(status) {
+            let page = Content::new(Object::new().schema_type(BasicType::String));
+            refused.contents.insert("text/html".to_owned(), page);
+        }
+    }
+}
+
+/// Adds the form of a page to what an operation takes.
+fn form(operation: &mut Operation, schema: &str) {
+    let form = Content::new(Ref::from_schema_name(schema));
+    let body = operation.request_body.get_or_insert_default();
+    body.contents.insert("application/x-www-form-urlencoded".to_owned(), form);
 }
 
 /// What cannot be read is answered as GraphQL over HTTP wants it, with what is wrong in `errors`.
@@ -186,7 +207,8 @@ mod tests {
                 assert!(answers.contains_key(&status.to_string()), "{status} {}", route.path);
             }
             let is_guarded = route.least != Least::Anyone;
-            assert_eq!(answers.contains_key("401"), is_guarded, "{method} {}", route.path);
+            let tells_strangers = is_guarded || route.problems.contains(&401);
+            assert_eq!(answers.contains_key("401"), tells_strangers, "{method} {}", route.path);
             assert_eq!(operation["security"].is_array(), is_guarded, "{method} {}", route.path);
             for requirement in operation["security"].as_array().into_iter().flatten() {
                 for name in requirement.as_object().unwrap().keys() {

@@ -7,6 +7,7 @@ use super::problem;
 use super::router;
 use super::state::State;
 use crate::telemetry::metrics;
+use crate::telemetry::trace::{self, Trace};
 use salvo::catcher::Catcher;
 use salvo::cors::Cors;
 use salvo::http::header::{
@@ -17,6 +18,8 @@ use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, Router, Service, handler};
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::Instrument;
+use tracing::field::Empty;
 
 /// The whole service over this state.
 pub fn service(state: Arc<State>) -> Service {
@@ -47,10 +50,22 @@ struct Enter {
 
 #[handler]
 impl Enter {
-    fn handle(&self, req: &mut Request, depot: &mut Depot) {
+    fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
+        let mut named = req.headers().get_all(trace::HEADER).iter();
+        // Of several none can be told to be the one (W3C Trace Context, 3.2).
+        let header = named.next().filter(|_| named.next().is_none());
+        let trace = Trace::of(header.and_then(|header| header.to_str().ok()));
+        // For the problem that may be the answer.
+        res.extensions.insert(trace);
+        depot.insert_typed(trace);
         depot.insert_typed(Origin::of(req, &self.state.settings));
         depot.insert_typed(self.state.clone());
     }
+}
+
+/// The trace of this request.
+pub(super) fn trace(depot: &Depot) -> Trace {
+    *depot.get_typed::<Trace>().expect("the service injects it before any handler runs")
 }
 
 /// The origin of this request.
@@ -67,7 +82,10 @@ async fn every_answer(
     ctrl: &mut FlowCtrl,
 ) {
     let begun = Instant::now();
-    ctrl.call_next(req, depot, res).await;
+    let trace = trace(depot);
+    // Whatever is logged on behalf of the request says in which trace, and once that is known, for whom.
+    let span = tracing::error_span!("request", trace_id = trace.id(), user_id = Empty);
+    ctrl.call_next(req, depot, res).instrument(span).await;
     let route = match req.matched_path() {
         "" => "none",
         route => route,
@@ -78,6 +96,9 @@ async fn every_answer(
     let headers = res.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Ok(trace) = HeaderValue::try_from(trace.to_string()) {
+        headers.insert(HeaderName::from_static(trace::HEADER), trace);
+    }
     body::leave(req);
 }
 
@@ -93,8 +114,15 @@ fn cors(origins: &Vec<String>) -> impl salvo::Handler {
             IF_NONE_MATCH,
             HeaderName::from_static("apikey"),
             HeaderName::from_static("idempotency-key"),
+            HeaderName::from_static(trace::HEADER),
         ])
-        .expose_headers([ETAG, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE])
+        .expose_headers([
+            ETAG,
+            LOCATION,
+            RETRY_AFTER,
+            WWW_AUTHENTICATE,
+            HeaderName::from_static(trace::HEADER),
+        ])
         .into_handler()
 }
 

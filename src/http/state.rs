@@ -4,14 +4,14 @@ use super::failures::Failures;
 use super::problem::Problem;
 use crate::config::Settings;
 use crate::gateway::Gateway;
+use crate::memory::Memory;
 use penstock_store::Progress;
 use salvo::Depot;
 use salvo::http::StatusCode;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinError;
 
 /// What all requests share: the gateway once it is open, and until then how far it has come.
@@ -20,12 +20,14 @@ pub struct State {
     pub(super) settings: Arc<Settings>,
     pub(super) admission: Admission,
     pub(super) failures: Failures,
-    pub(super) started: Instant,
     /// Creating only what is not there (`If-None-Match: *`) looks first and then puts: one at a time.
     pub(super) defining: tokio::sync::Mutex<()>,
     gateway: OnceLock<Gateway>,
     done: AtomicU64,
     total: AtomicU64,
+    /// Why it is not open yet, where it waits for something.
+    waits: Mutex<Option<String>>,
+    opened: Notify,
     stopping: watch::Sender<bool>,
 }
 
@@ -33,14 +35,18 @@ impl State {
     /// The state before the gateway is open.
     pub fn new(settings: Arc<Settings>) -> Arc<Self> {
         Arc::new(Self {
-            admission: Admission::new(settings.limits.in_flight),
+            admission: Admission::new(
+                settings.limits.in_flight,
+                Memory::new(settings.limits.memory),
+            ),
             failures: Failures::default(),
             settings,
-            started: Instant::now(),
             defining: tokio::sync::Mutex::default(),
             gateway: OnceLock::new(),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
+            waits: Mutex::default(),
+            opened: Notify::new(),
             stopping: watch::Sender::new(false),
         })
     }
@@ -60,6 +66,26 @@ impl State {
     pub fn opened(&self, gateway: Gateway) {
         // A gateway is opened once; a second one would be ignored.
         let _ = self.gateway.set(gateway);
+        self.opened.notify_one();
+    }
+
+    /// Resolves once more after [`Self::opened`]. For one who waits.
+    pub async fn is_opened(&self) {
+        self.opened.notified().await;
+    }
+
+    /// Tells why opening waits.
+    pub fn waits(&self, why: Option<String>) {
+        *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Why the gateway is not open yet, in words.
+    pub fn opening(&self) -> String {
+        if let Some(why) = self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            return why;
+        }
+        let (done, total) = self.replayed();
+        format!("the store is being opened: {done} of {total} journal frames are replayed")
     }
 
     /// Lets streams end with what they are at.
@@ -91,14 +117,16 @@ impl State {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
 
+    /// Whether opening waits for something, and goes on by itself.
+    pub fn is_waiting(&self) -> bool {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// The gateway, or 503 until it is open.
     pub(super) fn gateway(&self) -> Result<&Gateway, Problem> {
         self.gateway.get().ok_or_else(|| {
-            let (done, total) = self.replayed();
-            Problem::unavailable(
-                1,
-                format!("the store is being opened: {done} of {total} journal frames are replayed"),
-            )
+            let seconds = if self.is_waiting() { 10 } else { 1 };
+            Problem::unavailable(seconds, self.opening())
         })
     }
 }

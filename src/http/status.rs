@@ -1,62 +1,27 @@
 //! `/api/v1/status`: how the gateway is.
+use super::caller::caller;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
-use super::shapes::{QueueStatus, Status, StoreStatus};
-use super::state::{blocking, gateway, state};
-use crate::clock::is_synchronised;
-use crate::disk;
-use crate::export::TargetState;
-use crate::telemetry::metrics;
-use penstock_store::Stats;
+use super::shapes;
+use super::state::{blocking, gateway};
+use crate::auth::Role;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
-/// How the gateway is: what it holds, what waits, and what room is left.
+/// How the gateway is: everything that whoever looks after many of them asks for.
+///
+/// The particulars of the log's newest warnings and errors (`fields`) are for Admins.
 #[endpoint(
     operation_id = "getStatus",
     tags("Gateway"),
-    responses((status_code = 200, description = "How it is.", body = Status)),
+    responses((status_code = 200, description = "How it is.", body = shapes::Status)),
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let status = blocking(move || {
-        Ok(Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            store: store(gateway.store.stats()),
-            queue: queue(gateway.exporter.targets()?),
-            gateway_id: gateway.gateway_id,
-            uptime_seconds: state.started.elapsed().as_secs(),
-            disk_free_bytes: disk::free(&state.settings.data_dir),
-            disk_in_reserve: gateway.disk.is_in_reserve(),
-            memory_bytes: metrics::resident_bytes(),
-            clock_synchronised: is_synchronised(),
-        })
-    })
-    .await?;
+    let gateway = gateway(depot)?;
+    let mut status = blocking(move || Ok(gateway.status()?)).await?;
+    if caller(depot).role < Role::Admin {
+        status.last_errors.iter_mut().for_each(|line| line.fields.clear());
+    }
     Reply::json(&status)
-}
-
-fn store(stats: Stats) -> StoreStatus {
-    StoreStatus {
-        sequence: stats.sequence,
-        quads: stats.quads,
-        journal_bytes: stats.journal_bytes,
-        index_bytes: stats.index_bytes,
-        write_back_bytes: stats.write_back_bytes,
-    }
-}
-
-fn queue(targets: Vec<TargetState>) -> QueueStatus {
-    QueueStatus {
-        depth: targets.iter().map(|target| target.depth).sum(),
-        bytes: targets.iter().map(|target| target.bytes).sum(),
-        // RFC 3339 in UTC, all of one form: their order as text is that in time.
-        oldest: targets.iter().filter_map(|target| target.oldest.clone()).min(),
-        blocked: targets
-            .into_iter()
-            .filter(|target| target.blocked.is_some())
-            .map(|target| target.name)
-            .collect(),
-    }
 }

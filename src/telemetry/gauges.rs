@@ -1,10 +1,11 @@
 //! What is, as against what happened: read at each scrape.
+use crate::memory;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
 /// The state that a scrape shows; the HTTP layer gathers it.
@@ -26,6 +27,20 @@ pub struct Gauges {
     pub disk_in_reserve: bool,
     /// Whether the store takes no commits since a write failed.
     pub poisoned: bool,
+    /// Bytes that the process may have; 0 when nothing bounds it.
+    pub memory_limit_bytes: u64,
+    /// 0 while there is enough memory, 1 when it is low, 2 when it is short.
+    pub memory_level: u8,
+    /// Whether the clock is synchronised; absent when nothing is known about it.
+    pub clock_synchronised: Option<bool>,
+    /// When the certificate of HTTPS ends, in seconds since 1970; absent without one that ends.
+    pub certificate_expiry_seconds: Option<i64>,
+    /// Bytes of exports that no target has taken, and how many there may be.
+    pub spool_bytes: (u64, u64),
+    /// Exports that an operator took out of the way.
+    pub parked: u64,
+    /// Business Objects whose exports by themselves wait for room in the spool, by name.
+    pub waiting: Vec<String>,
     /// Each target's queue.
     pub targets: Vec<TargetGauges>,
 }
@@ -37,6 +52,8 @@ pub struct TargetGauges {
     pub name: String,
     /// Exports that wait.
     pub depth: u64,
+    /// Business Objects whose exports by themselves wait for room in the spool.
+    pub waiting: u64,
     /// Bytes that wait.
     pub bytes: u64,
     /// How long the oldest has waited; 0 when nothing waits.
@@ -52,6 +69,11 @@ pub struct TargetGauges {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Target {
     target: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BusinessObject {
+    business_object: String,
 }
 
 type Whole = Gauge<u64, AtomicU64>;
@@ -90,6 +112,36 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "1 while the store takes no commits since a write to the disk failed",
         gauges.poisoned.into(),
     );
+    whole("spool_bytes", "Bytes of exports that no target has taken yet", gauges.spool_bytes.0);
+    whole(
+        "spool_limit_bytes",
+        "Bytes of such exports at which no more are made (service.export.spool)",
+        gauges.spool_bytes.1,
+    );
+    whole("exports_parked", "Exports that an operator took out of the way", gauges.parked);
+    whole(
+        "memory_limit_bytes",
+        "Bytes of memory that the process may have; 0 when nothing bounds it",
+        gauges.memory_limit_bytes,
+    );
+    whole(
+        "memory_level",
+        "0 while there is enough memory, 1 when it is low, 2 when it is short and bodies are refused",
+        gauges.memory_level.into(),
+    );
+    if let Some(synchronised) = gauges.clock_synchronised {
+        whole("clock_synchronised", "1 while the clock follows a time server", synchronised.into());
+    }
+    if let Some(seconds) = gauges.certificate_expiry_seconds {
+        let expiry = Gauge::<i64, AtomicI64>::default();
+        expiry.set(seconds);
+        own.register(
+            "certificate_expiry_timestamp_seconds",
+            "When the certificate of HTTPS ends (Unix time)",
+            expiry,
+        );
+    }
+    waiting(own, &gauges.waiting);
     targets(own, &gauges.targets);
     let up = Real::default();
     up.set(uptime.as_secs_f64());
@@ -99,7 +151,7 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "The version that runs",
         Info::new([("version", env!("CARGO_PKG_VERSION"))]),
     );
-    if let Some(bytes) = resident_bytes() {
+    if let Some(bytes) = memory::resident() {
         let resident = Whole::default();
         resident.set(bytes);
         registry.register("process_resident_memory_bytes", "Resident memory", resident);
@@ -107,7 +159,21 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
     registry
 }
 
+/// One label value for each Business Object that waits now: there are as many as an Admin defines.
+fn waiting(registry: &mut Registry, names: &[String]) {
+    let waiting = Family::<BusinessObject, Whole>::default();
+    for name in names {
+        waiting.get_or_create(&BusinessObject { business_object: name.clone() }).set(1);
+    }
+    registry.register(
+        "business_object_waiting",
+        "1 while the exports by themselves of a Business Object wait for room in the spool",
+        waiting,
+    );
+}
+
 fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
+    let waiting = Family::<Target, Whole>::default();
     let depth = Family::<Target, Whole>::default();
     let bytes = Family::<Target, Whole>::default();
     let oldest = Family::<Target, Real>::default();
@@ -118,6 +184,7 @@ fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
         let label = Target { target: target.name.clone() };
         depth.get_or_create(&label).set(target.depth);
         bytes.get_or_create(&label).set(target.bytes);
+        waiting.get_or_create(&label).set(target.waiting);
         oldest.get_or_create(&label).set(target.oldest_age_seconds);
         blocked.get_or_create(&label).set(u64::from(target.blocked));
         attempts.get_or_create(&label).set(target.attempts);
@@ -133,6 +200,11 @@ fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
         "When the last export was delivered (Unix time); 0 before the first",
         last,
     );
+    registry.register(
+        "target_waiting",
+        "Business Objects whose exports by themselves wait for room in the spool",
+        waiting,
+    );
     registry.register("target_queue_depth", "Exports that wait", depth);
     registry.register("target_queue_bytes", "Bytes of the exports that wait", bytes);
     registry.register("target_oldest_age_seconds", "How long the oldest export has waited", oldest);
@@ -141,12 +213,4 @@ fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
         "1 while the head of the queue does not get through",
         blocked,
     );
-}
-
-/// The resident memory of this process (`proc_pid_status(5)`), in bytes; `None` when it cannot be told.
-pub fn resident_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
 }

@@ -3,6 +3,8 @@
 //! A line of text is one event: line ends in a message are written as `\n`, so that nothing that came
 //! from outside can pass for an event of its own.
 use super::journal::Journal;
+use super::limit::Limit;
+use super::recent::Recent;
 use crate::config::LogFormat;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -25,7 +27,7 @@ static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 /// to standard error everywhere.
 pub fn start(level: &str, format: LogFormat) {
     let (filter, handle) = reload::Layer::new(filter(level));
-    let subscriber = tracing_subscriber::registry().with(filter);
+    let subscriber = tracing_subscriber::registry().with(filter).with(Limit).with(Recent);
     let layer = fmt::layer()
         .with_writer(std::io::stderr)
         // For the fields of spans, which are written apart from the events.

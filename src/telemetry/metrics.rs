@@ -8,14 +8,23 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use std::sync::LazyLock;
-use std::time::Instant;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use super::counts::Counts;
+pub use super::counts::{Count, Snapshot};
 use super::gauges;
-pub use super::gauges::{Gauges, TargetGauges, resident_bytes};
+pub use super::gauges::{Gauges, TargetGauges};
 
 /// The media type of what [`encode`] gives.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Business Objects that get a label of their own.
+const NAMES: usize = 200;
+/// An end that does not come.
+const NEVER: i64 = i64::MAX;
 
 /// The methods that get a label of their own; a client can send any other word.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -28,6 +37,10 @@ pub fn ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds: f64) 
     METRICS.ingestions.get_or_create(&Outcome { outcome }).inc();
     METRICS.ingestion_seconds.observe(seconds);
     if outcome == "committed" {
+        METRICS.counts.add(|count| {
+            count.ingestions += 1;
+            count.objects += objects;
+        });
         METRICS.ingested_objects.inc_by(objects);
         METRICS.ingested_bytes.inc_by(bytes);
     }
@@ -41,11 +54,27 @@ pub fn export_queued(objects: u64, bytes: u64, seconds: f64) {
     METRICS.export_seconds.observe(seconds);
 }
 
+/// One export of a Business Object was queued. Each name costs memory for good, so that those past the first
+/// [`NAMES`] share one.
+pub fn business_object_exported(name: &str, kind: &'static str, objects: u64) {
+    let exported = |name: &str| Exported { business_object: name.to_owned(), kind };
+    let mut names = METRICS.names.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_known = names.contains(name) || (names.len() < NAMES && names.insert(name.to_owned()));
+    drop(names);
+    let label = exported(if is_known { name } else { "other" });
+    METRICS.business_object_exports.get_or_create(&label).inc();
+    METRICS.business_object_objects.get_or_create(&label).inc_by(objects);
+}
+
 /// One attempt to deliver ended.
 pub fn delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
     let outcome = if delivered { "delivered" } else { "failed" };
     METRICS.deliveries.get_or_create(&Delivery { target: target.to_owned(), outcome }).inc();
     METRICS.delivery_seconds.observe(seconds);
+    METRICS.counts.add(|count| {
+        count.delivered += u64::from(delivered);
+        count.failed += u64::from(!delivered);
+    });
     if delivered {
         METRICS.delivered_bytes.get_or_create(&Target { target: target.to_owned() }).inc_by(bytes);
     }
@@ -60,6 +89,11 @@ pub fn http_request(route: &str, method: &str, status: u16, seconds: f64) {
     METRICS.http_seconds.observe(seconds);
 }
 
+/// What happened in the last hour and the last day.
+pub fn recent_counts() -> Snapshot {
+    METRICS.counts.snapshot()
+}
+
 /// Everything counted so far and `gauges`, as text. The first call begins the uptime, so [`start`]
 /// comes before it.
 pub fn encode(gauges: &Gauges) -> String {
@@ -70,6 +104,21 @@ pub fn encode(gauges: &Gauges) -> String {
         .and_then(|()| encode_eof(&mut text));
     debug_assert!(written.is_ok(), "writing to a String cannot fail");
     text
+}
+
+/// How long the process runs; the first call of it, of [`start`] or of [`encode`] begins.
+pub fn uptime() -> Duration {
+    METRICS.started.elapsed()
+}
+
+/// Notes when the certificate of HTTPS ends (seconds since 1970); `None` when it does not.
+pub fn certificate_ends(at: Option<i64>) {
+    METRICS.certificate.store(at.unwrap_or(NEVER), Ordering::Relaxed);
+}
+
+/// When the certificate of HTTPS ends; `None` without one that does.
+pub fn certificate_end() -> Option<i64> {
+    Some(METRICS.certificate.load(Ordering::Relaxed)).filter(|at| *at != NEVER)
 }
 
 /// Begins to count, and with it the uptime.
@@ -89,6 +138,12 @@ struct Delivery {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Exported {
+    business_object: String,
+    kind: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Target {
     target: String,
 }
@@ -102,6 +157,7 @@ struct Request {
 
 struct Metrics {
     started: Instant,
+    counts: Counts,
     registry: Registry,
     ingestions: Family<Outcome, Counter>,
     ingested_objects: Counter,
@@ -111,6 +167,10 @@ struct Metrics {
     exported_objects: Counter,
     exported_bytes: Counter,
     export_seconds: Histogram,
+    names: Mutex<HashSet<String>>,
+    business_object_exports: Family<Exported, Counter>,
+    business_object_objects: Family<Exported, Counter>,
+    certificate: AtomicI64,
     deliveries: Family<Delivery, Counter>,
     delivered_bytes: Family<Target, Counter>,
     delivery_seconds: Histogram,
@@ -127,8 +187,10 @@ fn seconds() -> Histogram {
 
 impl Metrics {
     fn new() -> Self {
+        let started = Instant::now();
         let metrics = Self {
-            started: Instant::now(),
+            started,
+            counts: Counts::new(started),
             registry: Registry::default(),
             ingestions: Family::default(),
             ingested_objects: Counter::default(),
@@ -138,6 +200,10 @@ impl Metrics {
             exported_objects: Counter::default(),
             exported_bytes: Counter::default(),
             export_seconds: seconds(),
+            names: Mutex::default(),
+            business_object_exports: Family::default(),
+            business_object_objects: Family::default(),
+            certificate: AtomicI64::new(NEVER),
             deliveries: Family::default(),
             delivered_bytes: Family::default(),
             delivery_seconds: seconds(),
@@ -176,6 +242,16 @@ impl Metrics {
             "export_render_seconds",
             "Time to render an export",
             self.export_seconds.clone(),
+        );
+        registry.register(
+            "business_object_exports",
+            "Exports queued, one a target, by Business Object and kind",
+            self.business_object_exports.clone(),
+        );
+        registry.register(
+            "business_object_exported_objects",
+            "Objects in them",
+            self.business_object_objects.clone(),
         );
         registry.register(
             "deliveries",
@@ -229,6 +305,7 @@ mod tests {
             targets: vec![TargetGauges {
                 name: "plant".to_owned(),
                 depth: 2,
+                waiting: 1,
                 bytes: 10,
                 oldest_age_seconds: 1.5,
                 blocked: true,

@@ -33,6 +33,7 @@ mod verify;
 pub use backup::{Backup, BackupFile, JUMP, Restored};
 pub use error::{Corruption, Error};
 pub use index::panic_is_caught;
+pub use journal::FORMAT;
 pub use options::{Commit, Options, Progress, Stats};
 pub use read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 pub use reader::{Before, Place, Reader};

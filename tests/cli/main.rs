@@ -6,6 +6,7 @@ mod backup;
 mod check;
 mod commands;
 mod control;
+mod data;
 mod journal;
 mod owner;
 mod rdf;

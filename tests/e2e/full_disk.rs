@@ -1,24 +1,24 @@
 //! A disk that fills: nothing more is taken in once the reserve is reached, all else goes on, and with
 //! room again so does ingestion.
 use crate::client::{Answer, Client};
-use crate::server::{Server, wait_for};
+use crate::server::{Server, penstock, wait_for};
+use hyper::Method;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const DISK: &str = "PENSTOCK_TEST_SMALL_DISK";
-const NAME: &str = "full_disk::the_reserve_is_kept_for_what_frees_room";
 
 /// Runs the test with a file system of 160 MiB, in a mount namespace of its own.
-fn on_a_small_disk() {
+fn on_a_small_disk(name: &str) {
     let dir = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=160m none \"$0\" || exit 77; exec \"$@\"";
     let run = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", script])
         .arg(dir.path())
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", NAME, "--nocapture"])
+        .args(["--exact", &format!("full_disk::{name}"), "--nocapture"])
         .env(DISK, dir.path())
         .output();
     match run {
@@ -30,7 +30,7 @@ fn on_a_small_disk() {
         }
         run => {
             assert!(std::env::var_os("CI").is_none(), "nothing can be mounted here: {run:?}");
-            eprintln!("{NAME} was not run, since nothing can be mounted here: {run:?}");
+            eprintln!("{name} was not run, since nothing can be mounted here: {run:?}");
         }
     }
 }
@@ -67,7 +67,9 @@ fn ingest(client: Client, mode: &str, name: &str) -> Answer {
 
 #[test]
 fn the_reserve_is_kept_for_what_frees_room() {
-    let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else { return on_a_small_disk() };
+    let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else {
+        return on_a_small_disk("the_reserve_is_kept_for_what_frees_room");
+    };
     let server = Server::start(&disk, &["--service.data-dir=data"]);
     let client = server.client;
     client.put("/api/v1/business-objects", &definition("Kept")).expect(201);
@@ -75,7 +77,7 @@ fn the_reserve_is_kept_for_what_frees_room() {
         ingest(client, "ADD", name).expect(200);
     }
     assert_eq!(client.get("/api/v1/limits").expect(200).json()["diskReserve"], 64 << 20);
-    assert_eq!(client.get("/api/v1/status").expect(200).json()["diskInReserve"], false);
+    assert_eq!(client.get("/api/v1/status").expect(200).json()["disk"]["inReserve"], false);
 
     let filler = fill(&disk, 40 << 20);
     for mode in ["ADD", "REPLACE", "UPDATE"] {
@@ -98,7 +100,7 @@ fn the_reserve_is_kept_for_what_frees_room() {
         client.get("/api/v1/exports").expect(200).json()["items"][0]["status"] == "delivered"
     });
     ingest(client, "DELETE", "second").expect(200);
-    assert_eq!(client.get("/api/v1/status").expect(200).json()["diskInReserve"], true);
+    assert_eq!(client.get("/api/v1/status").expect(200).json()["disk"]["inReserve"], true);
     let metrics = client.get("/metrics").expect(200).body;
     assert!(String::from_utf8_lossy(&metrics).contains("penstock_disk_in_reserve 1"));
     assert!(server.log().contains("full up to its reserve"), "{}", server.log());
@@ -113,4 +115,39 @@ fn the_reserve_is_kept_for_what_frees_room() {
     ingest(client, "ADD", "third").expect(200);
     assert_eq!(client.get(objects).expect(200).json()["items"].as_array().unwrap().len(), 2);
     server.stop();
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_first_start_is_waited_for() {
+    let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else {
+        return on_a_small_disk("a_disk_that_is_full_at_the_first_start_is_waited_for");
+    };
+    // It says its address only once it is ready.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = Client::new(free.local_addr().unwrap());
+    drop(free);
+    std::fs::create_dir(disk.join("data")).unwrap();
+    let filler = fill(&disk, 0);
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let mut child = penstock(&disk)
+        .args(["serve", "--service.data-dir=data"])
+        .arg(format!("--server.port={}", client.address.port()))
+        .stdout(Stdio::null())
+        .stderr(log.reopen().unwrap())
+        .spawn()
+        .unwrap();
+    let ready = || client.send(Method::GET, "/health/ready", &[], "");
+    wait_for("it says that there is no room", || {
+        assert!(child.try_wait().unwrap().is_none(), "it ended");
+        let told = ready().is_ok_and(|answer| {
+            answer.status == 503 && answer.text().contains("no room on the disk")
+        });
+        told && std::fs::read_to_string(log.path()).unwrap().contains("tried again until there is")
+    });
+    std::fs::remove_file(filler).unwrap();
+    wait_for("it is ready", || ready().is_ok_and(|answer| answer.status == 200));
+    let log = std::fs::read_to_string(log.path()).unwrap();
+    assert_eq!(log.matches("tried again until there is").count(), 1, "{log}");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

@@ -1,6 +1,7 @@
 //! Clients that are broken or mean no good: the service goes on answering the others.
 use crate::client::Client;
-use crate::server::{PATIENCE, Server};
+use crate::server::{PATIENCE, Server, wait_for};
+use serde_json::json;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -83,6 +84,41 @@ fn those_who_send_a_byte_now_and_then_are_cut_off() {
         std::thread::sleep(Duration::from_secs(1));
     }
     answers(server.client);
+    server.stop();
+}
+
+/// A body that stops is waited for as long as a client may pause, and no longer; what it had room for is free again.
+#[test]
+fn those_whose_body_stops_are_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    // Room for the bodies of ten.
+    let limits = ["--service.limits.body=100KiB", "--service.limits.in-flight=1000KiB"];
+    let server = Server::start(dir.path(), &[&[DATA][..], &limits].concat());
+    let client = server.client;
+    let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
+    let definition = json!({ "name": "Notes", "config": config, "pushTargets": [] });
+    client.put("/api/v1/business-objects", &definition).expect(201);
+    let key = crate::server::key(dir.path(), DATA);
+    let head = format!(
+        "POST /api/v1/business-objects/Notes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: application/json\r\nContent-Length: 102400\r\n\r\n{{\"data\": ["
+    );
+    let mut slow: Vec<_> = (0..10).map(|_| TcpStream::connect(client.address).unwrap()).collect();
+    for stream in &mut slow {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+    }
+    let good = json!({ "data": [{ "text": "good" }] }).to_string();
+    let post = || client.post("/api/v1/business-objects/Notes", good.clone()).status;
+    wait_for("there is no room for one more body", || post() == 503);
+    answers(client);
+    for stream in &mut slow {
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+    }
+    assert_eq!(post(), 200, "the room of bodies that did not come is not free");
     server.stop();
 }
 

@@ -1,6 +1,7 @@
 //! HTTPS by curl and openssl: both versions of HTTP, certificates of both sides, those who cannot agree.
 use crate::server::{PATIENCE, penstock};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
@@ -88,6 +89,49 @@ fn it_speaks_both_versions_with_a_certificate_of_its_own_making() {
 }
 
 #[test]
+fn those_who_begin_to_speak_tls_and_fall_silent_are_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Https::start(dir.path(), &["--server.ssl.self-signed=true"]);
+    let address = server.url.trim_start_matches("https://").replace("localhost", "127.0.0.1");
+    // Nothing, the beginning of a ClientHello, and one that promises 16 KiB.
+    let mut silent: Vec<_> = [&b""[..], b"\x16\x03\x01", b"\x16\x03\x01\x40\x00\x01"]
+        .iter()
+        .cycle()
+        .take(90)
+        .map(|bytes| {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(bytes).unwrap();
+            stream
+        })
+        .collect();
+    server.says(dir.path(), &OURS, "200 2");
+    for stream in &mut silent {
+        // The end of the connection, with an alert before it or without.
+        if let Err(error) = stream.read_to_end(&mut Vec::new()) {
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "it is still open: {error}");
+        }
+    }
+    server.says(dir.path(), &OURS, "200 2");
+}
+
+#[test]
+fn heads_of_http_2_that_are_too_large_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Https::start(dir.path(), &["--server.ssl.self-signed=true"]);
+    let long = format!("X-Long: {}", "a".repeat(100_000));
+    let many: Vec<String> =
+        (0..3000).map(|n| format!("X-Many-{n}: aaaaaaaaaaaaaaaaaaaaaaaaa")).collect();
+    let many: Vec<&str> = many.iter().flat_map(|header| ["-H", header.as_str()]).collect();
+    for headers in [&["-H", long.as_str()][..], &many] {
+        let output = server.curl(dir.path(), &[&OURS[..], &["--http2"], headers].concat());
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.starts_with("431 ") || said.starts_with("000 "), "{said}");
+    }
+    server.says(dir.path(), &OURS, "200 2");
+}
+
+#[test]
 fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let make = |name: &str| {
@@ -122,6 +166,9 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
         dir.path(),
         &["--server.ssl.certificate=used.pem", "--server.ssl.certificate-private-key=used.key"],
     );
+    // Two days are soon.
+    let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
+    assert!(log.contains("The certificate of HTTPS expires soon."), "{log}");
     server.says(dir.path(), &["--cacert", "first.pem"], "200 2");
     let hangup = || {
         let kill = Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status();

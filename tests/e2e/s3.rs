@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::Command;
 
 /// Where the bucket is, and who may write to it.
-struct Account {
-    endpoint: String,
-    key_id: String,
-    secret: String,
+pub(crate) struct Account {
+    pub(crate) endpoint: String,
+    pub(crate) key_id: String,
+    pub(crate) secret: String,
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn wrong_credentials_block_the_target_and_lose_nothing() {
 }
 
 impl Account {
-    fn of_environment() -> Self {
+    pub(crate) fn of_environment() -> Self {
         let text = std::env::var("PENSTOCK_TEST_S3").expect(
             "PENSTOCK_TEST_S3=http://HOST:PORT,KEYID,SECRET names an S3 server; tests/run starts one",
         );
@@ -139,7 +139,7 @@ impl Account {
         Self { endpoint: endpoint.to_owned(), key_id: key_id.to_owned(), secret: secret.to_owned() }
     }
 
-    fn create_bucket(&self, name: &str) -> Box<Bucket> {
+    pub(crate) fn create_bucket(&self, name: &str) -> Box<Bucket> {
         let region =
             Region::Custom { region: "default".to_owned(), endpoint: self.endpoint.clone() };
         let credentials =

@@ -46,7 +46,7 @@ async fn it_tells_what_happened_and_never_a_credential() {
             "account.deleted",
         ]
     );
-    assert_eq!(told.last().unwrap()["from"], Value::Null);
+    assert_eq!(told.last().unwrap()["from"], "127.0.0.1");
     assert_eq!(told[4]["from"], "127.0.0.1");
     assert_eq!(told[0]["count"], 1);
     let all = events(&server, "").await;

@@ -16,6 +16,8 @@ mod faults;
 #[path = "../tokens/forge.rs"]
 mod forge;
 mod graphql;
+mod graphql_client;
+mod graphql_docs;
 mod identifiers;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/issuer.rs"]
@@ -28,4 +30,7 @@ mod pages;
 mod poisoned;
 mod roles;
 mod server;
+mod status;
+mod targets;
+mod traces;
 mod users;

@@ -86,8 +86,8 @@ async fn from_a_definition_to_a_delivered_file() {
 
     let status = server.get("/api/v1/status").await.expect(200).json();
     assert!(status["store"]["quads"].as_u64().unwrap() >= 5, "{status}");
-    assert!(status["memoryBytes"].as_u64().unwrap() > 0, "{status}");
-    assert!(status["diskFreeBytes"].is_u64(), "{status}");
+    assert!(status["memory"]["residentBytes"].as_u64().unwrap() > 0, "{status}");
+    assert!(status["disk"]["freeBytes"].is_u64(), "{status}");
     assert_eq!(server.get("/api/v1/limits").await.expect(200).json()["nesting"], 128);
     let metrics = server.get("/metrics").await.expect(200);
     assert!(metrics.header("content-type").starts_with("application/openmetrics-text"));

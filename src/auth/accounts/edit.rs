@@ -1,5 +1,5 @@
 //! Accounts made, changed and deleted by an Admin, or by whom they belong to.
-use super::super::audit::{self, Event};
+use super::super::audit::Event;
 use super::super::password::{self, Hash};
 use super::super::{Account, Caller, Credential, Role, Source};
 use super::{Accounts, COLLECTION, blank};
@@ -351,12 +351,9 @@ impl Accounts {
         check_version(&account, asked)?;
         self.check_last(&account)?;
         let deleted = event(by, "account.deleted", &account, account.email.clone());
-        self.inner.audit.catch_up();
-        self.inner.store.transact::<_, Fault>(|transaction| {
-            transaction.delete(COLLECTION, account.id.as_bytes())?;
-            self.inner.audit.note(transaction, &deleted)
+        self.inner.audit.commit(&[deleted], |transaction| {
+            Ok(transaction.delete(COLLECTION, account.id.as_bytes())?)
         })?;
-        audit::log(&deleted);
         self.entries_mut().delete(&account.id);
         self.password_changed(&account);
         Ok(account)
@@ -441,11 +438,12 @@ fn check_version(account: &Account, asked: IfMatch) -> Result<(), Fault> {
 
 fn event(by: &Caller, what: &'static str, account: &Account, detail: impl Into<String>) -> Event {
     let is_own = by.account.as_ref().is_some_and(|own| own.id == account.id);
+    let from = by.from;
     let by = match by.credential {
         Credential::Session(_) | Credential::Bearer if is_own => None,
         _ => Some(by.id().to_owned()),
     };
-    Event { what, account: Some(account.id.clone()), by, from: None, detail: detail.into() }
+    Event { what, account: Some(account.id.clone()), by, from, detail: detail.into() }
 }
 
 /// What is told of a change.

@@ -3,6 +3,7 @@ use super::cursor::{is_watched, watched};
 use super::holders::Links;
 use crate::business_object::resource::{BusinessObject, Compiled, Conditions};
 use crate::business_object::{catalogue, namespace};
+use crate::clock::{Clock, Stamp};
 use crate::fault::Fault;
 use oxrdf::{GraphName, NamedNode};
 use penstock_store::{Pattern, Read};
@@ -18,6 +19,7 @@ pub struct Watch {
     inner: Arc<Inner>,
     /// Milliseconds on a line that only goes forward.
     elapsed: Arc<dyn Fn() -> u64 + Send + Sync>,
+    clock: Option<Clock>,
 }
 
 #[derive(Debug, Default)]
@@ -55,7 +57,13 @@ pub(super) struct View {
 impl Watch {
     /// `elapsed` gives milliseconds on a line that only goes forward, through restarts too.
     pub fn new(elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        Self { inner: Arc::default(), elapsed: Arc::new(elapsed) }
+        Self { inner: Arc::default(), elapsed: Arc::new(elapsed), clock: None }
+    }
+
+    /// Counts by this clock.
+    pub fn by(clock: Clock) -> Self {
+        let ages = clock.clone();
+        Self { clock: Some(clock), ..Self::new(move || ages.elapsed()) }
     }
 
     /// Waits until something is marked.
@@ -111,6 +119,16 @@ impl Watch {
     /// Milliseconds on a line that only goes forward, by which ages count.
     pub fn elapsed(&self) -> u64 {
         (self.elapsed)()
+    }
+
+    /// The time, for what stands in an order ([`Clock::stamp`]).
+    pub fn stamp(&self) -> Stamp {
+        self.clock.as_ref().map_or_else(Stamp::of_system, Clock::stamp)
+    }
+
+    /// The time ([`Clock::now`]).
+    pub fn now(&self) -> jiff::Timestamp {
+        self.clock.as_ref().map_or_else(jiff::Timestamp::now, Clock::now)
     }
 
     /// The views as of this change: a definition that was stored before it counts, whatever the catalogue

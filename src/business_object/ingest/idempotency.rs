@@ -63,7 +63,7 @@ impl Key {
         Ok(Self {
             scope: scope.finalize().into(),
             body: format!("{:x}", Sha256::digest(text)),
-            now: request.elapsed,
+            now: request.watch.elapsed(),
         })
     }
 

@@ -1,10 +1,12 @@
 //! What was ingested, by whom, with the counts: kept with the data, in the commit itself.
 use super::bounded::Bounded;
+use super::wrote::Wrote;
 use super::{Answer, Mode, Request};
+use crate::clock::Doubt;
 use crate::fault::{Fault, Kind};
-use crate::time;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 
 /// Sequence to record.
 const RECORDS: Bounded = Bounded("ingestions");
@@ -25,8 +27,17 @@ pub struct Record {
     pub mode: Mode,
     /// Who asked.
     pub caller: String,
-    /// When it was committed (RFC 3339, UTC).
+    /// The id of the API key that it was asked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    /// The trace that the request was part of (W3C Trace Context).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// When it was committed (RFC 3339, UTC); never before an earlier one.
     pub at: String,
+    /// Why that time may be wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Doubt>,
     /// The journal's sequence of its commit.
     pub sequence: u64,
     /// Bytes of the body.
@@ -41,14 +52,25 @@ pub struct Record {
     pub deleted: u64,
 }
 
+/// A record as it is kept; read, it is a [`Record`] or a [`Wrote`].
+#[derive(Serialize)]
+struct Kept<'r> {
+    #[serde(flatten)]
+    record: &'r Record,
+    #[serde(flatten)]
+    wrote: &'r Wrote,
+}
+
 /// Keeps the record of an ingestion and lets go of those past the bound. The record.
 pub(super) fn keep(
     transaction: &mut Transaction<'_>,
     request: &Request<'_>,
     answer: &Answer,
+    wrote: &Wrote,
     most: usize,
 ) -> Result<Record, Fault> {
     let sequence = transaction.sequence();
+    let stamp = request.watch.stamp();
     let object = &request.business_object.object;
     let record = Record {
         id: answer.ingestion_id.clone(),
@@ -56,7 +78,10 @@ pub(super) fn keep(
         business_object_name: object.definition.name.clone(),
         mode: answer.mode,
         caller: request.caller.to_owned(),
-        at: time::rfc3339(),
+        api_key: request.api_key.map(str::to_owned),
+        traceparent: request.traceparent.map(str::to_owned),
+        at: stamp.rfc3339(),
+        clock: stamp.doubt,
         sequence,
         bytes: request.body.bytes(),
         created: answer.created,
@@ -67,7 +92,7 @@ pub(super) fn keep(
     if most == 0 {
         return Ok(record);
     }
-    let value = serde_json::to_vec(&record)
+    let value = serde_json::to_vec(&Kept { record: &record, wrote })
         .map_err(|error| Fault::new(Kind::Internal, format!("writing a record failed: {error}")))?;
     RECORDS.add(transaction, sequence, &value, value.len() as u64)?;
     transaction.put(IDS, record.id.as_bytes(), &Bounded::key(sequence))?;
@@ -109,7 +134,34 @@ pub fn records(store: &Store, after: Option<&str>, limit: usize) -> Result<Vec<R
         .collect()
 }
 
-fn decode(value: &[u8]) -> Result<Record, Fault> {
+/// Hands each record that is kept to `visit`, newest first, with what its ingestion wrote, until it breaks.
+pub(super) fn each(
+    store: &Store,
+    visit: &mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>, Fault>,
+) -> Result<(), Fault> {
+    const PAGE: usize = 500;
+    let mut after: Option<Vec<u8>> = None;
+    loop {
+        let range = DocumentRange {
+            after: after.as_deref(),
+            reverse: true,
+            limit: PAGE,
+            ..DocumentRange::default()
+        };
+        let page = store.read().documents(RECORDS.0, range)?;
+        for (_, entry) in &page {
+            if visit(Bounded::value(entry))?.is_break() {
+                return Ok(());
+            }
+        }
+        match page.into_iter().last() {
+            Some((key, _)) => after = Some(key),
+            None => return Ok(()),
+        }
+    }
+}
+
+pub(super) fn decode(value: &[u8]) -> Result<Record, Fault> {
     serde_json::from_slice(value).map_err(|error| {
         tracing::error!(%error, "A record of an ingestion could not be read.");
         Fault::new(Kind::Internal, "a record of an ingestion could not be read; the log says why")

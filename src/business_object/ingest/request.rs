@@ -30,14 +30,16 @@ pub struct Request<'a> {
     pub mode: Mode,
     /// The account that asks, as it stands in the record.
     pub caller: &'a str,
+    /// The id of the API key that it asks with.
+    pub api_key: Option<&'a str>,
+    /// The trace that it is part of, as the header `traceparent`.
+    pub traceparent: Option<&'a str>,
     /// The `Idempotency-Key` header; VALIDATE, which stores nothing, does not look at it.
     pub idempotency_key: Option<&'a str>,
-    /// The elapsed time, in milliseconds (`Clock::elapsed`): how long a key is kept is told by it.
-    pub elapsed: u64,
     /// Whether the answer tells what became of each object. What is not told is not kept under the key
     /// either: so the answers of a stream of any length stay small.
     pub tells_objects: bool,
-    /// Where changes are noted for exports by themselves.
+    /// Where changes are noted for exports by themselves, and what time it is.
     pub watch: &'a Watch,
     /// Where it is told once it is committed.
     pub events: Option<&'a Events>,

@@ -2,6 +2,7 @@
 use super::change::change;
 use super::findings::excerpt;
 use super::idempotency::Key;
+use super::wrote::Wrote;
 use super::{Answer, Limits, Mode, Record, Request, record, values};
 use crate::business_object::changes;
 use crate::events;
@@ -46,7 +47,8 @@ pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<A
     let (outcome, result) = match run(store, limits, request) {
         Ok(Done::Committed(answer, orphans, record)) => {
             if let Some(events) = request.events {
-                events.publish(events::Kind::Ingestion, &record.id, &record);
+                let trace = record.traceparent.as_deref();
+                events.publish_in(trace, events::Kind::Ingestion, &record.id, &record);
             }
             report_removed(request, &answer, &orphans);
             ("committed", Ok(answer))
@@ -80,6 +82,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
             return Err(Fault::new(Kind::Conflict, message).into());
         }
         let (mut answer, orphans) = change(transaction, limits, request)?;
+        let wrote = Wrote::of(&answer);
         if !request.tells_objects {
             answer.objects.clear();
         }
@@ -87,7 +90,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
             return Err(Stop::Validated(answer));
         }
         changes::note(transaction, request.watch)?;
-        let record = record::keep(transaction, request, &answer, limits.history)?;
+        let record = record::keep(transaction, request, &answer, &wrote, limits.history)?;
         if let Some(key) = &key {
             key.keep(transaction, &answer, limits)?;
         }

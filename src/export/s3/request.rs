@@ -3,9 +3,11 @@
 //! Every request carries the SHA-256 of its body under the signature, so that the server takes the bytes
 //! that were meant or none. The body is read from its file as it is sent: no part is ever whole in memory.
 use super::progress::{Patience, Progress};
+use crate::clock;
 use crate::config::TargetKind;
 use crate::export::uplink::Uplink;
 use bytes::Bytes;
+use chrono::DateTime;
 use futures_util::stream;
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Certificate, Client, Method, Response, Url, redirect};
@@ -16,6 +18,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use time::OffsetDateTime;
 
@@ -25,6 +28,8 @@ const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7
 const LONGEST_ANSWER: usize = 4 << 20;
 /// Idle connections are let go before servers and gateways on the way let go of them in silence.
 const KEEP_IDLE: Duration = Duration::from_secs(15);
+/// Seconds that a clock may be off; servers refuse signatures from 15 minutes on.
+const FAR: i64 = 5 * 60;
 
 /// Sends requests to one bucket.
 pub(super) struct Requests {
@@ -35,6 +40,8 @@ pub(super) struct Requests {
     /// The URL of the bucket, without a slash at its end.
     place: Url,
     patience: Patience,
+    /// Seconds that the server's clock is ahead of ours, as far as requests are signed by it.
+    ahead: AtomicI64,
 }
 
 /// What is asked.
@@ -158,6 +165,7 @@ impl Requests {
             secret: secret_access_key.clone(),
             place,
             patience,
+            ahead: AtomicI64::new(0),
         })
     }
 
@@ -174,7 +182,50 @@ impl Requests {
     }
 
     /// Sends a request, and reads the answer, of whatever status.
+    ///
+    /// A server refuses what is signed at a time that is not its own. Where nobody vouches for the clock of
+    /// this gateway, the server's counts for signatures from then on, so that one without a clock delivers
+    /// before it is synchronised; a request that was refused so is sent once more, if it has no body.
     pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Answer, Lost> {
+        let again = match ask.body {
+            Sending::Nothing => Some(Ask {
+                method: ask.method.clone(),
+                headers: ask.headers.clone(),
+                body: Sending::Nothing,
+                ..ask
+            }),
+            _ => None,
+        };
+        let answer = self.send_once(ask).await?;
+        match again {
+            _ if !self.go_by(&answer) => Ok(answer),
+            Some(ask) => self.send_once(ask).await,
+            None => Ok(answer),
+        }
+    }
+
+    /// Takes over the time of a server that refused a request, where it is far from ours and nobody vouches
+    /// for ours; true when it is another one than before.
+    fn go_by(&self, answer: &Answer) -> bool {
+        if answer.status != 403 || clock::is_synchronised() == Some(true) {
+            return false;
+        }
+        let said = answer.header("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
+        let Some(said) = said else { return false };
+        let ahead = said.timestamp() - OffsetDateTime::now_utc().unix_timestamp();
+        if (ahead - self.ahead.load(Ordering::Relaxed)).abs() < FAR {
+            return false;
+        }
+        self.ahead.store(ahead, Ordering::Relaxed);
+        tracing::warn!(
+            ahead_seconds = ahead,
+            server = self.place.host_str(),
+            "The clock is far from that of the server, and nobody vouches for it; requests are signed by the server's."
+        );
+        true
+    }
+
+    async fn send_once(&self, ask: Ask<'_>) -> Result<Answer, Lost> {
         let progress = Arc::new(Progress::begin());
         let bytes = match &ask.body {
             Sending::Nothing => 0,
@@ -254,7 +305,8 @@ impl Requests {
         mut headers: HeaderMap,
         sha256: &str,
     ) -> Result<HeaderMap, Lost> {
-        let now = OffsetDateTime::now_utc();
+        let ahead = time::Duration::seconds(self.ahead.load(Ordering::Relaxed));
+        let now = OffsetDateTime::now_utc().saturating_add(ahead);
         let mut host = url.host_str().unwrap_or_default().to_owned();
         if let Some(port) = url.port() {
             host = format!("{host}:{port}");

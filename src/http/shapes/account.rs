@@ -4,6 +4,37 @@ use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// What signs in.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Credentials", rename_all = "camelCase"))]
+pub(in crate::http) struct Credentials {
+    /// The email of a built-in account; that of the first one is `admin`.
+    pub(in crate::http) email: String,
+    /// Its password.
+    pub(in crate::http) password: String,
+}
+
+/// What the page's form signs out with.
+#[derive(ToSchema)]
+#[salvo(schema(name = "SignOutForm"))]
+pub(in crate::http) struct SignOutForm {
+    /// The session's token.
+    #[salvo(schema(rename = "_csrf", required = false))]
+    pub(in crate::http) csrf: String,
+}
+
+/// Who has signed in.
+#[derive(ToSchema)]
+#[salvo(schema(name = "SignedIn", rename_all = "camelCase"))]
+pub(in crate::http) struct SignedIn {
+    /// The account's identifier.
+    pub(in crate::http) id: String,
+    /// Its email.
+    pub(in crate::http) email: String,
+    /// Its role.
+    pub(in crate::http) roles: Vec<String>,
+}
+
 /// An account.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

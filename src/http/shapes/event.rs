@@ -19,6 +19,10 @@ pub(in crate::http) struct Event {
     pub(in crate::http) subject: String,
     /// When (RFC 3339, UTC).
     pub(in crate::http) time: String,
+    /// The trace that the request was part of which this comes from (W3C Trace Context; the Distributed
+    /// Tracing extension).
+    #[salvo(schema(required = false, nullable = false))]
+    pub(in crate::http) traceparent: Option<String>,
     /// `application/json`
     pub(in crate::http) datacontenttype: String,
     /// The record of the ingestion, the export, or the target, as its own resource shows it; of

@@ -31,8 +31,11 @@ pub(in crate::http) struct Export {
     pub(in crate::http) sha256: String,
     /// The key in the bucket, prefix included.
     pub(in crate::http) key: String,
-    /// When it was made (RFC 3339, UTC).
+    /// When it was made (RFC 3339, UTC); never before one of an earlier sequence.
     pub(in crate::http) created_at: String,
+    /// Why that time, and the date in the key, may be wrong; absent where nothing is to be doubted.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(in crate::http) clock: Option<Doubt>,
     /// When the target had taken it.
     #[salvo(schema(required = false))]
     pub(in crate::http) delivered_at: Option<String>,
@@ -44,9 +47,22 @@ pub(in crate::http) struct Export {
     /// The account that pushed it; absent for one that was made by itself.
     #[salvo(schema(required = false, nullable = false))]
     pub(in crate::http) pushed_by: Option<String>,
+    /// The trace that the push was part of (W3C Trace Context).
+    #[salvo(schema(required = false, nullable = false))]
+    pub(in crate::http) traceparent: Option<String>,
     /// What the view warned of while rendering.
     #[salvo(schema(required = false))]
     pub(in crate::http) warnings: Vec<String>,
+}
+
+/// Why a time may be wrong.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Doubt", rename_all = "lowercase"))]
+pub(in crate::http) enum Doubt {
+    /// The clock was not synchronised, or said a time that is long over.
+    Unsynchronised,
+    /// The clock was behind an earlier time, which stands here instead.
+    Behind,
 }
 
 /// What an export holds.
@@ -171,9 +187,35 @@ pub(in crate::http) struct Target {
     /// When the oldest that waits was made (RFC 3339).
     #[salvo(schema(required = true))]
     pub(in crate::http) oldest: Option<String>,
+    /// Seconds that it has waited; 0 where the clock says that it was made later.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) oldest_age_seconds: Option<u64>,
     /// When the last one was delivered (RFC 3339).
     #[salvo(schema(required = true))]
     pub(in crate::http) last_delivery: Option<String>,
+}
+
+/// What a test of a target found.
+#[derive(ToSchema)]
+#[salvo(schema(name = "TargetTest", rename_all = "camelCase"))]
+pub(in crate::http) struct TargetTest {
+    /// The bucketName.
+    pub(in crate::http) target: String,
+    /// `directory` or `s3`.
+    pub(in crate::http) r#type: String,
+    /// Whether nothing was found that is in the way of a delivery.
+    pub(in crate::http) ok: bool,
+    /// Whether it was reached; null when that was not tried.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) reachable: Option<bool>,
+    /// What is in the way, or what could not be told, in words.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) cause: Option<String>,
+    /// What kind of cause that is; null when nothing is in the way.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) caused_by: Option<Cause>,
+    /// How long the answer took.
+    pub(in crate::http) milliseconds: u64,
 }
 
 /// Why a target does not take its exports.

@@ -107,8 +107,17 @@ pub(in crate::http) struct IngestionRecord {
     pub(in crate::http) mode: Mode,
     /// Who asked.
     pub(in crate::http) caller: String,
-    /// When it was committed (RFC 3339, UTC).
+    /// The id of the API key that it was asked with.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(in crate::http) api_key: Option<String>,
+    /// The trace that the request was part of (W3C Trace Context).
+    #[salvo(schema(required = false, nullable = false))]
+    pub(in crate::http) traceparent: Option<String>,
+    /// When it was committed (RFC 3339, UTC); never before an earlier one.
     pub(in crate::http) at: String,
+    /// Why that time may be wrong; absent where nothing is to be doubted.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(in crate::http) clock: Option<super::export::Doubt>,
     /// The journal's sequence of its commit.
     pub(in crate::http) sequence: u64,
     /// Bytes of the body.

@@ -3,7 +3,7 @@ use salvo::oapi::ToSchema;
 
 /// Problem details (RFC 9457).
 #[derive(ToSchema)]
-#[salvo(schema(name = "Problem"))]
+#[salvo(schema(name = "Problem", rename_all = "camelCase"))]
 pub(in crate::http) struct Problem {
     /// `about:blank`: the status says what kind of problem it is.
     pub(in crate::http) r#type: String,
@@ -15,6 +15,8 @@ pub(in crate::http) struct Problem {
     pub(in crate::http) detail: String,
     /// The path of the request.
     pub(in crate::http) instance: String,
+    /// The trace that the request was part of, as the lines of the log have it.
+    pub(in crate::http) trace_id: String,
     /// Every single finding with its place.
     #[salvo(schema(required = false))]
     pub(in crate::http) errors: Vec<Finding>,

@@ -10,10 +10,21 @@ use crate::http::service::origin;
 use crate::http::state::state;
 use salvo::http::StatusCode;
 use salvo::http::header::ACCEPT;
+use salvo::oapi::endpoint;
 use salvo::{Depot, Request, Response, handler};
 
 /// Ends the session here, and sends a browser on to end it at the provider, where that offers it.
-#[handler]
+///
+/// With a session it must come from the gateway's own pages, or carry the session's token in `X-CSRF-Token`, or
+/// in the form's field `_csrf`.
+#[endpoint(
+    operation_id = "signOut",
+    tags("Sign-in"),
+    responses(
+        (status_code = 204, description = "Signed out, or was not signed in."),
+        (status_code = 303, description = "The same, to a browser that asks for a page."),
+    ),
+)]
 pub(crate) async fn sign_out(
     req: &mut Request,
     depot: &mut Depot,
@@ -48,7 +59,8 @@ pub(crate) async fn sign_out(
 /// The page after signing out.
 #[handler]
 pub(crate) async fn signed_out(depot: &mut Depot, res: &mut Response) {
-    let link = format!("{}/login", origin(depot).prefix);
-    let page = Message::new("You are signed out", &[]).link(&link, "Sign in again");
+    let prefix = &origin(depot).prefix;
+    let link = format!("{prefix}/login");
+    let page = Message::new(prefix, "You are signed out", &[]).link(&link, "Sign in again");
     show(res, StatusCode::OK, &page);
 }

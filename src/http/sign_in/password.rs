@@ -1,17 +1,19 @@
 //! `GET /login` and `POST /login`. With sign-in at a provider the page leads there, and there is nothing to
 //! post.
 use super::back::Back;
-use super::pages::{Message, Password, Provider, redirect, show as show_page};
+use super::pages::{Message, Password, Provider, redirect, retry_after, show as show_page};
 use super::session;
 use crate::auth::{Auth, Refusal};
 use crate::http::body;
 use crate::http::caller::visitor;
 use crate::http::problem::Problem;
 use crate::http::service::origin;
+use crate::http::shapes;
 use crate::http::state::state;
 use percent_encoding::percent_decode_str;
 use salvo::http::StatusCode;
-use salvo::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use salvo::http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use salvo::oapi::endpoint;
 use salvo::{Depot, Request, Response, Scribe, handler};
 use serde::Deserialize;
 use serde_json::json;
@@ -33,15 +35,15 @@ pub(crate) async fn show(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let state = state(depot);
+    let prefix = &origin(depot).prefix;
     let Ok(gateway) = state.gateway() else {
-        res.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
+        retry_after(res, 2);
         let lines = ["The store is being opened. Load this page again in a moment."];
-        let page = Message::new("The gateway is starting", &lines);
+        let page = Message::new(prefix, "The gateway is starting", &lines);
         show_page(res, StatusCode::SERVICE_UNAVAILABLE, &page);
         return Ok(());
     };
     let auth = &gateway.auth;
-    let prefix = &origin(depot).prefix;
     let back = Back::read(req.query::<&str>("return"));
     if visitor(req, depot).is_some() {
         redirect(res, &back.under(prefix));
@@ -51,15 +53,27 @@ pub(crate) async fn show(
         Some(oidc) => {
             let id = oidc.registration();
             let link = format!("{prefix}/oauth2/authorization/{id}{}", back.query());
-            show_page(res, StatusCode::OK, &Provider::new(id, &link));
+            show_page(res, StatusCode::OK, &Provider { prefix, registration: id, link: &link });
         }
         None => show_page(res, StatusCode::OK, &Password::new(prefix, back.as_str())),
     }
     Ok(())
 }
 
-/// Signs in with a password, sent by the page's form or as JSON.
-#[handler]
+/// Signs in with a password, sent by the page's form or as JSON: a session, in a cookie.
+///
+/// A form is answered with a page, or by a redirect to the path that its field `return` has. With sign-in at a
+/// provider there are no passwords here (404).
+#[endpoint(
+    operation_id = "signIn",
+    tags("Sign-in"),
+    request_body(content = shapes::Credentials, content_type = "application/json"),
+    responses(
+        (status_code = 200, description = "Signed in.", body = shapes::SignedIn,
+            headers(("Set-Cookie" = String, description = "The session."))),
+        (status_code = 303, description = "Signed in, by the form."),
+    ),
+)]
 pub(crate) async fn sign_in(
     req: &mut Request,
     depot: &mut Depot,
@@ -116,13 +130,10 @@ async fn form(
     let back = Back::read(Some(field("return")));
     let email = field("email").trim();
     let verified = auth.accounts.verify_password(email, field("password"), origin.client).await;
-    let begun =
-        verified.and_then(|account| session::begin(auth, &account, None, (req, origin, &mut *res)));
-    let Err(refusal) = begun else {
-        redirect(res, &back.under(&origin.prefix));
-        return Ok(());
-    };
-    let seconds;
+    let entered = verified
+        .and_then(|account| session::enter(auth, &account, None, &back, (req, origin, &mut *res)));
+    let Err(refusal) = entered else { return Ok(()) };
+    let wait;
     let (status, fault) = match &refusal {
         Refusal::Invalid(_) | Refusal::Malformed(_) => {
             (StatusCode::UNAUTHORIZED, "The email or the password is wrong.")
@@ -131,13 +142,13 @@ async fn form(
             (StatusCode::FORBIDDEN, "This account is disabled. An administrator can enable it.")
         }
         Refusal::TooMany(after) => {
-            res.headers_mut().insert(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
-            seconds =
-                format!("Too many failed attempts. Try again in {} s.", after.as_secs().max(1));
-            (StatusCode::TOO_MANY_REQUESTS, seconds.as_str())
+            let seconds = after.as_secs().max(1);
+            retry_after(res, seconds);
+            wait = format!("Too many failed attempts. Try again in {seconds} s.");
+            (StatusCode::TOO_MANY_REQUESTS, wait.as_str())
         }
         _ => {
-            res.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+            retry_after(res, 5);
             let words = "The gateway cannot sign anybody in right now. Try again in a moment.";
             (StatusCode::SERVICE_UNAVAILABLE, words)
         }
@@ -160,7 +171,7 @@ fn is_form(req: &Request) -> bool {
 }
 
 /// The fields of a form (URL Standard, 5.1).
-pub(super) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
+pub(in crate::http) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
     let none = || Problem::malformed("the body is not a form in UTF-8, each field once");
     let text = std::str::from_utf8(sent).map_err(|_| none())?;
     let read = |part: &str| {

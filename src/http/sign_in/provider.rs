@@ -1,7 +1,7 @@
 //! `/oauth2/authorization/{registrationId}` sends a browser to the provider, which sends it back to
 //! `/login/oauth2/code/{registrationId}`.
 use super::back::Back;
-use super::pages::{Message, redirect, show};
+use super::pages::{Message, redirect, retry_after, show};
 use super::session;
 use crate::auth::audit::Event;
 use crate::auth::oidc::{Answer, Failed, Oidc, SignedIn};
@@ -11,7 +11,6 @@ use crate::http::problem::Problem;
 use crate::http::service::origin;
 use crate::http::state::{blocking, state};
 use salvo::http::StatusCode;
-use salvo::http::header::{HeaderValue, RETRY_AFTER};
 use salvo::{Depot, Request, Response, handler};
 use std::sync::Arc;
 
@@ -70,18 +69,19 @@ pub(crate) async fn complete(
     };
     let back = Back::read(Some(&signed_in.back));
     let id_token = Some(signed_in.id_token.clone()).filter(|token| token.len() <= LONGEST_HINT);
-    let begun = match account(auth, signed_in).await? {
+    let entered = match account(auth, signed_in).await? {
         Ok(account) => {
-            session::begin(auth, &account, id_token.as_deref(), (req, origin, &mut *res))
+            session::enter(auth, &account, id_token.as_deref(), &back, (req, origin, &mut *res))
         }
         Err(refusal) => Err(refusal),
     };
-    match begun {
-        Ok(()) => redirect(res, &back.under(&origin.prefix)),
+    match entered {
+        Ok(()) => {}
         Err(Refusal::Forbidden(reason)) => {
             refused(auth, origin, reason);
             let lines = ["An administrator of this gateway can enable it."];
-            show(res, StatusCode::FORBIDDEN, &Message::new("Your account is disabled", &lines));
+            let page = Message::new(&origin.prefix, "Your account is disabled", &lines);
+            show(res, StatusCode::FORBIDDEN, &page);
         }
         Err(refusal) => return Err(refusal.into()),
     }
@@ -143,7 +143,7 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
     let nobody;
     let (status, heading, lines): (_, _, &[&str]) = match failed {
         Failed::OutOfReach(_) => {
-            res.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
+            retry_after(res, 10);
             (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Signing in does not work right now",
@@ -178,5 +178,6 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
             ],
         ),
     };
-    show(res, status, &Message::new(heading, lines).link(&again, "Try again"));
+    let page = Message::new(&origin.prefix, heading, lines);
+    show(res, status, &page.link(&again, "Try again"));
 }

@@ -1,4 +1,6 @@
 //! The session of a browser, and the cookies of it and of sign-ins that are under way.
+use super::back::Back;
+use super::pages::redirect;
 use crate::auth::oidc::Oidc;
 use crate::auth::{Account, Auth, Refusal};
 use crate::http::credential::{self, cookie_name};
@@ -22,6 +24,19 @@ pub(super) fn begin(
     }
     // It ends with the browser; the server ends it earlier.
     set(res, origin, cookie_name(&origin.scheme), &started.id, "");
+    Ok(())
+}
+
+/// Begins a session and sends the browser on.
+pub(super) fn enter(
+    auth: &Auth,
+    account: &Account,
+    id_token: Option<&str>,
+    back: &Back,
+    (req, origin, res): (&Request, &Origin, &mut Response),
+) -> Result<(), Refusal> {
+    begin(auth, account, id_token, (req, origin, &mut *res))?;
+    redirect(res, &back.under(&origin.prefix));
     Ok(())
 }
 

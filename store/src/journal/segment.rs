@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 /// The newest format of segments known here.
-pub(crate) const VERSION: u32 = 1;
+pub const VERSION: u32 = 1;
 /// The most bytes that the payload of a frame may have.
 pub(crate) const LARGEST_PAYLOAD: u32 = 256 << 20;
 const MAGIC: [u8; 8] = *b"PENSTOCK";

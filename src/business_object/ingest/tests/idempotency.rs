@@ -1,4 +1,5 @@
 use super::world::{World, machine};
+use crate::business_object::changes::Watch;
 use crate::business_object::ingest::{Answer, Body, Mode, Request, records};
 use crate::fault::{Fault, Kind};
 
@@ -145,7 +146,8 @@ fn a_key_is_kept_for_24_hours_of_elapsed_time() {
     let begun = 5 * DAY;
     let at = |elapsed| {
         let request = world.request(Mode::Add, Body::Json(A));
-        world.run(&Request { idempotency_key: Some("k"), elapsed, ..request }).unwrap()
+        let watch = Watch::new(move || elapsed);
+        world.run(&Request { idempotency_key: Some("k"), watch: &watch, ..request }).unwrap()
     };
     let first = at(begun);
     assert_eq!(at(begun + DAY), first);

@@ -1,0 +1,106 @@
+//! When a certificate ends: the one field of X.509 that is read here (RFC 5280, 4.1.2.5), in DER (X.690).
+use jiff::Timestamp;
+
+const SEQUENCE: u8 = 0x30;
+const VERSION: u8 = 0xa0;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+
+/// When the certificate ends; `None` when it does not (the year 9999), or when it cannot be read.
+pub(super) fn not_after(der: &[u8]) -> Option<Timestamp> {
+    let mut certificate = Der(Der(der).value(SEQUENCE)?);
+    let mut fields = Der(certificate.value(SEQUENCE)?);
+    if fields.0.first() == Some(&VERSION) {
+        fields.next()?;
+    }
+    // Serial number, algorithm, issuer.
+    for _ in 0..3 {
+        fields.next()?;
+    }
+    let mut validity = Der(fields.value(SEQUENCE)?);
+    validity.next()?;
+    let (tag, time) = validity.next()?;
+    read(tag, std::str::from_utf8(time).ok()?)
+}
+
+fn read(tag: u8, text: &str) -> Option<Timestamp> {
+    let digits = text.strip_suffix('Z')?;
+    let whole = match (tag, digits.len()) {
+        // Years from 50 on are of the century before.
+        (UTC_TIME, 12) if digits < "50" => format!("20{digits}"),
+        (UTC_TIME, 12) => format!("19{digits}"),
+        (GENERALIZED_TIME, 14) if digits.starts_with("9999") => return None,
+        (GENERALIZED_TIME, 14) => digits.to_owned(),
+        _ => return None,
+    };
+    let part = |from: usize, to: usize| whole.get(from..to);
+    let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
+    let (hour, minute, second) = (part(8, 10)?, part(10, 12)?, part(12, 14)?);
+    format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z").parse().ok()
+}
+
+/// Elements one after the other.
+struct Der<'a>(&'a [u8]);
+
+impl<'a> Der<'a> {
+    /// The tag and the value of the next one.
+    fn next(&mut self) -> Option<(u8, &'a [u8])> {
+        let (&[tag, first], rest) = self.0.split_first_chunk()?;
+        let (length, rest) = match usize::from(first) {
+            length @ ..0x80 => (length, rest),
+            more => {
+                let (bytes, rest) = rest.split_at_checked(more & 0x7f)?;
+                let bytes = Some(bytes).filter(|bytes| (1..=3).contains(&bytes.len()))?;
+                (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
+            }
+        };
+        let (value, rest) = rest.split_at_checked(length)?;
+        self.0 = rest;
+        Some((tag, value))
+    }
+
+    /// The value of the next one, which must have this tag.
+    fn value(&mut self, expected: u8) -> Option<&'a [u8]> {
+        self.next().filter(|(tag, _)| *tag == expected).map(|(_, value)| value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(year: i32) -> Vec<u8> {
+        let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        parameters.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        parameters.not_after = rcgen::date_time_ymd(year, 12, 31);
+        let key = rcgen::KeyPair::generate().unwrap();
+        parameters.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn the_end_is_that_of_the_certificate() {
+        for year in [2026, 2049, 2050, 9998] {
+            let end = not_after(&made(year)).unwrap().to_string();
+            assert_eq!(end, format!("{year}-12-31T00:00:00Z"));
+        }
+        assert_eq!(not_after(&made(9999)), None);
+        assert_eq!(read(UTC_TIME, "991231235959Z").unwrap().to_string(), "1999-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn whatever_the_bytes_are_nothing_breaks() {
+        let whole = made(2030);
+        for end in 0..whole.len() {
+            let _ = not_after(&whole[..end]);
+        }
+        for at in 0..whole.len() {
+            for flip in [0x01, 0x80, 0xff] {
+                let mut mutated = whole.clone();
+                mutated[at] ^= flip;
+                let _ = not_after(&mutated);
+            }
+        }
+        assert_eq!(not_after(b""), None);
+        assert_eq!(not_after(&[SEQUENCE, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+    }
+}

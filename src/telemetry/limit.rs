@@ -1,0 +1,126 @@
+//! A bound on the log: what goes wrong a thousand times a second fills neither the journal nor the disk.
+//!
+//! Warnings and errors are bounded, each kind (each place in the program that says one) by itself: so many in
+//! a minute are written as they are, the rest are counted, and one line with their number follows. What is
+//! told beside them stands for work that was done, an ingestion or an export, and is all written.
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tracing::callsite::Identifier;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+/// Lines of one kind that are written in a [`WINDOW`].
+const MOST: u64 = 60;
+const WINDOW: Duration = Duration::from_mins(1);
+
+static KINDS: Mutex<Option<HashMap<Identifier, Kind>>> = Mutex::new(None);
+
+/// One kind of line, since it was first seen in this window.
+#[derive(Debug)]
+struct Kind {
+    begun: Instant,
+    seen: u64,
+    /// What the first one said that was left out.
+    text: String,
+}
+
+/// What bounds the log.
+pub(super) struct Limit;
+
+impl<S: Subscriber> Layer<S> for Limit {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        *event.metadata().level() > Level::WARN || is_taken(event, Instant::now())
+    }
+}
+
+fn is_taken(event: &Event<'_>, now: Instant) -> bool {
+    let mut kinds = kinds();
+    let kinds = kinds.get_or_insert_default();
+    let kind = kinds.entry(event.metadata().callsite()).or_insert_with(|| Kind {
+        begun: now,
+        seen: 0,
+        text: String::new(),
+    });
+    kind.seen += 1;
+    if kind.seen == MOST + 1 {
+        event.record(&mut Message(&mut kind.text));
+    }
+    kind.seen <= MOST
+}
+
+/// Tells how many lines were left out of the windows that are over. It is called from time to time.
+pub fn tell() {
+    for (count, text) in over(Instant::now()) {
+        tracing::warn!(count, like = text, "More lines of one kind were left out of the log.");
+    }
+}
+
+/// The windows that are over, and what was left out of them.
+fn over(now: Instant) -> Vec<(u64, String)> {
+    let mut told = Vec::new();
+    if let Some(kinds) = kinds().as_mut() {
+        kinds.retain(|_, kind| {
+            let is_over = now.duration_since(kind.begun) >= WINDOW;
+            if is_over && kind.seen > MOST {
+                told.push((kind.seen - MOST, std::mem::take(&mut kind.text)));
+            }
+            !is_over
+        });
+    }
+    told
+}
+
+// Nothing panics while it is held.
+fn kinds() -> MutexGuard<'static, Option<HashMap<Identifier, Kind>>> {
+    KINDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Message<'a>(&'a mut String);
+
+impl Visit for Message<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            *self.0 = format!("{value:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use tracing_subscriber::layer::SubscriberExt;
+
+    #[derive(Clone, Default)]
+    struct Count(Arc<AtomicU64>);
+
+    impl<S: Subscriber> Layer<S> for Count {
+        fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn warnings_of_a_kind_are_bounded_and_what_is_left_out_is_counted() {
+        let count = Count::default();
+        let subscriber = tracing_subscriber::registry().with(Limit).with(count.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            for number in 0..MOST * 10 {
+                tracing::warn!(number, "The same again.");
+                tracing::info!("An ingestion was done.");
+            }
+            tracing::warn!("Something else.");
+        });
+        assert_eq!(count.0.load(Ordering::Relaxed), MOST + MOST * 10 + 1);
+        assert_eq!(over(Instant::now()), []);
+        let later = Instant::now() + WINDOW;
+        let told = over(later);
+        assert!(told.contains(&(MOST * 9, "The same again.".to_owned())), "{told:?}");
+        assert_eq!(over(later), []);
+    }
+}

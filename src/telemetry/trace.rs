@@ -1,0 +1,98 @@
+//! The trace that a request is part of (W3C Trace Context, level 1): by its id the lines of several systems
+//! are found that tell of one thing.
+use std::fmt;
+
+/// The name of the header, and of the attribute of `CloudEvents` (Distributed Tracing extension).
+pub const HEADER: &str = "traceparent";
+
+/// What the header of a trace that is not sampled has last; the other flags are not ours to pass on.
+const SAMPLED: u8 = 1;
+
+/// A place in a trace: its id, and that of what is done here. Written as the header `traceparent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trace {
+    id: u128,
+    span: u64,
+    flags: u8,
+}
+
+impl Trace {
+    /// The trace that a request's header names, with an id of our own for what is done here; one of its own
+    /// where there is no header, or none that can be read.
+    pub fn of(header: Option<&str>) -> Self {
+        let (id, flags) = header.and_then(read).unwrap_or_else(|| (rand::random(), 0));
+        // 0 is no id.
+        Self { id: id.max(1), span: rand::random::<u64>().max(1), flags }
+    }
+
+    /// The id of the trace: 32 digits.
+    pub fn id(&self) -> String {
+        format!("{:032x}", self.id)
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "00-{:032x}-{:016x}-{:02x}", self.id, self.span, self.flags)
+    }
+}
+
+/// The trace and the flags of a header (3.2.2). Of a later version the part is read that this one has.
+fn read(header: &str) -> Option<(u128, u8)> {
+    let mut parts = header.split('-');
+    let version = hex(parts.next()?, 2)?;
+    let (id, parent) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
+    let flags = u8::try_from(hex(parts.next()?, 2)?).ok()?;
+    let is_whole = version > 0 || parts.next().is_none();
+    (version < 0xff && id > 0 && parent > 0 && is_whole).then_some((id, flags & SAMPLED))
+}
+
+/// A number of so many digits, none of them in capitals.
+fn hex(text: &str, digits: usize) -> Option<u128> {
+    let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    (text.len() == digits && text.bytes().all(is_hex)).then_some(())?;
+    u128::from_str_radix(text, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0af7651916cd43dd8448eb211c80319c";
+
+    #[test]
+    fn a_trace_goes_on_with_an_id_of_our_own() {
+        let trace = Trace::of(Some(&format!("00-{ID}-b7ad6b7169203331-01")));
+        assert_eq!(trace.id(), ID);
+        let header = trace.to_string();
+        assert!(header.starts_with(&format!("00-{ID}-")) && header.ends_with("-01"), "{header}");
+        assert!(!header.contains("b7ad6b7169203331"), "{header}");
+        assert_eq!(Trace::of(Some(&header)).id(), ID);
+        let later = Trace::of(Some(&format!("cc-{ID}-b7ad6b7169203331-ff-what-comes-later")));
+        assert_eq!((later.id().as_str(), later.flags), (ID, 1));
+    }
+
+    #[test]
+    fn what_cannot_be_read_begins_a_trace() {
+        let parent = "b7ad6b7169203331";
+        for bad in [
+            String::new(),
+            ID.to_owned(),
+            format!("00-{ID}-{parent}"),
+            format!("00-{ID}-{parent}-01-"),
+            format!("00-{ID}-{parent}-1"),
+            format!("ff-{ID}-{parent}-01"),
+            format!("00-{}-{parent}-01", ID.to_uppercase()),
+            format!("00-{}-{parent}-01", "0".repeat(32)),
+            format!("00-{ID}-{}-01", "0".repeat(16)),
+            format!("00-{ID} -{parent}-01"),
+            format!("00-+{}-{parent}-01", &ID[1..]),
+            "00-äöüäöüäöüäöüäöüä-b7ad6b7169203331-01".to_owned(),
+        ] {
+            let trace = Trace::of(Some(&bad));
+            assert_ne!(trace.id(), ID, "{bad:?}");
+            assert_eq!(trace.to_string().len(), 55);
+        }
+        assert_ne!(Trace::of(None), Trace::of(None));
+    }
+}

@@ -1,0 +1,100 @@
+//! What `serve` says of a data directory that it cannot use, and the status that tells systemd whether
+//! starting again would help.
+#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+
+use crate::penstock;
+use nix::unistd::geteuid;
+use penstock_store::{Error, Options, Store};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const SERVE: [&str; 3] = ["serve", "--service.data-dir=data", "--server.port=0"];
+
+fn serve(dir: &Path) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = penstock(dir, &SERVE).output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+/// A store with one document, and the path of its newest segment.
+fn made(dir: &Path) -> std::path::PathBuf {
+    let folder = dir.join("data/store");
+    let store = Store::open(&folder, Options::default(), &mut |_| {}).unwrap();
+    for number in 0..20_u8 {
+        store.transact::<_, Error>(|t| t.put("some", &[number], &[number; 100])).unwrap();
+    }
+    drop(store);
+    // Else nothing of the journal need be read.
+    std::fs::remove_dir_all(folder.join("index")).unwrap();
+    let journal = std::fs::read_dir(folder.join("journal")).unwrap();
+    let mut files: Vec<_> = journal.map(|file| file.unwrap().path()).collect();
+    files.sort();
+    files.pop().unwrap()
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "nothing here has to outlive a power cut")]
+fn a_newer_format_and_damage_need_a_person() {
+    for (at, byte, expected) in
+        [(8, 0xff, "install that version"), (200, 0xff, "`penstock verify`")]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let segment = made(dir.path());
+        let mut bytes = std::fs::read(&segment).unwrap();
+        bytes[at] ^= byte;
+        std::fs::write(&segment, bytes).unwrap();
+        let (status, said) = serve(dir.path());
+        assert_eq!(status, Some(65), "{at}: {said}");
+        assert!(said.contains(expected) && said.contains("ERROR"), "{said}");
+    }
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_named_with_its_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    if !geteuid().is_root() {
+        std::fs::set_permissions(&data, PermissionsExt::from_mode(0o500)).unwrap();
+        let (status, said) = serve(dir.path());
+        assert_eq!(status, Some(77), "{said}");
+        return;
+    }
+    // Run as somebody who may not write there.
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(&data, PermissionsExt::from_mode(0o700)).unwrap();
+    let Output { status, stderr, .. } = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(env!("CARGO_BIN_EXE_penstock"))
+        .args(SERVE)
+        .current_dir(dir.path())
+        .env_clear()
+        .output()
+        .unwrap();
+    let said = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(77), "{said}");
+    assert!(said.contains("belongs to user 0, and this is user 65534"), "{said}");
+}
+
+#[test]
+fn root_serves_as_the_owner_of_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    if !geteuid().is_root() {
+        return;
+    }
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    chown(&data, Some(65534), Some(65534)).unwrap();
+    let mut child = penstock(dir.path(), &SERVE).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(line.contains("listens on"), "{line}");
+    for file in std::fs::read_dir(&data).unwrap() {
+        let file = file.unwrap();
+        assert_eq!(file.metadata().unwrap().uid(), 65534, "{}", file.path().display());
+    }
+}

@@ -1,0 +1,115 @@
+//! A gateway without a clock of its own: it starts in 1972, works, and says which times are to be doubted.
+use crate::automatic::faketime;
+use crate::client::Client;
+use crate::server::{Server, push_and_wait};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+const DATA: &str = "--service.data-dir=data";
+/// Some 55 years.
+const LONG_AGO: &str = "-20000d";
+const RIGHT: &str = "+0";
+
+/// A clock that the test sets.
+pub(crate) struct Clock {
+    library: PathBuf,
+    file: PathBuf,
+}
+
+impl Clock {
+    /// `None` where the Debian package faketime is not installed.
+    pub(crate) fn at(dir: &Path, offset: &str) -> Option<Self> {
+        let Some(library) = faketime() else {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "the Debian package faketime is not installed"
+            );
+            println!("skipped: the Debian package faketime is not installed");
+            return None;
+        };
+        let clock = Self { library, file: dir.join("clock") };
+        clock.set(offset);
+        Some(clock)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the clock's file need not outlive a power cut")]
+    pub(crate) fn set(&self, offset: &str) {
+        // Another file in its place, lest a half-written one is read.
+        let next = self.file.with_extension("next");
+        std::fs::write(&next, format!("{offset}\n")).unwrap();
+        std::fs::rename(&next, &self.file).unwrap();
+    }
+
+    pub(crate) fn start(&self, dir: &Path, arguments: &[&str]) -> Server {
+        let environment = [
+            ("LD_PRELOAD", self.library.to_str().unwrap()),
+            ("FAKETIME_TIMESTAMP_FILE", self.file.to_str().unwrap()),
+            ("FAKETIME_NO_CACHE", "1"),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1"),
+        ];
+        Server::start_with(dir, arguments, &environment)
+    }
+}
+
+pub(crate) fn define(client: Client, bucket: &str) {
+    let config = "type: object\npath: 'Wells:.'\nfields:\n  level: { type: integer, path: <https://wells.example/level> }\n";
+    let definition =
+        json!({ "name": "Wells", "config": config, "pushTargets": [{ "bucketName": bucket }] });
+    client.put("/api/v1/business-objects", &definition).expect(201);
+}
+
+pub(crate) fn ingest(client: Client, level: u64) {
+    let well = json!({ "uri": "https://wells.example/1", "level": level });
+    let body = json!({ "data": [well] }).to_string();
+    client.post("/api/v1/business-objects/Wells?mode=REPLACE", body).expect(200);
+}
+
+/// Ingests and exports; the record and the export.
+fn work(client: Client, level: u64) -> (Value, Value) {
+    ingest(client, level);
+    let records = client.get("/api/v1/ingestions?limit=1").expect(200).json();
+    (records["items"][0].clone(), push_and_wait(client, "Wells"))
+}
+
+#[test]
+fn it_works_before_it_knows_the_time_and_its_times_never_go_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(clock) = Clock::at(dir.path(), LONG_AGO) else { return };
+    let mut seen = Vec::new();
+    let server = clock.start(dir.path(), &[DATA]);
+    define(server.client, "wells");
+    seen.push(work(server.client, 1));
+    for (record, export) in &seen {
+        assert!(record["at"].as_str().unwrap().starts_with("197"), "{record}");
+        assert_eq!([&record["clock"], &export["clock"]], ["unsynchronised"; 2]);
+        assert!(export["key"].as_str().unwrap().contains("-197"), "{export}");
+    }
+    // Somebody sets it right.
+    clock.set(RIGHT);
+    seen.push(work(server.client, 2));
+    let (record, export) = seen.last().unwrap();
+    assert_eq!([&record["clock"], &export["clock"]], [&Value::Null; 2]);
+    assert!(record["at"].as_str().unwrap().starts_with("20"), "{record}");
+    // The power fails, and it begins anew where nothing is known.
+    server.kill();
+    clock.set(LONG_AGO);
+    let server = clock.start(dir.path(), &[DATA]);
+    seen.push(work(server.client, 3));
+    let (record, export) = seen.last().unwrap();
+    assert_eq!([&record["clock"], &export["clock"]], ["behind"; 2]);
+    let status = server.client.get("/api/v1/status").expect(200).json();
+    assert!(status["clock"]["system"].as_str().unwrap().starts_with("197"), "{status}");
+    clock.set(RIGHT);
+    seen.push(work(server.client, 4));
+    assert_eq!(seen.last().unwrap().0["clock"], Value::Null);
+
+    for name in ["createdAt", "deliveredAt", "key"] {
+        let times: Vec<_> = seen.iter().map(|(_, export)| export[name].as_str().unwrap()).collect();
+        assert!(times.is_sorted(), "{name}: {times:?}");
+    }
+    let times: Vec<_> = seen.iter().map(|(record, _)| record["at"].as_str().unwrap()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    let sequences: Vec<_> = seen.iter().map(|(_, export)| &export["sequence"]).collect();
+    assert_eq!(sequences, [1, 2, 3, 4]);
+    server.stop();
+}

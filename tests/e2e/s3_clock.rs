@@ -1,0 +1,113 @@
+//! Deliveries to a real S3 server by a gateway whose clock is wrong, and whose window closes.
+use crate::clockless::{Clock, define, ingest};
+use crate::s3::Account;
+use crate::server::{penstock, push_and_wait, wait_for};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn arguments(account: &Account) -> Vec<String> {
+    let default = |name: &str, value: &str| format!("--service.export.default.{name}={value}");
+    vec![
+        "--service.data-dir=data".to_owned(),
+        default("type", "s3"),
+        default("endpoint", &account.endpoint),
+        default("region", "default"),
+        default("access-key-id", &account.key_id),
+        default("secret-access-key", &account.secret),
+        default("path-style", "true"),
+    ]
+}
+
+fn verify(dir: &Path, account: &Account, bucket: &str) {
+    let checked = penstock(dir)
+        .args(["verify-export", "--bucket", &format!("{}/{bucket}/", account.endpoint)])
+        .envs([("AWS_ACCESS_KEY_ID", &account.key_id), ("AWS_SECRET_ACCESS_KEY", &account.secret)])
+        .env("AWS_REGION", "default")
+        .output()
+        .unwrap();
+    assert!(checked.status.success(), "{checked:?}");
+}
+
+#[test]
+fn a_gateway_without_a_clock_delivers_to_a_server_that_looks_at_times() {
+    let account = Account::of_environment();
+    let name = format!("clockless-{}", uuid::Uuid::now_v7());
+    let bucket = account.create_bucket(&name);
+    let dir = tempfile::tempdir().unwrap();
+    let Some(clock) = Clock::at(dir.path(), "-20000d") else { return };
+    let arguments = arguments(&account);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let server = clock.start(dir.path(), &arguments);
+    define(server.client, &name);
+    ingest(server.client, 1);
+    let entry = push_and_wait(server.client, "Wells");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (head, _) = runtime.block_on(bucket.head_object(entry["key"].as_str().unwrap())).unwrap();
+    let metadata = head.metadata.expect("the object has metadata");
+    assert_eq!(metadata.get("clock").map(String::as_str), Some("unsynchronised"));
+    verify(dir.path(), &account, &name);
+    server.stop();
+}
+
+#[test]
+fn a_window_that_closes_in_the_middle_of_an_upload_interrupts_it_and_the_next_one_goes_on() {
+    let account = Account::of_environment();
+    let name = format!("window-{}", uuid::Uuid::now_v7());
+    account.create_bucket(&name);
+    let dir = tempfile::tempdir().unwrap();
+    // Within what the server tolerates of clocks, on both sides of the window's end.
+    let Some(clock) = Clock::at(dir.path(), "+0") else { return };
+    let at = |minutes: i64| {
+        let at = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(minutes);
+        at.strftime("%H:%M").to_string()
+    };
+    let mut arguments = arguments(&account);
+    arguments.push(format!("--service.export.window={}-{}", at(-10), at(5)));
+    arguments.push("--service.export.bandwidth=6MiB".to_owned());
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let server = clock.start(dir.path(), &arguments);
+    let client = server.client;
+    let config = "type: object\npath: 'Logs:.'\nfields:\n  text: { type: string, path: <https://logs.example/text> }\n";
+    let definition =
+        json!({ "name": "Logs", "config": config, "pushTargets": [{ "bucketName": name }] });
+    client.put("/api/v1/business-objects", &definition).expect(201);
+    let text = "x".repeat(60_000);
+    for first in [0, 200, 400] {
+        let data: Vec<Value> =
+            (first..first + 200).map(|n| json!({ "text": format!("{n}{text}") })).collect();
+        let body = json!({ "data": data }).to_string();
+        client.post("/api/v1/business-objects/Logs", body).expect(200);
+    }
+    let push = client.post("/api/v1/business-objects/Logs/push", "").expect(202).json();
+    let id = push["exports"][0]["id"].as_str().unwrap();
+    let noted = dir.path().join(format!("data/uploads/{id}.upload"));
+    let parts =
+        || std::fs::read_to_string(&noted).map_or(0, |text| text.lines().count().max(1) - 1);
+    wait_for("the server has a part", || parts() >= 1);
+    clock.set("+10m");
+    wait_for("the upload is interrupted", || server.log().contains("the window closed"));
+    let begun = std::fs::read_to_string(&noted).unwrap();
+    let had = parts();
+    assert!(had < 7, "{had} parts are the whole");
+    let entry = client.get(&format!("/api/v1/exports/{id}")).expect(200).json();
+    assert_eq!([&entry["status"], &entry["attempts"]], [&json!("queued"), &json!(0)]);
+    let targets = client.get("/api/v1/targets").expect(200).json();
+    assert!(targets["items"][0]["paused"].as_str().unwrap().contains("it opens at"), "{targets}");
+    assert_eq!(targets["items"][0]["blocked"], Value::Null);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(
+        std::fs::read_to_string(&noted).unwrap(),
+        begun,
+        "parts go on outside of the window"
+    );
+
+    clock.set("+0");
+    let mut last = String::new();
+    wait_for("the export is delivered in the next window", || {
+        last = std::fs::read_to_string(&noted).unwrap_or(std::mem::take(&mut last));
+        client.get(&format!("/api/v1/exports/{id}")).expect(200).json()["status"] == "delivered"
+    });
+    assert!(last.starts_with(&begun), "the upload began anew:\n{begun}\n{last}");
+    verify(dir.path(), &account, &name);
+    server.stop();
+}

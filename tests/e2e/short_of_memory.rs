@@ -1,0 +1,84 @@
+//! Memory that runs short: what is large is put off, what is small gets on, and nothing ends.
+use crate::server::Server;
+use hyper::Method;
+use serde_json::json;
+use std::io::Write as _;
+use std::net::TcpStream;
+
+#[test]
+fn large_bodies_are_put_off_and_small_ones_are_taken_one_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = "--service.data-dir=data";
+    // Less than any process has.
+    let server = Server::start(dir.path(), &[data, "--service.limits.memory=1MiB"]);
+    let client = server.client;
+    let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
+    let definition = json!({ "name": "Notes", "config": config, "pushTargets": [] });
+    client.put("/api/v1/business-objects", &definition).expect(201);
+
+    let path = "/api/v1/business-objects/Notes";
+    let body = |bytes: usize| json!({ "data": [{ "text": "x".repeat(bytes) }] }).to_string();
+    let refused = client.post(path, body(2 << 20)).expect(503);
+    assert!(refused.headers.contains_key("retry-after"));
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("memory is short"), "{detail}");
+    client.post(path, body(1000)).expect(200);
+
+    // One whose body does not come to its end.
+    let key = crate::server::key(dir.path(), data);
+    let mut open = TcpStream::connect(client.address).unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\n\
+         Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
+        client.address
+    );
+    open.write_all(head.as_bytes()).unwrap();
+    let headers = [("content-type", "application/json")];
+    crate::server::wait_for("a body beside another one is refused", || {
+        client.send(Method::POST, path, &headers, body(10)).unwrap().status == 503
+    });
+    drop(open);
+    crate::server::wait_for("it is taken once that one is gone", || {
+        client.send(Method::POST, path, &headers, body(10)).unwrap().status == 200
+    });
+
+    let status = client.get("/api/v1/status").expect(200).json();
+    assert_eq!(status["memory"]["level"], "short", "{status}");
+    assert_eq!(status["memory"]["limitBytes"], 1 << 20);
+    let metrics = client.get("/metrics").expect(200);
+    assert!(metrics.text().contains("penstock_memory_level 2\n"), "{}", metrics.text());
+    client.get("/health/ready").expect(200);
+    crate::server::wait_for("the log says so", || server.log().contains("Memory is short"));
+    server.stop();
+}
+
+#[test]
+fn what_goes_wrong_a_thousand_times_does_not_fill_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &["--service.data-dir=data"]);
+    let client = server.client;
+    let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
+    let definition = json!({ "name": "Notes", "config": config, "pushTargets": [] });
+    client.put("/api/v1/business-objects", &definition).expect(201);
+    let begun = std::time::Instant::now();
+    for number in 0..1000 {
+        let body = json!({ "data": [{ "txet": number }] }).to_string();
+        client.post("/api/v1/business-objects/Notes", body).expect(422);
+    }
+    for _ in 0..100 {
+        let body = json!({ "data": [{ "text": "good" }] }).to_string();
+        client.post("/api/v1/business-objects/Notes", body).expect(200);
+    }
+    let minutes = usize::try_from(begun.elapsed().as_secs() / 60).unwrap() + 1;
+    let log = server.log();
+    let refused = log.matches("An ingestion was refused.").count();
+    assert!((1..=60 * minutes).contains(&refused), "{refused} lines");
+    assert_eq!(log.matches("An ingestion was done.").count(), 100, "each one is told");
+    let status = client.get("/api/v1/status").expect(200).json();
+    let errors = status["lastErrors"].as_array().unwrap();
+    assert_eq!(errors.len(), 50, "{status}");
+    assert_eq!(errors[0]["code"], "business_object::ingest::run", "{}", errors[0]);
+    assert_eq!(errors[0]["text"], "An ingestion was refused.");
+    assert!(errors[0]["fields"]["cause"].as_str().unwrap().contains("txet"), "{}", errors[0]);
+    server.stop();
+}

@@ -1,0 +1,47 @@
+//! `/api/v1/status`: everything that whoever looks after many gateways asks for.
+use crate::server::Server;
+use penstock::auth::Role;
+use serde_json::{Value, json};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_tells_all_there_is_in_one_answer() {
+    let server = Server::start(&["--service.limits.memory=1GiB", "--server.prot=1"]).await;
+    server.define().await;
+    server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200);
+    let status = server.get("/api/v1/status").await.expect(200).json();
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(status["store"]["format"], 1);
+    assert_eq!(status["store"]["poisoned"], Value::Null);
+    assert_eq!(status["targets"][0]["name"], "plant-exports");
+    assert_eq!(status["targets"][0]["oldestAgeSeconds"], Value::Null);
+    assert_eq!(status["queue"]["depth"], 0);
+    assert_eq!(status["memory"]["level"], "ample");
+    assert!(status["memory"]["limitBytes"].as_u64().unwrap() <= 1 << 30, "{status}");
+    assert_eq!(status["disk"]["reserveBytes"], 64 << 20);
+    assert_eq!(status["disk"]["spoolLimitBytes"], 256 << 20);
+    assert!(status["disk"]["journalBytes"].as_u64().unwrap() > 0, "{status}");
+    assert_eq!(status["certificate"], Value::Null);
+    assert!(status["warnings"][0].as_str().unwrap().contains("server.port"), "{status}");
+    assert!(status["lastErrors"].is_array(), "{status}");
+    let epoch = status["epoch"].as_u64().unwrap();
+    let dir = server.stop().await.unwrap();
+    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    let again = server.get("/api/v1/status").await.expect(200).json();
+    assert!(again["epoch"].as_u64().unwrap() > epoch, "{again}");
+    assert_eq!(again["gatewayId"], status["gatewayId"]);
+
+    let user = format!("Bearer {}", server.make_key(Role::User, None));
+    let told = server.send("GET", "/api/v1/status", &[("Authorization", &user)], "").await;
+    for line in told.expect(200).json()["lastErrors"].as_array().unwrap() {
+        assert_eq!(line["fields"], json!({}), "a User sees particulars of the log");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_tells_when_the_certificate_ends() {
+    let server = Server::start(&["--server.ssl.self-signed=true"]).await;
+    let status = server.control("GET", "/api/v1/status", &[], "").await.expect(200).json();
+    assert_eq!(status["certificate"], json!({"selfSigned": true, "expiresAt": null}));
+    server.stop().await;
+}

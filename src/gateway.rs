@@ -124,6 +124,12 @@ impl Gateway {
                 catalogue: catalogue.clone(),
             },
         )?;
+        let sources = graphql::Sources {
+            store: store.clone(),
+            catalogue: catalogue.clone(),
+            exporter: exporter.clone(),
+        };
+        let graphql = graphql::Schema::new(sources, settings.limits.graphql);
         go_on_after(&clock, &store, &exporter)?;
         Ok(Self {
             settings,
@@ -134,7 +140,7 @@ impl Gateway {
             disk,
             memory,
             auth,
-            graphql: graphql::Schema::new()?,
+            graphql,
             events,
             gateway_id,
             epoch,

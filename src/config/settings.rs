@@ -165,6 +165,27 @@ pub struct Limits {
     pub history: usize,
     /// `audit`: events of the audit trail kept.
     pub audit: usize,
+    /// `graphql.*`: what one GraphQL request may ask for.
+    pub graphql: GraphqlLimits,
+}
+
+/// `service.limits.graphql.*`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GraphqlLimits {
+    /// `depth`: levels of fields.
+    pub depth: usize,
+    /// `complexity`: fields of the answer, as told beforehand.
+    pub complexity: u64,
+    /// `rows`: objects of the answer.
+    pub rows: u64,
+    /// `scan`: objects that are looked at.
+    pub scan: u64,
+    /// `time`: how long it may take.
+    pub time: Duration,
+    /// `answer`: bytes of the answer.
+    pub answer: u64,
+    /// `fields`: of all Business Objects in the schema.
+    pub fields: usize,
 }
 
 /// `service.events.*`

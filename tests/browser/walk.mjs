@@ -26,7 +26,7 @@ for (const role of roles) {
       }
       assert.equal(answer.status(), 200, name);
       assert.equal(await page.getByRole('heading', { level: 1 }).count(), 1, name);
-      await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+      await page.getByRole('heading', { level: 1, name: typeof heading === 'function' ? heading(ids) : heading }).waitFor();
       // An Admin sees all there is; others less of the same.
       if (role === 'Admin') await everyLook(page, name);
       await page.setViewportSize({ width: 1280, height: 800 });

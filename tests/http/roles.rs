@@ -33,6 +33,7 @@ POST   /api/v1/exports/{id}/retry                  Admin
 POST   /api/v1/exports/{id}/park                   Admin
 POST   /api/v1/exports/{id}/replay                 Admin
 GET    /api/v1/targets                             User
+POST   /api/v1/targets/{bucketName}/test           Admin
 GET    /api/v1/limits                              User
 GET    /api/v1/status                              User
 GET    /api/v1/users                               Admin

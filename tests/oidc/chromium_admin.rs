@@ -1,6 +1,6 @@
 //! The administration interface in a real browser.
-use crate::Gateway;
 use crate::chromium::drive;
+use crate::{Gateway, Provider};
 
 /// What a gateway of these tests has that must be seen nowhere.
 const SECRET: &str = "planted-secret-0123456789";
@@ -20,8 +20,12 @@ async fn walk(script: &str) {
     let gateway = Gateway::start(&settings).await;
     let file = gateway.dir.path().join("data/initial-admin-password");
     let password = std::fs::read_to_string(file).unwrap();
-    let environment =
-        [("GATEWAY", gateway.url.as_str()), ("PASSWORD", password.trim()), ("SECRET", SECRET)];
+    let environment = [
+        ("GATEWAY", gateway.url.as_str()),
+        ("PASSWORD", password.trim()),
+        ("SECRET", SECRET),
+        ("DIR", gateway.dir.path().to_str().unwrap()),
+    ];
     drive(script, &environment);
     assert!(!gateway.log().contains(SECRET) && !gateway.log().contains("ERROR"));
 }
@@ -39,4 +43,18 @@ async fn the_overview_is_live_in_two_browsers_and_needs_no_script() {
 #[tokio::test]
 async fn people_keys_and_namespaces_are_kept_by_forms() {
     walk("people.mjs").await;
+}
+
+#[tokio::test]
+async fn from_the_first_start_to_a_delivered_export_with_a_browser_alone() {
+    walk("first_export.mjs").await;
+}
+
+#[tokio::test]
+async fn whoever_signs_in_at_the_provider_goes_from_a_sample_to_a_delivered_export() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway =
+        Gateway::at(&provider, &["--service.export.targets.archive.type=directory"]).await;
+    let dir = gateway.dir.path().to_str().unwrap();
+    drive("provider_export.mjs", &[("GATEWAY", &gateway.url), ("DIR", dir)]);
 }

@@ -2,6 +2,7 @@
 use super::change::change;
 use super::findings::excerpt;
 use super::idempotency::Key;
+use super::wrote::Wrote;
 use super::{Answer, Limits, Mode, Record, Request, record, values};
 use crate::business_object::changes;
 use crate::events;
@@ -81,6 +82,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
             return Err(Fault::new(Kind::Conflict, message).into());
         }
         let (mut answer, orphans) = change(transaction, limits, request)?;
+        let wrote = Wrote::of(&answer);
         if !request.tells_objects {
             answer.objects.clear();
         }
@@ -88,7 +90,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
             return Err(Stop::Validated(answer));
         }
         changes::note(transaction, request.watch)?;
-        let record = record::keep(transaction, request, &answer, limits.history)?;
+        let record = record::keep(transaction, request, &answer, &wrote, limits.history)?;
         if let Some(key) = &key {
             key.keep(transaction, &answer, limits)?;
         }

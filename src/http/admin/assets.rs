@@ -15,7 +15,7 @@ struct Asset {
     text: &'static str,
 }
 
-const ASSETS: [Asset; 3] = [
+const ASSETS: [Asset; 5] = [
     Asset {
         name: "admin.css",
         media_type: "text/css; charset=utf-8",
@@ -25,6 +25,16 @@ const ASSETS: [Asset; 3] = [
         name: "app.js",
         media_type: "text/javascript; charset=utf-8",
         text: include_str!("../../../templates/admin/app.js"),
+    },
+    Asset {
+        name: "editor.js",
+        media_type: "text/javascript; charset=utf-8",
+        text: include_str!("../../../templates/admin/editor.js"),
+    },
+    Asset {
+        name: "query.js",
+        media_type: "text/javascript; charset=utf-8",
+        text: include_str!("../../../templates/admin/query.js"),
     },
     Asset {
         name: "icon.svg",

@@ -13,21 +13,34 @@
 //! | `words` | numbers, sizes and times as people read them |
 //! | `pager` | the links below a list that has more pages |
 //! | `overview`, `health`, `plot` | is it well, and if not, why |
+//! | `business_objects` | the list, one of them, export, delete |
+//! | `editor`, `draft`, `check`, `samples` | one is written and changed; what its form holds; what is wrong with it and what it makes of a sample; one derived from a sample |
+//! | `objects` | searched, and one from all sides |
+//! | `exports`, `targets`, `query` | the queue and its files; where they go; GraphQL |
 //! | `users`, `profile`, `keys`, `audit` | who may come in, and what happened |
 //! | `namespaces`, `settings` | what they say |
 
 pub(super) mod assets;
 pub(super) mod audit;
+pub(super) mod business_objects;
+pub(super) mod check;
+mod draft;
+pub(super) mod editor;
+pub(super) mod exports;
 pub(super) mod fault;
 pub(super) mod form;
 mod frame;
 mod health;
 pub(super) mod keys;
 pub(super) mod namespaces;
+pub(super) mod objects;
 pub(super) mod overview;
 mod pager;
 mod plot;
 pub(super) mod profile;
+pub(super) mod query;
+pub(super) mod samples;
 pub(super) mod settings;
+pub(super) mod targets;
 pub(super) mod users;
 mod words;

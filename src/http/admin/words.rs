@@ -87,6 +87,11 @@ pub(super) fn second(moment: &str) -> String {
     }
 }
 
+/// The same with its time zone: `2026-03-01 14:05:09 UTC`.
+pub(super) fn moment(moment: &str) -> String {
+    format!("{} UTC", second(moment))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -284,6 +284,13 @@ impl Model {
         orders.collect()
     }
 
+    /// Whether some object has values of this type.
+    pub(super) fn has_leaf(&self, type_name: &str) -> bool {
+        self.objects.iter().flat_map(|object| &object.fields).any(
+            |field| matches!(field.role, Role::Leaf(_, leaf, _) if leaf.type_name() == type_name),
+        )
+    }
+
     /// Whether a type of Business Objects is one of values.
     pub(super) fn is_input(&self, name: &str) -> bool {
         let object = |ending: &str| self.by_name.get(name.strip_suffix(ending)?);

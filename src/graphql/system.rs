@@ -1,4 +1,5 @@
 //! The types that are there whatever Business Objects there are.
+use super::model::Model;
 use async_graphql::dynamic::{
     Enum, Field, FieldFuture, InputObject, InputValue, Object, Scalar, SchemaBuilder, TypeRef,
 };
@@ -164,12 +165,22 @@ pub(super) fn names() -> Vec<&'static str> {
         .collect()
 }
 
-/// Whether a type is one of values.
-pub(super) fn is_input(name: &str) -> bool {
-    ["Int", "Float", "String", "Boolean", "ID"].contains(&name)
-        || SCALARS.iter().any(|(scalar, ..)| *scalar == name)
+/// Whether a type is one of values, and stands in the schema.
+pub(super) fn is_input(model: &Model, name: &str) -> bool {
+    let here = SCALARS.iter().any(|(scalar, ..)| *scalar == name)
         || ENUMS.iter().any(|(items, ..)| *items == name)
-        || FILTERS.iter().any(|(filter, ..)| *filter == name)
+        || FILTERS.iter().any(|(filter, ..)| *filter == name);
+    ["Int", "Float", "String", "Boolean", "ID"].contains(&name) || here && is_used(model, name)
+}
+
+/// Whether something leads to a type of values. Introspection shows no others, and neither does the SDL.
+fn is_used(model: &Model, name: &str) -> bool {
+    match (name, name.strip_suffix("Filter")) {
+        ("Direction" | "IDFilter", _) => !model.business.is_empty(),
+        ("Number" | "Date", _) => model.has_leaf(name),
+        (_, Some(of)) => model.has_leaf(of),
+        (_, None) => true,
+    }
 }
 
 /// The members of a type of [`OBJECTS`].
@@ -177,17 +188,17 @@ pub(super) fn members(type_name: &str) -> Option<&'static [Member]> {
     OBJECTS.iter().find(|(name, ..)| *name == type_name).map(|(.., members)| *members)
 }
 
-/// Registers them. `whole` says whether all of the gateway is seen.
-pub(super) fn register(mut schema: SchemaBuilder, whole: bool) -> SchemaBuilder {
-    for (name, description, url) in SCALARS {
+/// Registers them.
+pub(super) fn register(mut schema: SchemaBuilder, model: &Model) -> SchemaBuilder {
+    for (name, description, url) in SCALARS.iter().filter(|(name, ..)| is_used(model, name)) {
         let scalar = Scalar::new(*name).description(*description).specified_by_url(*url);
         schema = schema.register(scalar);
     }
-    for (name, description, values) in ENUMS {
+    for (name, description, values) in ENUMS.iter().filter(|(name, ..)| is_used(model, name)) {
         let items = Enum::new(*name).description(*description).items(values.iter().copied());
         schema = schema.register(items);
     }
-    for (name, of, tests) in FILTERS {
+    for (name, of, tests) in FILTERS.iter().filter(|(name, ..)| is_used(model, name)) {
         let about = format!("What is asked of a value of type {of}. All that is given must hold.");
         let mut filter = InputObject::new(*name).description(about);
         for (test, description) in TESTS.iter().filter(|(test, _)| tests.contains(test)) {
@@ -202,7 +213,7 @@ pub(super) fn register(mut schema: SchemaBuilder, whole: bool) -> SchemaBuilder 
         schema = schema.register(filter);
     }
     for (name, description, members) in OBJECTS {
-        if *name == "Target" && !whole {
+        if *name == "Target" && !model.whole {
             continue;
         }
         let mut object = Object::new(*name).description(*description);

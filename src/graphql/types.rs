@@ -25,7 +25,7 @@ pub(super) fn schema(model: &Model) -> Result<Schema, SchemaError> {
     let mut schema = Schema::build(QUERY, None, None)
         .limit_recursive_depth(RECURSION)
         .limit_directives(50);
-    schema = system::register(schema, model.whole);
+    schema = system::register(schema, model);
     if !model.business.is_empty() {
         (schema, query) = shared(schema, query, model);
     }

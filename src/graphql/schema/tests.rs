@@ -3,6 +3,7 @@ use crate::auth::{Account, Role};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::changes::Watch;
 use crate::business_object::ingest::{Body, Limits, Mode, ingest};
+use crate::business_object::resource::Compiled;
 use crate::config;
 use crate::gateway::Gateway;
 use crate::graphql::LONGEST;
@@ -97,28 +98,7 @@ impl World {
 
     fn send(&self, name: &str, data: &Json) {
         let business_object = self.gateway.catalogue.get(name).unwrap();
-        let limits = Limits {
-            nesting: 128,
-            objects: 10_000,
-            values: 1_000_000,
-            idempotency_keys: 0,
-            idempotency_bytes: 0,
-            history: 10,
-        };
-        let body = json!({"data": data}).to_string();
-        let request = crate::business_object::ingest::Request {
-            business_object: &business_object,
-            mode: Mode::Add,
-            caller: "local",
-            idempotency_key: None,
-            api_key: None,
-            traceparent: None,
-            tells_objects: true,
-            watch: &Watch::default(),
-            events: None,
-            body: Body::Json(body.as_bytes()),
-        };
-        ingest(&self.gateway.store, &limits, &request).unwrap();
+        send(&self.gateway.store, &business_object, Mode::Add, data);
     }
 
     async fn ask(&self, document: &str) -> Json {
@@ -144,6 +124,31 @@ impl World {
         let nodes = data["pumpConnection"]["nodes"].as_array().unwrap().iter();
         nodes.map(|node| node["uri"].as_str().unwrap().replace("urn:pump:", "")).collect()
     }
+}
+
+fn send(store: &Store, business_object: &Compiled, mode: Mode, data: &Json) {
+    let limits = Limits {
+        nesting: 128,
+        objects: 10_000,
+        values: 1_000_000,
+        idempotency_keys: 0,
+        idempotency_bytes: 0,
+        history: 10,
+    };
+    let body = json!({"data": data}).to_string();
+    let request = crate::business_object::ingest::Request {
+        business_object,
+        mode,
+        caller: "local",
+        api_key: None,
+        traceparent: None,
+        idempotency_key: None,
+        tells_objects: true,
+        watch: &Watch::default(),
+        events: None,
+        body: Body::Json(body.as_bytes()),
+    };
+    ingest(store, &limits, &request).unwrap();
 }
 
 fn plant() -> Caller {
@@ -495,6 +500,8 @@ async fn what_is_not_executed_has_no_data() {
         "query($x: [Foo] = [1]) { __typename }",
         "query($x: Foo = 1) { __typename }",
         "query($x: AuthenticatedUser) { __typename }",
+        "query($x: [NumberFilter] = [{eq: 1}]) { __typename }",
+        "query($x: [Direction] = [ASC]) { __typename }",
         "query($x: [[Foo!]!]! = [[1]]) { __typename @include(if: $x) }",
     ] {
         let answer = world.ask(document).await;
@@ -582,4 +589,108 @@ async fn tools_can_ask_for_the_schema() {
     assert!(answer["data"]["__schema"]["types"].is_array(), "{answer}");
     let sdl = world.gateway.graphql.sdl(&Caller::local()).unwrap();
     assert!(sdl.contains("authenticatedUser: AuthenticatedUser!"));
+}
+
+#[tokio::test]
+async fn an_object_is_never_seen_half_committed() {
+    let world = World::plant(&[]);
+    let (store, pump) = (world.gateway.store.clone(), world.gateway.catalogue.get("Pump").unwrap());
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let writer = std::thread::spawn(move || {
+        let mut round = 0;
+        while stopped.try_recv().is_err() {
+            round += 1;
+            let readings: Vec<_> = (0..5)
+                .map(|i| json!({"uri": format!("urn:reading:{i}"), "value": round}))
+                .collect();
+            let data = json!([{"uri": "urn:pump:1", "serial number": "A1", "runs": round, "tags": [],
+                               "readings": readings, "motor": {"uri": "urn:motor:1", "maker": round.to_string()}}]);
+            send(&store, &pump, Mode::Replace, &data);
+        }
+        round
+    });
+    let document = "{ pump(uri: \"urn:pump:1\") { ...P } pumpConnection(first: 1) { nodes { ...P } } }
+        fragment P on Pump { runs readings { value } motor { maker } }";
+    let mut seen = std::collections::HashSet::new();
+    while seen.len() < 20 {
+        let data = World::data(world.ask(document).await);
+        for pump in [&data["pump"], &data["pumpConnection"]["nodes"][0]] {
+            let runs = pump["runs"].as_u64().unwrap();
+            // The first version is that of the plant.
+            if runs < 1_000_000 {
+                let whole = json!({"runs": runs, "readings": vec![json!({"value": runs}); 5],
+                                   "motor": {"maker": runs.to_string()}});
+                assert_eq!(*pump, whole);
+                seen.insert(runs);
+            }
+        }
+    }
+    stop.send(()).unwrap();
+    assert!(writer.join().unwrap() > 1);
+}
+
+/// A broken invariant of the library would end the process; `PENSTOCK_FUZZ_ROUNDS` gives more of them.
+#[tokio::test]
+async fn no_document_breaks_anything() {
+    let world = World::plant(&[]);
+    let documents = [
+        "query Q($n: Int = 1, $w: PumpFilter, $l: [String!]! = [\"a\"]) { pumpConnection(first: $n, where: $w) { nodes { ...P } totalCount } }",
+        "fragment P on Pump { uri weight readings { value asObject { uri } } siteObject(as: Site) { ... on Site { name } __typename } }",
+        "{ a: pumpConnection(where: {or: [{weight: {after: 1.5e3}}, {not: {tags: {in: [\"a\"]}}}]}, orderBy: {field: uri, direction: DESC}) { edges { cursor node { ...P } } pageInfo { endCursor } } }",
+        "{ referredBy(uri: \"urn:site:1\", type: Pump) { nodes { uri ... on Pump { motor { maker } } } edges { type path } } }",
+        "{ __schema { types { name fields { name type { ofType { name } } } } } __type(name: \"Pump\") { kind } businessObjects { name } exports(status: queued) { nodes { id } } }",
+        "{ authenticatedUser { id @include(if: true) roles @skip(if: false) } object(uri: \"urn:pump:1\") { __typename ... on Node { uri } } }",
+        "mutation M { a } subscription S { b } query R($x: [[Foo!]] = [[1]]) { __typename }",
+    ];
+    let tokens: Vec<Vec<&str>> = documents.iter().map(|document| tokens(document)).collect();
+    let rounds = std::env::var("PENSTOCK_FUZZ_ROUNDS").map_or(500, |rounds| rounds.parse().unwrap());
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed % below as u64).unwrap()
+    };
+    for _ in 0..rounds {
+        let mut all = tokens[draw(tokens.len())].clone();
+        all.extend(&tokens[1]);
+        for _ in 0..draw(4) {
+            let (from, to) = (draw(all.len()), draw(all.len()));
+            let other = &tokens[draw(tokens.len())];
+            match draw(5) {
+                0 => drop(all.remove(from)),
+                1 => all.swap(from, to),
+                2 => all.insert(from, other[draw(other.len())]),
+                3 => all[from] = other[draw(other.len())],
+                _ => all.insert(to, all[from]),
+            }
+        }
+        let document = all.join(" ");
+        let eq = [json!(1), json!("x"), Json::Null][draw(3)].clone();
+        let variables = json!({"n": draw(3), "w": {"weight": {"eq": eq}}, "x": [null]});
+        let Json::Object(variables) = variables else { unreachable!() };
+        let query = Query { document, variables, ..Query::default() };
+        let answer = world.gateway.graphql.execute(query, &Caller::local()).await;
+        assert!(answer.data.is_some() || !answer.errors.is_empty());
+    }
+}
+
+/// Words, numbers and signs.
+fn tokens(document: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut rest = document.trim_start();
+    while !rest.is_empty() {
+        let length = match rest.chars().next().unwrap() {
+            '"' => rest.char_indices().skip(1).find(|(_, c)| *c == '"').unwrap().0 + 1,
+            c if c.is_alphanumeric() || c == '_' || c == '$' => {
+                rest.char_indices().skip(1).find(|(_, c)| !c.is_alphanumeric() && *c != '_' && *c != '.').map_or(rest.len(), |(end, _)| end)
+            }
+            '.' => 3,
+            c => c.len_utf8(),
+        };
+        let (token, more) = rest.split_at(length);
+        tokens.push(token);
+        rest = more.trim_start();
+    }
+    tokens
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 /// How an ingestion that did not fail ended.
 enum Done {
     /// With the nested objects that were removed since nothing refers to them any more.
-    Committed(Answer, Vec<NamedNode>, Record),
+    Committed(Answer, Vec<NamedNode>, Box<Record>),
     Replayed(Answer),
 }
 
@@ -44,10 +44,10 @@ impl From<Fault> for Stop {
 pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Answer, Fault> {
     let started = Instant::now();
     let (outcome, result) = match run(store, limits, request) {
-        Ok(Done::Committed(answer, orphans, record)) => {
+        Ok(Done::Committed(answer, orphans, Box::new(record))) => {
             if let Some(events) = request.events {
                 let trace = record.traceparent.as_deref();
-                events.publish_in(trace, events::Kind::Ingestion, &record.id, &record);
+                events.publish_in(trace, events::Kind::Ingestion, &record.id, &*record);
             }
             report_removed(request, &answer, &orphans);
             ("committed", Ok(answer))

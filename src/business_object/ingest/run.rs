@@ -44,7 +44,7 @@ impl From<Fault> for Stop {
 pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Answer, Fault> {
     let started = Instant::now();
     let (outcome, result) = match run(store, limits, request) {
-        Ok(Done::Committed(answer, orphans, Box::new(record))) => {
+        Ok(Done::Committed(answer, orphans, record)) => {
             if let Some(events) = request.events {
                 let trace = record.traceparent.as_deref();
                 events.publish_in(trace, events::Kind::Ingestion, &record.id, &*record);
@@ -92,7 +92,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
         if let Some(key) = &key {
             key.keep(transaction, &answer, limits)?;
         }
-        Ok(Done::Committed(answer, orphans, record))
+        Ok(Done::Committed(answer, orphans, Box::new(record)))
     })?;
     Ok(done)
 }

@@ -238,7 +238,11 @@ impl Model {
             let name = own.map_or_else(String::new, |own| format!("{}{ending}", own.name));
             fields.push(Field { name: taken.take(name), role: Role::Followed(place, is_list) });
         }
-        let last = if path.is_empty() { ("referredBy", Role::ReferredBy) } else { ("asObject", Role::AsObject) };
+        let last = if path.is_empty() {
+            ("referredBy", Role::ReferredBy)
+        } else {
+            ("asObject", Role::AsObject)
+        };
         fields.push(Field { name: last.0.to_owned(), role: last.1 });
         self.objects.push(ObjectType { name: name.clone(), fields, business, path: path.clone() });
         for at in nested {

@@ -163,8 +163,7 @@ impl Prepared {
         let document = Document::new(&self.document, self.operation.as_deref(), &self.variables);
         let Some(document) = document else { return Answer::refused("there is no such operation") };
         let Built { model, all, .. } = &*self.built;
-        let execution =
-            Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
+        let execution = Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
         let (data, errors) = execution.run(&self.introspected).write();
         for error in &errors {
             tracing::debug!(why = error.message, "A field of a GraphQL query failed.");

@@ -232,8 +232,12 @@ impl Check {
             Self::Equal(wanted) => wanted.contains(&kind.key(text)),
             Self::Contains(part) => text.contains(part),
             Self::ContainsAnyCase(part) => text.to_lowercase().contains(part),
-            Self::Before(limit) => Some(kind.key(text)).filter(comparable).is_some_and(|key| key < *limit),
-            Self::After(limit) => Some(kind.key(text)).filter(comparable).is_some_and(|key| key > *limit),
+            Self::Before(limit) => {
+                Some(kind.key(text)).filter(comparable).is_some_and(|key| key < *limit)
+            }
+            Self::After(limit) => {
+                Some(kind.key(text)).filter(comparable).is_some_and(|key| key > *limit)
+            }
             Self::Exists => true,
         }
     }

@@ -216,9 +216,7 @@ impl<'r> Run<'r> {
                         continue;
                     }
                     let passes = match &self.matcher {
-                        Some((matcher, needs)) => {
-                            self.tested(&read, uri).passes(matcher, needs)?
-                        }
+                        Some((matcher, needs)) => self.tested(&read, uri).passes(matcher, needs)?,
                         None => true,
                     };
                     if passes && !visit(Passed { uri, read: &read })? {

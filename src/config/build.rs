@@ -60,6 +60,7 @@ pub(super) fn settings(
             Some("json") => LogFormat::Json,
             _ => LogFormat::Text,
         },
+        effective: Vec::new(),
         warnings: Vec::new(),
     };
     check_together(&settings, &values, faults, warnings);

@@ -87,6 +87,11 @@ impl Allow {
         Self { least, acts: acts(method, path), bound: Bound::of(method, path) }
     }
 
+    /// For a route of a page. A form carries the session's token in a field, which `admin::form` reads.
+    pub(super) fn page(least: Least) -> Self {
+        Self { least, acts: false, bound: Bound::Never }
+    }
+
     /// For an address that has no route.
     pub(super) fn elsewhere() -> Self {
         Self { least: Least::User, acts: false, bound: Bound::Never }
@@ -229,7 +234,7 @@ impl Refused {
     /// 401 or what the problem says; browsers that ask for a page are shown where to sign in.
     pub(super) fn answer(self, req: &Request, depot: &Depot, res: &mut Response) {
         match self {
-            Self::Because(problem) => problem.answer(req.uri().path(), res),
+            Self::Because(problem) => problem.give(req, depot, res),
             Self::Stranger if wants_page(req) => {
                 let origin = origin(depot);
                 let asked = req.uri().path_and_query().map_or("/", PathAndQuery::as_str);
@@ -241,7 +246,7 @@ impl Refused {
                 }
                 res.status_code(StatusCode::SEE_OTHER);
             }
-            Self::Stranger => unknown().answer(req.uri().path(), res),
+            Self::Stranger => unknown().give(req, depot, res),
         }
     }
 }

@@ -5,6 +5,7 @@ use super::problem::Problem;
 use super::query::Query as Parameters;
 use super::reply::{Outcome, Reply};
 use super::state::{blocking, gateway, state};
+use crate::auth::Caller;
 use crate::graphql::{Answer, LONGEST, Query};
 use salvo::http::header::{ACCEPT, ALLOW, HeaderMap, RETRY_AFTER, VARY};
 use salvo::http::{Method, StatusCode};
@@ -93,6 +94,22 @@ pub(super) async fn schema(req: &mut Request, depot: &mut Depot) -> Outcome {
     let (graphql, caller) = (gateway(depot)?.graphql, caller(depot).clone());
     let sdl = blocking(move || Ok(graphql.sdl(&caller)?)).await?;
     Ok(Reply::bytes("text/plain; charset=utf-8", sdl))
+}
+
+/// Executes what a form of the administration interface asks.
+pub(super) async fn ask(
+    depot: &Depot,
+    by: &Caller,
+    members: Map<String, Value>,
+) -> Result<Answer, Problem> {
+    let length: usize = members.values().map(|value| value.to_string().len()).sum();
+    if length > LONGEST {
+        return Err(too_long());
+    }
+    match read(members) {
+        Ok(query) => Ok(gateway(depot)?.graphql.execute(query, by).await),
+        Err(why) => Ok(Answer::refused(why)),
+    }
 }
 
 async fn answer(depot: &Depot, query: Query, form: Form) -> Outcome {

@@ -19,7 +19,8 @@ impl Manager {
         let mut lines = Vec::new();
         loop {
             let mut notice = [0; 4096];
-            let length = self.0.recv(&mut notice).unwrap_or_else(|e| panic!("{line}: {e}: {lines:?}"));
+            let length =
+                self.0.recv(&mut notice).unwrap_or_else(|e| panic!("{line}: {e}: {lines:?}"));
             let notice = String::from_utf8_lossy(&notice[..length]).into_owned();
             lines.extend(notice.lines().map(str::to_owned));
             if notice.lines().any(|told| told.starts_with(line)) {

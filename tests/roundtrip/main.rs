@@ -3,6 +3,7 @@
 
 mod agreement;
 mod data;
+mod derive;
 mod mappings;
 mod text;
 mod world;

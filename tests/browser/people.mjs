@@ -73,7 +73,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByRole('link', { name: email }).count(), 0);
 
     // The last Admin cannot go.
-    await page.getByRole('link', { name: 'admin', exact: true }).click();
+    await page.getByRole('rowheader', { name: 'admin' }).getByRole('link').click();
     await page.getByRole('link', { name: 'Delete' }).click();
     await page.getByRole('button', { name: 'Delete the account' }).click();
     await notice('the last enabled Admin');

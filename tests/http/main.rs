@@ -15,6 +15,7 @@ mod faults;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/forge.rs"]
 mod forge;
+mod forms;
 mod graphql;
 mod graphql_client;
 mod graphql_docs;

@@ -46,7 +46,7 @@ struct Line {
     time: String,
     is_error: bool,
     text: String,
-    fields: Vec<String>,
+    fields: String,
 }
 
 #[handler]
@@ -108,14 +108,17 @@ fn target(target: &TargetState) -> Target {
 
 /// The newest warnings and errors; their particulars are for Admins.
 fn lines(status: &Status, is_admin: bool) -> Vec<Line> {
-    let shown = status.last_errors.iter().take(LINES).map(|line| Line {
+    // Refusals have a page of their own, the audit trail.
+    let lines = status.last_errors.iter().filter(|line| line.code != "auth::audit");
+    let shown = lines.take(LINES).map(|line| Line {
         time: words::second(&line.time),
         is_error: line.level == "error",
         text: line.text.clone(),
         fields: if is_admin {
-            line.fields.iter().map(|(name, value)| format!("{name}: {value}")).collect()
+            let fields = line.fields.iter().map(|(name, value)| format!("{name}: {value}"));
+            fields.collect::<Vec<_>>().join(", ")
         } else {
-            Vec::new()
+            String::new()
         },
     });
     shown.collect()

@@ -83,6 +83,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
         route(&get,    "/health/ready",                               Anyone,      health::ready,             &[]),
         route(&get,    "/metrics",                                    Metrics,     metrics::get,              &[]),
+        route(&get,    "/login",                                      Anyone,      sign_in::show,             &[]),
         route(&post,   "/login",                                      Anyone,      sign_in::sign_in,          &[400, 401, 404, 408, 413, 415, 429]),
         route(&post,   "/logout",                                     Anyone,      sign_in::sign_out,         &[400, 408, 413]),
     ]
@@ -95,7 +96,6 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
     let (get, post) = (Method::GET, Method::POST);
     vec![
         route(&get,  "/",                                       Anyone, sign_in::front,      &[]),
-        route(&get,  "/login",                                  Anyone, sign_in::show,       &[]),
         route(&get,  "/signed-out",                             Anyone, sign_in::signed_out, &[]),
         route(&get,  "/oauth2/authorization/{registrationId}",  Anyone, sign_in::authorize,  &[]),
         route(&get,  "/login/oauth2/code/{registrationId}",     Anyone, sign_in::complete,   &[]),

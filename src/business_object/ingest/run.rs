@@ -15,7 +15,7 @@ use std::time::Instant;
 /// How an ingestion that did not fail ended.
 enum Done {
     /// With the nested objects that were removed since nothing refers to them any more.
-    Committed(Answer, Vec<NamedNode>, Record),
+    Committed(Answer, Vec<NamedNode>, Box<Record>),
     Replayed(Answer),
 }
 
@@ -48,7 +48,7 @@ pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<A
         Ok(Done::Committed(answer, orphans, record)) => {
             if let Some(events) = request.events {
                 let trace = record.traceparent.as_deref();
-                events.publish_in(trace, events::Kind::Ingestion, &record.id, &record);
+                events.publish_in(trace, events::Kind::Ingestion, &record.id, &*record);
             }
             report_removed(request, &answer, &orphans);
             ("committed", Ok(answer))
@@ -94,7 +94,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
         if let Some(key) = &key {
             key.keep(transaction, &answer, limits)?;
         }
-        Ok(Done::Committed(answer, orphans, record))
+        Ok(Done::Committed(answer, orphans, Box::new(record)))
     })?;
     Ok(done)
 }

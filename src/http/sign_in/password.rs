@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 use salvo::http::StatusCode;
 use salvo::http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use salvo::oapi::endpoint;
-use salvo::{Depot, Request, Response, Scribe, handler};
+use salvo::{Depot, Request, Response, Scribe};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -28,7 +28,15 @@ struct Credentials {
 }
 
 /// The page to sign in on; whoever is signed in goes on.
-#[handler]
+#[endpoint(
+    operation_id = "signInPage",
+    tags("Sign-in"),
+    parameters(("return" = Option<String>, Query, description = "The path of this gateway to go on to.")),
+    responses(
+        (status_code = 200, description = "The page.", body = String, content_type = "text/html"),
+        (status_code = 303, description = "Whoever asks is signed in already."),
+    ),
+)]
 pub(crate) async fn show(
     req: &mut Request,
     depot: &mut Depot,

@@ -65,12 +65,17 @@ fn main() {
     let dir = tempfile::tempdir().unwrap();
     let (address, gateway) = serve(&runtime, &dir.path().join("penstock"));
     let mut penstock = Client::connect(address).unwrap();
-    let new = New { name: "bench".into(), role: Role::Admin, expires_at: None, business_object: None };
+    let new =
+        New { name: "bench".into(), role: Role::Admin, expires_at: None, business_object: None };
     let key = gateway.auth.keys.create(&Caller::local(), new).unwrap().1;
     penstock.authorization = Some(format!("Bearer {key}"));
     let begun = Instant::now();
     fill(&mut penstock, machines);
-    println!("{machines} machines, {} quads, in {:.1} s", machines * QUADS, begun.elapsed().as_secs_f64());
+    println!(
+        "{machines} machines, {} quads, in {:.1} s",
+        machines * QUADS,
+        begun.elapsed().as_secs_f64()
+    );
 
     let questions = questions(machines);
     let mut criterion = Criterion::default()
@@ -221,7 +226,9 @@ fn fill(client: &mut Client, machines: usize) {
             let _ = write!(
                 body,
                 "{{\"uri\":\"{}\",\"name\":\"Machine {machine}\",\"code\":\"{}\",\"site\":\"https://plant.example/site/{}\",\"parts\":[",
-                uri(machine), code(machine), machine / 20
+                uri(machine),
+                code(machine),
+                machine / 20
             );
             for part in 0..2 {
                 let comma = if part > 0 { "," } else { "" };
@@ -276,7 +283,10 @@ fn sparql(
         })
         .unwrap();
     client.send("POST", "/store", &nquads, some, &mut |_| {});
-    let headers = [("Content-Type", "application/sparql-query"), ("Accept", "application/sparql-results+json")];
+    let headers = [
+        ("Content-Type", "application/sparql-query"),
+        ("Accept", "application/sparql-results+json"),
+    ];
     let mut all = Vec::new();
     for question in questions {
         let mut ask = || {

@@ -28,10 +28,7 @@ pub fn page_of(
 }
 
 /// What the subjects that belong satisfy.
-pub(super) fn filter(
-    read: &impl Read,
-    business_object: &Compiled,
-) -> Result<SubjectFilter, Fault> {
+pub(super) fn filter(read: &impl Read, business_object: &Compiled) -> Result<SubjectFilter, Fault> {
     Ok(if business_object.conditions.is_empty() {
         SubjectFilter { graph: Some(root_graph(read, business_object)?), having: Vec::new() }
     } else {

@@ -4,8 +4,8 @@ use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::security;
 use super::settings::{
-    Compression, Events, ForwardHeaders, GraphqlLimits, Limits, LogFormat, Server, Settings, Target, TargetKind,
-    Targets, Times, Tls,
+    Compression, Events, ForwardHeaders, GraphqlLimits, Limits, LogFormat, Server, Settings,
+    Target, TargetKind, Targets, Times, Tls,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};

@@ -79,7 +79,7 @@ pub static TABLE: &[Setting] = &[
     setting("service.limits.graphql.scan", Kind::Whole { min: 1, max: 1_000_000_000 }, "Objects that a GraphQL query looks at, when no index answers what it asks; past it there is an error, never a shorter list.").or("1000000"),
     setting("service.limits.graphql.time", Kind::Duration { min: 100, max: 60 * MINUTE }, "How long a GraphQL query may take; it also waits so long for its turn, since 4 read what is stored at once.").or("10s"),
     setting("service.limits.graphql.answer", Kind::Size { min: KIB, max: GIB }, "Bytes of an answer to a GraphQL query, about.").or("4MiB"),
-    setting("service.limits.graphql.fields", Kind::Whole { min: 0, max: 1_000_000 }, "Fields of all Business Objects in the GraphQL schema, nested ones too; the newest that do not fit have no type there. A field takes 2 to 3 KB of memory once GraphQL is used.").or("5000"),
+    setting("service.limits.graphql.fields", Kind::Whole { min: 0, max: 1_000_000 }, "Fields of all Business Objects in the GraphQL schema, nested ones too; the newest that do not fit have no type there. A field takes some 6 KB of memory while GraphQL is used.").or("2500"),
     setting("service.events.depth", Kind::Whole { min: 1, max: 100_000 }, "Events kept in memory, 4 MiB of them at most, for listeners that were away; one that missed more is told so.").or("1000"),
     setting("service.events.listeners", Kind::Whole { min: 0, max: 256 }, "Listeners to events at once; past it the answer is 503.").or("32"),
     setting("service.export.history", Kind::Size { min: 0, max: TIB }, "Bytes of delivered files kept for reading and replay; past it the oldest go.").or("64MiB"),

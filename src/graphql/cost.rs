@@ -147,8 +147,7 @@ impl Cost {
     /// # Errors
     /// What introspection asks too much for, in words; what is wrong with `first`.
     pub(super) fn of(model: &Model, document: &Document<'_>) -> Result<Self, String> {
-        let mut telling =
-            Telling { model, document, known: HashMap::new(), introspections: 0 };
+        let mut telling = Telling { model, document, known: HashMap::new(), introspections: 0 };
         telling.selection(QUERY, &document.operation.selection_set.node)
     }
 
@@ -243,7 +242,9 @@ impl<'t> Telling<'t> {
 
     /// Types lead to fields, and those to types, on and on.
     fn introspected(&self, set: &SelectionSet, lists: usize, levels: usize) -> Result<(), String> {
-        let too_deep = || "the document asks for fields of types of fields of types; ask for those types by `__type`".to_owned();
+        let too_deep = || {
+            "the document asks for fields of types of fields of types; ask for those types by `__type`".to_owned()
+        };
         let levels = levels.checked_sub(1).ok_or_else(too_deep)?;
         for item in &set.items {
             match &item.node {

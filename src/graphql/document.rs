@@ -116,10 +116,7 @@ impl<'d> Document<'d> {
     }
 
     /// The fragment of this name.
-    pub(super) fn fragment(
-        &self,
-        name: &Name,
-    ) -> Option<&'d FragmentDefinition> {
+    pub(super) fn fragment(&self, name: &Name) -> Option<&'d FragmentDefinition> {
         self.document.fragments.get(name).map(|fragment| &fragment.node)
     }
 

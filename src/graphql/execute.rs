@@ -91,13 +91,15 @@ impl<'d> Execution<'d> {
                 Ok(self.members("AuthenticatedUser", &user::members(self.caller), sets))
             }
             "businessObjects" => Ok(Out::List(
-                self.all.iter().map(|one| self.business_object(one, sets)).collect::<Result<_, _>>()?,
+                self.all
+                    .iter()
+                    .map(|one| self.business_object(one, sets))
+                    .collect::<Result<_, _>>()?,
             )),
             "targets" => {
                 let targets = self.sources.exporter.targets()?;
-                let targets = targets.iter().map(|target| {
-                    Ok(self.members("Target", &json(target)?, sets))
-                });
+                let targets =
+                    targets.iter().map(|target| Ok(self.members("Target", &json(target)?, sets)));
                 Ok(Out::List(targets.collect::<Result<_, Fault>>()?))
             }
             "exports" => self.exports(&arguments, sets),

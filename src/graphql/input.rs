@@ -48,9 +48,7 @@ fn object_filter(model: &Model, object: &ObjectType, value: &Value) -> Result<Fi
         return Err(wrong(format!("a filter of {} must be an object, not {value}", object.name)));
     };
     let each = |value: &Value| match value {
-        Value::List(items) => {
-            items.iter().map(|item| object_filter(model, object, item)).collect()
-        }
+        Value::List(items) => items.iter().map(|item| object_filter(model, object, item)).collect(),
         // A single value stands for a list of one (GraphQL, 3.11).
         one => Ok(vec![object_filter(model, object, one)?]),
     };

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `schema` | the schema of the moment; how a document is prepared and executed |
+//! | `schema`, `built` | the schema of the moment; how a document is prepared and executed |
 //! | `model`, `names` | what it says of Business Objects; names derived from any |
 //! | `types`, `system` | its types, of Business Objects and of the gateway |
 //! | `cost` | what a document asks for, told beforehand |
@@ -12,10 +12,11 @@
 //!
 //! The schema is made when the program runs and not when it is compiled, of the catalogue as it is then. A
 //! request takes it when it begins, and keeps it to its end; the next one sees what has changed. It is made when
-//! it is first asked for, so that a gateway that nobody asks has none in memory.
+//! it is asked for, and let go after a while, so that a gateway that nobody asks has none in memory.
 //!
 //! This layer knows nothing of HTTP: `http/graphql.rs` does.
 
+mod built;
 mod cost;
 mod document;
 mod execute;

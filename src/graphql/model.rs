@@ -238,7 +238,11 @@ impl Model {
             let name = own.map_or_else(String::new, |own| format!("{}{ending}", own.name));
             fields.push(Field { name: taken.take(name), role: Role::Followed(place, is_list) });
         }
-        let last = if path.is_empty() { ("referredBy", Role::ReferredBy) } else { ("asObject", Role::AsObject) };
+        let last = if path.is_empty() {
+            ("referredBy", Role::ReferredBy)
+        } else {
+            ("asObject", Role::AsObject)
+        };
         fields.push(Field { name: last.0.to_owned(), role: last.1 });
         self.objects.push(ObjectType { name: name.clone(), fields, business, path: path.clone() });
         for at in nested {
@@ -282,6 +286,13 @@ impl Model {
             _ => None,
         });
         orders.collect()
+    }
+
+    /// Whether some object has values of this type.
+    pub(super) fn has_leaf(&self, type_name: &str) -> bool {
+        self.objects.iter().flat_map(|object| &object.fields).any(
+            |field| matches!(field.role, Role::Leaf(_, leaf, _) if leaf.type_name() == type_name),
+        )
     }
 
     /// Whether a type of Business Objects is one of values.

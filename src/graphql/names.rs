@@ -90,9 +90,9 @@ fn code(word: &mut String, c: char) {
 
 fn capital(word: &str) -> String {
     let mut chars = word.chars();
-    chars.next().map_or_else(String::new, |first| {
-        first.to_ascii_uppercase().to_string() + chars.as_str()
-    })
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
 }
 
 fn small(word: &str) -> String {
@@ -196,7 +196,11 @@ mod tests {
             ("...", "u002Eu002Eu002E", "U002Eu002Eu002E"),
             ("🚰", "u1F6B0", "U1F6B0"),
         ] {
-            assert_eq!((field(name).as_str(), of_type(name).as_str()), (as_field, as_type), "{name}");
+            assert_eq!(
+                (field(name).as_str(), of_type(name).as_str()),
+                (as_field, as_type),
+                "{name}"
+            );
         }
     }
 

@@ -227,7 +227,8 @@ impl<'d> Execution<'d> {
                 Step::Leaf(..) | Step::Nested(..) if within_itself => Out::Null,
                 Step::Leaf(place, leaf, many) => {
                     let values = shown(shape, *place, &owned);
-                    let mut outs = values.map_or_else(Vec::new, |(_, values)| leaves(*leaf, &values));
+                    let mut outs =
+                        values.map_or_else(Vec::new, |(_, values)| leaves(*leaf, &values));
                     if *many { Out::List(outs) } else { Out::or_null(outs.pop()) }
                 }
                 Step::Nested(place, many, plan) => {

@@ -101,9 +101,7 @@ impl<'d> Execution<'d> {
                     });
                     Out::Object(fields.collect())
                 }
-                Part::TotalCount => {
-                    total().unwrap_or_else(|fault| Out::Failed(Box::new(fault)))
-                }
+                Part::TotalCount => total().unwrap_or_else(|fault| Out::Failed(Box::new(fault))),
             };
             if !matches!(part, Part::Nodes(_)) {
                 self.weigh(key, &out)?;

@@ -112,11 +112,7 @@ pub(super) struct Planner<'d> {
 
 impl<'d> Planner<'d> {
     /// What is asked of the objects of a type.
-    pub(super) fn plan(
-        &self,
-        object: usize,
-        sets: &[&'d SelectionSet],
-    ) -> Result<Plan<'d>, Fault> {
+    pub(super) fn plan(&self, object: usize, sets: &[&'d SelectionSet]) -> Result<Plan<'d>, Fault> {
         let of = self.model.objects.get(object).ok_or_else(unknown)?;
         let is = |name: &str| name == of.name || (of.is_root() && name == NODE);
         let mut steps = Vec::new();
@@ -135,9 +131,7 @@ impl<'d> Planner<'d> {
                     Step::Follow(Some((place, many)), self.follow(&arguments(), sets)?)
                 }
                 (_, Some(Role::AsObject)) => Step::Follow(None, self.follow(&arguments(), sets)?),
-                (_, Some(Role::ReferredBy)) => {
-                    Step::ReferredBy(self.refer(&arguments(), &sets)?)
-                }
+                (_, Some(Role::ReferredBy)) => Step::ReferredBy(self.refer(&arguments(), &sets)?),
                 (_, None) => return Err(unknown()),
             };
             steps.push((key.clone(), step));
@@ -234,7 +228,9 @@ impl<'d> Planner<'d> {
         let object = self.model.by_name.get(name).and_then(|place| self.model.objects.get(*place));
         match object {
             Some(object) if object.is_root() => Ok(Some(object.business)),
-            _ => Err(Fault::new(Kind::Invalid, format!("{name:?} is no type of a Business Object"))),
+            _ => {
+                Err(Fault::new(Kind::Invalid, format!("{name:?} is no type of a Business Object")))
+            }
         }
     }
 }

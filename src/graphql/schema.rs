@@ -1,31 +1,29 @@
 //! The schema of the moment, and how a document is executed.
+use super::built::Built;
 use super::cost::{self, Cost};
 use super::document::Document;
 use super::execute::Execution;
-use super::model::Model;
-use super::{system, types};
 use crate::auth::{Caller, Credential};
 use crate::business_object::catalogue::Catalogue;
-use crate::business_object::resource::Compiled;
 use crate::config::GraphqlLimits;
 use crate::export::Exporter;
-use crate::fault::{Fault, Kind};
+use crate::fault::Fault;
 use async_graphql::parser::parse_query;
-use async_graphql::parser::types::{BaseType, ExecutableDocument, OperationType, Type};
-use async_graphql::{Name, Request, SDLExportOptions, ServerError, Value, Variables, dynamic};
+use async_graphql::parser::types::{ExecutableDocument, OperationType};
+use async_graphql::{Name, Request, SDLExportOptions, ServerError, Value, Variables};
 use penstock_store::Store;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 /// Operations that read what is stored at once; others wait for their turn.
 const AT_ONCE: usize = 4;
 
-/// Schemas of keys that are for one Business Object alone that are kept.
-const OWN: usize = 8;
+/// How long a schema is kept that nobody asks for.
+const KEPT: Duration = Duration::from_mins(1);
 
 /// What GraphQL reads.
 #[derive(Debug, Clone)]
@@ -46,20 +44,18 @@ pub struct Schema(Arc<Inner>);
 struct Inner {
     sources: Sources,
     limits: GraphqlLimits,
-    /// Made when it is first asked for, and again when a definition has changed since.
-    current: Mutex<Option<Arc<Built>>>,
+    current: Mutex<Current>,
     turns: Arc<Semaphore>,
 }
 
-/// A schema. Whoever began with one goes on with it.
-struct Built {
-    /// That of the catalogue when it was made.
-    version: u64,
-    all: Vec<Arc<Compiled>>,
-    model: Model,
-    dynamic: dynamic::Schema,
-    /// Those of keys that are for one Business Object, the newest first, by its id.
-    own: Mutex<VecDeque<(String, Arc<Built>)>>,
+/// The schema of the moment: made when it is asked for, and let go when nobody has for a while, since it
+/// takes megabytes where there are many Business Objects.
+#[derive(Debug)]
+struct Current {
+    built: Option<Arc<Built>>,
+    used: Instant,
+    /// Whether somebody will let it go.
+    is_watched: bool,
 }
 
 /// What is asked.
@@ -96,7 +92,8 @@ impl Schema {
     /// Over these sources.
     pub fn new(sources: Sources, limits: GraphqlLimits) -> Self {
         let turns = Arc::new(Semaphore::new(AT_ONCE));
-        Self(Arc::new(Inner { sources, limits, current: Mutex::default(), turns }))
+        let current = Current { built: None, used: Instant::now(), is_watched: false };
+        Self(Arc::new(Inner { sources, limits, current: Mutex::new(current), turns }))
     }
 
     /// The schema that somebody sees, in the language that GraphQL has for it. Blocks.
@@ -166,8 +163,7 @@ impl Prepared {
         let document = Document::new(&self.document, self.operation.as_deref(), &self.variables);
         let Some(document) = document else { return Answer::refused("there is no such operation") };
         let Built { model, all, .. } = &*self.built;
-        let execution =
-            Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
+        let execution = Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
         let (data, errors) = execution.run(&self.introspected).write();
         for error in &errors {
             tracing::debug!(why = error.message, "A field of a GraphQL query failed.");
@@ -184,7 +180,7 @@ impl Prepared {
 
 impl Inner {
     /// Reads and validates a document, tells what it costs, and answers introspection.
-    fn prepare(&self, query: Query, caller: &Caller) -> Result<Prepared, Answer> {
+    fn prepare(self: &Arc<Self>, query: Query, caller: &Caller) -> Result<Prepared, Answer> {
         cost::check_text(&query.document).map_err(Answer::refused)?;
         let document =
             parse_query(&query.document).map_err(|error| Answer::with(vec![error.into()]))?;
@@ -251,111 +247,52 @@ impl Inner {
     }
 
     /// The schema of the moment, as the caller sees it.
-    fn seen_by(&self, caller: &Caller) -> Result<Arc<Built>, Fault> {
+    fn seen_by(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Built>, Fault> {
         let whole = self.whole()?;
         let Credential::ApiKey { business_object: Some(id), .. } = &caller.credential else {
             return Ok(whole);
         };
-        let mut own = whole.own.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, built)) = own.iter().find(|(of, _)| of == id) {
-            return Ok(Arc::clone(built));
-        }
-        let all = whole.all.iter().filter(|one| one.object.id == *id).cloned().collect();
-        let built = Arc::new(Built::new(whole.version, all, self.limits.fields, false)?);
-        own.push_front((id.clone(), Arc::clone(&built)));
-        own.truncate(OWN);
-        Ok(built)
+        whole.own(id, self.limits.fields)
     }
 
-    fn whole(&self) -> Result<Arc<Built>, Fault> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+    fn whole(self: &Arc<Self>) -> Result<Arc<Built>, Fault> {
+        let mut current = self.current();
+        current.used = Instant::now();
         // Read before the entries, so that a change in between is met by the next request.
         let version = self.sources.catalogue.version();
-        if let Some(built) = current.as_ref().filter(|built| built.version == version) {
+        if let Some(built) = current.built.as_ref().filter(|built| built.version == version) {
             return Ok(Arc::clone(built));
         }
+        // Lest both are in memory, unless somebody uses the old one.
+        current.built = None;
         let all = self.sources.catalogue.list();
         let built = Arc::new(Built::new(version, all, self.limits.fields, true)?);
-        *current = Some(Arc::clone(&built));
+        current.built = Some(Arc::clone(&built));
+        if !current.is_watched
+            && let Ok(runtime) = Handle::try_current()
+        {
+            current.is_watched = true;
+            runtime.spawn(let_go(Arc::downgrade(self)));
+        }
         Ok(built)
     }
-}
 
-impl Built {
-    fn new(
-        version: u64,
-        all: Vec<Arc<Compiled>>,
-        fields: usize,
-        whole: bool,
-    ) -> Result<Self, Fault> {
-        let model = Model::new(&all, fields, whole);
-        for (id, why) in &model.left_out {
-            tracing::warn!(id, why, "GraphQL got no type for a Business Object.");
-        }
-        let (model, dynamic) = match types::schema(&model) {
-            Ok(dynamic) => (model, dynamic),
-            Err(error) => fitting(&all, fields, whole, &error)?,
-        };
-        Ok(Self { version, all, model, dynamic, own: Mutex::default() })
-    }
-
-    /// The library takes it for granted that the types of variables are there.
-    fn check_variables(&self, document: &ExecutableDocument) -> Result<(), String> {
-        for (_, operation) in document.operations.iter() {
-            for definition in &operation.node.variable_definitions {
-                let named = named(&definition.node.var_type.node);
-                if !system::is_input(named) && !self.model.is_input(named) {
-                    let name = &definition.node.name.node;
-                    return Err(format!(
-                        "the variable ${name} has the type {named}, and there is no such type of values"
-                    ));
-                }
-            }
-        }
-        Ok(())
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What no schema can be made of alone is left out of that of all.
-fn fitting(
-    all: &[Arc<Compiled>],
-    fields: usize,
-    whole: bool,
-    error: &dynamic::SchemaError,
-) -> Result<(Model, dynamic::Schema), Fault> {
-    tracing::error!(%error, "The GraphQL schema did not fit together; what does is served.");
-    let alone = |one: &Arc<Compiled>| {
-        types::schema(&Model::new(std::slice::from_ref(one), fields, whole)).map(|_| ())
-    };
-    let mut left_out = Vec::new();
-    let fit = |one: &&Arc<Compiled>| match alone(one) {
-        Ok(()) => true,
-        Err(error) => {
-            left_out.push((one.object.id.clone(), error.to_string()));
-            false
+/// Lets the schema go when nobody has asked for it for a while.
+async fn let_go(inner: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(KEPT).await;
+        let Some(inner) = inner.upgrade() else { return };
+        let mut current = inner.current();
+        if current.used.elapsed() >= KEPT {
+            current.built = None;
+            current.is_watched = false;
+            return;
         }
-    };
-    let some: Vec<_> = all.iter().filter(fit).cloned().collect();
-    for some in [some.as_slice(), &[]] {
-        let mut model = Model::new(some, fields, whole);
-        model.left_out.extend(left_out.iter().cloned());
-        if let Ok(dynamic) = types::schema(&model) {
-            return Ok((model, dynamic));
-        }
-    }
-    Err(Fault::new(Kind::Internal, format!("the GraphQL schema: {error}")))
-}
-
-fn named(of: &Type) -> &str {
-    match &of.base {
-        BaseType::Named(name) => name,
-        BaseType::List(inner) => named(inner),
-    }
-}
-
-impl std::fmt::Debug for Built {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Built").field("version", &self.version).finish_non_exhaustive()
     }
 }
 

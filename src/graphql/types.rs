@@ -1,10 +1,6 @@
 //! The schema's types, made of the model.
-use super::model::{
-    Business, Leaf, Model, ObjectType, Role, connection, filter,
-};
-use super::system::{
-    self, NODE, OBJECT_TYPE, QUERY, REFERRERS, argument, field, paged, type_ref,
-};
+use super::model::{Business, Leaf, Model, ObjectType, Role, connection, filter};
+use super::system::{self, NODE, OBJECT_TYPE, QUERY, REFERRERS, argument, field, paged, type_ref};
 use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
 use async_graphql::Value as Input;
 use async_graphql::dynamic::{
@@ -22,10 +18,9 @@ const LONGEST: usize = 1_000;
 pub(super) fn schema(model: &Model) -> Result<Schema, SchemaError> {
     let mut query = Object::new(QUERY).description("What can be read.");
     query = system::queries(query, model.whole);
-    let mut schema = Schema::build(QUERY, None, None)
-        .limit_recursive_depth(RECURSION)
-        .limit_directives(50);
-    schema = system::register(schema, model.whole);
+    let mut schema =
+        Schema::build(QUERY, None, None).limit_recursive_depth(RECURSION).limit_directives(50);
+    schema = system::register(schema, model);
     if !model.business.is_empty() {
         (schema, query) = shared(schema, query, model);
     }
@@ -60,11 +55,19 @@ fn shared(schema: SchemaBuilder, query: Object, model: &Model) -> (SchemaBuilder
     let referrers = Object::new(REFERRERS)
         .description("A page of what refers to an object.")
         .field(field("nodes", type_ref("[Node!]!"), "The objects."))
-        .field(field("edges", type_ref("[ReferrerEdge!]!"), "The objects, and how they refer to it."))
+        .field(field(
+            "edges",
+            type_ref("[ReferrerEdge!]!"),
+            "The objects, and how they refer to it.",
+        ))
         .field(field("pageInfo", type_ref("PageInfo!"), "Where the page ends."));
     let edge = Object::new("ReferrerEdge")
         .description("An object that refers to another one.")
-        .field(field("cursor", type_ref("String!"), "What the next page begins after, if it is the last."))
+        .field(field(
+            "cursor",
+            type_ref("String!"),
+            "What the next page begins after, if it is the last.",
+        ))
         .field(field("node", type_ref("Node!"), "The object."))
         .field(field("type", type_ref("ObjectType!"), "Its type."))
         .field(field(
@@ -73,9 +76,10 @@ fn shared(schema: SchemaBuilder, query: Object, model: &Model) -> (SchemaBuilder
             "The fields of its mapping that lead to the other one, with dots between them.",
         ));
     let schema = schema.register(types).register(node).register(referrers).register(edge);
-    let one = field("object", TypeRef::named(NODE), "The object of a Business Object with this URI.")
-        .argument(argument("uri", "ID!", "The URI."))
-        .argument(as_type());
+    let one =
+        field("object", TypeRef::named(NODE), "The object of a Business Object with this URI.")
+            .argument(argument("uri", "ID!", "The URI."))
+            .argument(as_type());
     let referred = field("referredBy", TypeRef::named(REFERRERS), "What refers to an object.")
         .argument(argument("uri", "ID!", "The URI of the object."));
     (schema, query.field(one).field(through(referred, Field::argument)))
@@ -124,7 +128,11 @@ fn paging(schema: SchemaBuilder, business: &Business, object: &ObjectType) -> Sc
     let page = Object::new(connection(name))
         .description(format!("A page of objects of type {name}."))
         .field(field("nodes", TypeRef::named_nn_list_nn(name), "The objects."))
-        .field(field("edges", type_ref(&format!("[{name}Edge!]!")), "The objects with their cursors."))
+        .field(field(
+            "edges",
+            type_ref(&format!("[{name}Edge!]!")),
+            "The objects with their cursors.",
+        ))
         .field(field("pageInfo", type_ref("PageInfo!"), "Where the page ends."))
         .field(field(
             "totalCount",
@@ -133,7 +141,11 @@ fn paging(schema: SchemaBuilder, business: &Business, object: &ObjectType) -> Sc
         ));
     let edge = Object::new(format!("{name}Edge"))
         .description(format!("An object of type {name} on a page."))
-        .field(field("cursor", type_ref("String!"), "What the next page begins after, if it is the last."))
+        .field(field(
+            "cursor",
+            type_ref("String!"),
+            "What the next page begins after, if it is the last.",
+        ))
         .field(field("node", TypeRef::named_nn(name), "The object."));
     let fields = Enum::new(format!("{name}OrderField"))
         .description(format!("What objects of type {name} can be ordered by."))
@@ -197,8 +209,12 @@ fn input(model: &Model, object: &ObjectType) -> InputObject {
             "What is asked of an object of type {}. All that is given must hold.",
             object.name
         ))
-        .field(InputValue::new("and", TypeRef::named_nn_list(&own)).description("All of these hold."))
-        .field(InputValue::new("or", TypeRef::named_nn_list(&own)).description("One of these holds."))
+        .field(
+            InputValue::new("and", TypeRef::named_nn_list(&own)).description("All of these hold."),
+        )
+        .field(
+            InputValue::new("or", TypeRef::named_nn_list(&own)).description("One of these holds."),
+        )
         .field(InputValue::new("not", TypeRef::named(&own)).description("This does not hold."));
     for field in &object.fields {
         let kind = match field.role {

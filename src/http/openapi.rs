@@ -133,7 +133,8 @@ fn form(operation: &mut Operation, schema: &str) {
 
 /// What cannot be read is answered as GraphQL over HTTP wants it, with what is wrong in `errors`.
 fn graphql(operation: &mut Operation) {
-    if let Some(RefOr::Type(malformed)) = operation.responses.get_mut("400") {
+    for status in ["400", "503"] {
+        let Some(RefOr::Type(malformed)) = operation.responses.get_mut(status) else { continue };
         for media_type in ["application/json", "application/graphql-response+json"] {
             let errors = Content::new(Ref::from_schema_name("GraphqlResponse"));
             malformed.contents.insert(media_type.to_owned(), errors);

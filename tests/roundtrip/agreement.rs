@@ -58,10 +58,8 @@ fn agree(shape: &Shape, objects: &[Json]) {
         "pushTargets": [{"bucketName": "bucket"}],
     });
     let body = definition.to_string();
-    let (business_object, _) = gateway
-        .catalogue
-        .put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(()))
-        .unwrap();
+    let (business_object, _) =
+        gateway.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     assert_eq!(&business_object.mapping.root, shape, "the configuration says what the shape does");
     let body = format!("{{\"data\":{}}}", text::write(&Json::Array(objects.to_vec())));
     world::send(&gateway.store, &business_object, Mode::Add, &body).unwrap();

@@ -16,9 +16,10 @@ pub(super) fn write(parts: &[Option<&str>]) -> String {
 
 /// The texts that a cursor holds.
 pub(super) fn read<const N: usize>(cursor: &str) -> Result<[Option<String>; N], Fault> {
-    let parts = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|text| {
-        serde_json::from_slice::<(String, Vec<Option<String>>)>(&text).ok()
-    });
+    let parts = URL_SAFE_NO_PAD
+        .decode(cursor)
+        .ok()
+        .and_then(|text| serde_json::from_slice::<(String, Vec<Option<String>>)>(&text).ok());
     match parts {
         Some((version, parts)) if version == VERSION => parts.try_into().map_err(|_| foreign()),
         _ => Err(foreign()),

@@ -76,9 +76,7 @@ impl Filter {
             (Value::Object(_), []) if test == Test::Exists => {
                 Ok(Self::Nested { field, filter: Box::new(Self::All(Vec::new())) })
             }
-            (Value::Object(_), []) => {
-                Ok(Self::Nested { field, filter: Box::new(Self::Uri(test)) })
-            }
+            (Value::Object(_), []) => Ok(Self::Nested { field, filter: Box::new(Self::Uri(test)) }),
             (Value::Object(nested), rest) => {
                 Ok(Self::Nested { field, filter: Box::new(Self::at(nested, rest, test)?) })
             }

@@ -5,9 +5,10 @@ use super::order::{Key, Kind};
 use crate::business_object::mapping::{Shape, Value};
 use crate::business_object::view::{Owned, Path, Values};
 use crate::fault::Fault;
-use oxrdf::{NamedNode, Quad};
-use penstock_store::Read;
+use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
+use penstock_store::{Pattern, Read};
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 /// A filter made ready: what it compares with is read once.
 #[derive(Debug)]
@@ -17,7 +18,33 @@ pub(super) enum Matcher {
     Not(Box<Matcher>),
     Uri(Check),
     Field { field: usize, kind: Kind, check: Check },
-    Nested { field: usize, matcher: Box<Matcher> },
+    Nested { field: usize, matcher: Box<Matcher>, needs: Needs },
+}
+
+/// What of an object is read for a test.
+#[derive(Debug)]
+pub(super) enum Needs {
+    /// The values of these properties: so little that they are sought one by one.
+    Few(Vec<NamedNode>),
+    /// Everything.
+    All,
+}
+
+impl Needs {
+    /// Properties that are sought one by one.
+    const FEW: usize = 3;
+
+    /// For the fields at these places.
+    pub(super) fn of(shape: &Shape, fields: &HashSet<usize>) -> Self {
+        let predicates: Option<HashSet<&NamedNode>> =
+            fields.iter().map(|field| Some(&property(shape, *field).ok()?.1.predicate)).collect();
+        match predicates {
+            Some(few) if few.len() <= Self::FEW && few.len() * 2 < shape.fields.len() => {
+                Self::Few(few.into_iter().cloned().collect())
+            }
+            _ => Self::All,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -57,9 +84,22 @@ impl Matcher {
                     return Ok(Self::Any(Vec::new()));
                 };
                 let matcher = Box::new(Self::of(filter, nested)?);
-                Self::Nested { field: *field, matcher }
+                let needs = Needs::of(nested, &matcher.fields());
+                Self::Nested { field: *field, matcher, needs }
             }
         })
+    }
+
+    /// The fields of the object itself that it asks for.
+    pub(super) fn fields(&self) -> HashSet<usize> {
+        match self {
+            Self::All(matchers) | Self::Any(matchers) => {
+                matchers.iter().flat_map(Self::fields).collect()
+            }
+            Self::Not(matcher) => matcher.fields(),
+            Self::Uri(_) => HashSet::new(),
+            Self::Field { field, .. } | Self::Nested { field, .. } => HashSet::from([*field]),
+        }
     }
 
     /// Whether an object needs to be read for an answer.
@@ -82,21 +122,38 @@ pub(super) struct Tested<'t, R> {
 }
 
 impl<R: Read> Tested<'_, R> {
-    pub(super) fn passes(&self, matcher: &Matcher) -> Result<bool, Fault> {
+    pub(super) fn passes(&self, matcher: &Matcher, needs: &Needs) -> Result<bool, Fault> {
         if !matcher.reads() {
             return self.passes_with(matcher, &Owned::new(self.shape, &[]));
         }
-        let quads = self.quads()?;
+        let quads = self.quads(needs)?;
         self.passes_with(matcher, &Owned::new(self.shape, &quads))
     }
 
     /// What is stored about it; nothing when it stands within itself.
-    pub(super) fn quads(&self) -> Result<Vec<Quad>, Fault> {
+    pub(super) fn quads(&self, needs: &Needs) -> Result<Vec<Quad>, Fault> {
         if self.path.above.is_some_and(|above| above.holds(self.path.uri)) {
             return Ok(Vec::new());
         }
         self.bounds.look(1)?;
-        Ok(self.read.quads_about(&self.path.uri.clone().into())?)
+        let subject = NamedOrBlankNode::from(self.path.uri.clone());
+        let predicates = match needs {
+            Needs::All => return Ok(self.read.quads_about(&subject)?),
+            Needs::Few(predicates) => predicates,
+        };
+        let mut quads = Vec::new();
+        for predicate in predicates {
+            let pattern = Pattern {
+                subject: Some(subject.clone()),
+                predicate: Some(predicate.clone()),
+                ..Pattern::default()
+            };
+            self.read.for_each(&pattern, &mut |quad| {
+                quads.push(quad);
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(quads)
     }
 
     pub(super) fn passes_with(&self, matcher: &Matcher, owned: &Owned<'_>) -> Result<bool, Fault> {
@@ -128,7 +185,7 @@ impl<R: Read> Tested<'_, R> {
                     Values::Iris(iris) => iris.iter().any(|iri| check.passes(iri.as_str(), *kind)),
                 })
             }
-            Matcher::Nested { field, matcher } => {
+            Matcher::Nested { field, matcher, needs } => {
                 let (_, property) = property(self.shape, *field)?;
                 let (Value::Object(shape), Values::Iris(iris)) =
                     (&property.value, owned.shown(*field, property))
@@ -136,7 +193,7 @@ impl<R: Read> Tested<'_, R> {
                     return Ok(false);
                 };
                 for uri in iris {
-                    if self.nested(shape, uri).passes(matcher)? {
+                    if self.nested(shape, uri).passes(matcher, needs)? {
                         return Ok(true);
                     }
                 }
@@ -175,8 +232,12 @@ impl Check {
             Self::Equal(wanted) => wanted.contains(&kind.key(text)),
             Self::Contains(part) => text.contains(part),
             Self::ContainsAnyCase(part) => text.to_lowercase().contains(part),
-            Self::Before(limit) => Some(kind.key(text)).filter(comparable).is_some_and(|key| key < *limit),
-            Self::After(limit) => Some(kind.key(text)).filter(comparable).is_some_and(|key| key > *limit),
+            Self::Before(limit) => {
+                Some(kind.key(text)).filter(comparable).is_some_and(|key| key < *limit)
+            }
+            Self::After(limit) => {
+                Some(kind.key(text)).filter(comparable).is_some_and(|key| key > *limit)
+            }
             Self::Exists => true,
         }
     }

@@ -42,7 +42,9 @@ impl Source {
         let shape = &business_object.mapping.root;
         let narrow = Narrow { store, bounds };
         match narrow.clue(shape, filter)? {
-            Clue::Set(set) => Ok(Self::Set(set.into_iter().map(NamedNode::new_unchecked).collect())),
+            Clue::Set(set) => {
+                Ok(Self::Set(set.into_iter().map(NamedNode::new_unchecked).collect()))
+            }
             Clue::Having(having) => Ok(Self::Listing(all.and(having))),
             Clue::Either(each) => {
                 Ok(Self::Merged(each.into_iter().map(|having| all.clone().and(having)).collect()))
@@ -60,7 +62,8 @@ impl Source {
     ) -> Result<(Vec<NamedNode>, Option<u64>), Fault> {
         match self {
             Self::Set(all) => {
-                let from = all.partition_point(|uri| after.is_some_and(|after| uri.as_str() <= after));
+                let from =
+                    all.partition_point(|uri| after.is_some_and(|after| uri.as_str() <= after));
                 Ok((all.iter().skip(from).take(limit).cloned().collect(), None))
             }
             Self::Listing(filter) => {
@@ -116,14 +119,12 @@ impl Narrow<'_> {
             Filter::All(filters) => self.all(shape, filters),
             Filter::Any(filters) => self.any(shape, filters),
             Filter::Uri(Test::In(uris)) => Ok(Clue::Set(uris.iter().cloned().collect())),
-            Filter::Field { field, test: Test::In(values) } => {
-                match property(shape, *field)?.1 {
-                    Property { predicate, value: Value::Resource, .. } => {
-                        Ok(linked(predicate, values.iter().map(String::as_str)))
-                    }
-                    _ => Ok(Clue::None),
+            Filter::Field { field, test: Test::In(values) } => match property(shape, *field)?.1 {
+                Property { predicate, value: Value::Resource, .. } => {
+                    Ok(linked(predicate, values.iter().map(String::as_str)))
                 }
-            }
+                _ => Ok(Clue::None),
+            },
             Filter::Nested { field, filter } => {
                 let Property { predicate, value: Value::Object(nested), .. } =
                     property(shape, *field)?.1

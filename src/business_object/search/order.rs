@@ -91,9 +91,7 @@ impl Kind {
                 .and_then(|date| DateTime::try_from(date).ok())
                 .and_then(Moment::of)
                 .map(Key::Moment),
-            Self::DateTime => {
-                DateTime::from_str(text).ok().and_then(Moment::of).map(Key::Moment)
-            }
+            Self::DateTime => DateTime::from_str(text).ok().and_then(Moment::of).map(Key::Moment),
             Self::Text => None,
         }
         .unwrap_or_else(|| Key::Text(text.to_owned()))

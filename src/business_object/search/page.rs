@@ -1,7 +1,7 @@
 //! A page of what is found, and how much there is.
 use super::bounds::Bounds;
 use super::filter::{Filter, property};
-use super::matching::{Matcher, Tested};
+use super::matching::{Matcher, Needs, Tested};
 use super::narrow::Source;
 use super::order::{Kind, Order, Place};
 use crate::business_object::members;
@@ -102,7 +102,7 @@ struct Run<'r> {
     store: &'r Store,
     business_object: &'r Compiled,
     source: Source,
-    matcher: Option<Matcher>,
+    matcher: Option<(Matcher, Needs)>,
     bounds: &'r Bounds,
 }
 
@@ -124,6 +124,10 @@ impl<'r> Run<'r> {
     ) -> Result<Self, Fault> {
         let shape = &business_object.mapping.root;
         let matcher = filter.map(|filter| Matcher::new(filter, shape)).transpose()?;
+        let matcher = matcher.map(|matcher| {
+            let needs = Needs::of(shape, &matcher.fields());
+            (matcher, needs)
+        });
         let source = Source::of(store, business_object, filter, bounds)?;
         Ok(Self { store, business_object, source, matcher, bounds })
     }
@@ -155,12 +159,13 @@ impl<'r> Run<'r> {
         limit: usize,
     ) -> Result<Vec<Place>, Fault> {
         let shape = &self.business_object.mapping.root;
+        let needs = Needs::of(shape, &order.field.into_iter().collect());
         let mut first: BTreeSet<Place> = BTreeSet::new();
         self.each(None, LISTED, &mut |passed| {
             let uri = passed.uri.as_str();
             let place = match (order.field, kind) {
                 (Some(field), Some(kind)) => {
-                    let quads = self.tested(passed.read, passed.uri).quads()?;
+                    let quads = self.tested(passed.read, passed.uri).quads(&needs)?;
                     let (_, property) = property(shape, field)?;
                     let values = Owned::new(shape, &quads).shown(field, property);
                     Place::of(order, kind, &values, uri)
@@ -211,7 +216,7 @@ impl<'r> Run<'r> {
                         continue;
                     }
                     let passes = match &self.matcher {
-                        Some(matcher) => self.tested(&read, uri).passes(matcher)?,
+                        Some((matcher, needs)) => self.tested(&read, uri).passes(matcher, needs)?,
                         None => true,
                     };
                     if passes && !visit(Passed { uri, read: &read })? {

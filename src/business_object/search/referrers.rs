@@ -83,8 +83,7 @@ pub fn referrers(
                 Some((i, p, uri)) if (id, path.as_str()) == (i.as_str(), p.as_str()) => Some(uri),
                 _ => None,
             };
-            let uris =
-                run.roots(business_object, &predicates, from, wanted - found.len())?;
+            let uris = run.roots(business_object, &predicates, from, wanted - found.len())?;
             found.extend(uris.into_iter().map(|uri| Referrer {
                 business_object: Arc::clone(business_object),
                 cursor: cursor::write(&[Some(id), Some(&path), Some(uri.as_str())]),

@@ -3,6 +3,7 @@ use crate::auth::{Account, Role};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::changes::Watch;
 use crate::business_object::ingest::{Body, Limits, Mode, ingest};
+use crate::business_object::resource::Compiled;
 use crate::config;
 use crate::gateway::Gateway;
 use crate::graphql::LONGEST;
@@ -67,10 +68,13 @@ impl World {
         let world = Self::new(arguments);
         world.define("Site", SITE);
         world.define("Pump", PUMP);
-        world.send("Site", &json!([
-            {"uri": "urn:site:1", "name": "North", "opened": "2020-02-29"},
-            {"uri": "urn:site:2", "name": "South"},
-        ]));
+        world.send(
+            "Site",
+            &json!([
+                {"uri": "urn:site:1", "name": "North", "opened": "2020-02-29"},
+                {"uri": "urn:site:2", "name": "South"},
+            ]),
+        );
         world.send("Pump", &json!([
             {"uri": "urn:pump:1", "serial number": "A1", "weight": 10.50, "runs": 12_345_678_901_u64,
              "active": true, "built": "2024-01-01T00:00:00Z", "site": "urn:site:1", "tags": ["b", "a"],
@@ -89,36 +93,12 @@ impl World {
     fn define(&self, name: &str, config: &str) {
         let body = json!({"name": name, "description": format!("All of {name}"), "config": config});
         let body = body.to_string();
-        self.gateway
-            .catalogue
-            .put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(()))
-            .unwrap();
+        self.gateway.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
 
     fn send(&self, name: &str, data: &Json) {
         let business_object = self.gateway.catalogue.get(name).unwrap();
-        let limits = Limits {
-            nesting: 128,
-            objects: 10_000,
-            values: 1_000_000,
-            idempotency_keys: 0,
-            idempotency_bytes: 0,
-            history: 10,
-        };
-        let body = json!({"data": data}).to_string();
-        let request = crate::business_object::ingest::Request {
-            business_object: &business_object,
-            mode: Mode::Add,
-            caller: "local",
-            idempotency_key: None,
-            api_key: None,
-            traceparent: None,
-            tells_objects: true,
-            watch: &Watch::default(),
-            events: None,
-            body: Body::Json(body.as_bytes()),
-        };
-        ingest(&self.gateway.store, &limits, &request).unwrap();
+        send(&self.gateway.store, &business_object, Mode::Add, data);
     }
 
     async fn ask(&self, document: &str) -> Json {
@@ -144,6 +124,31 @@ impl World {
         let nodes = data["pumpConnection"]["nodes"].as_array().unwrap().iter();
         nodes.map(|node| node["uri"].as_str().unwrap().replace("urn:pump:", "")).collect()
     }
+}
+
+fn send(store: &Store, business_object: &Compiled, mode: Mode, data: &Json) {
+    let limits = Limits {
+        nesting: 128,
+        objects: 10_000,
+        values: 1_000_000,
+        idempotency_keys: 0,
+        idempotency_bytes: 0,
+        history: 10,
+    };
+    let body = json!({"data": data}).to_string();
+    let request = crate::business_object::ingest::Request {
+        business_object,
+        mode,
+        caller: "local",
+        api_key: None,
+        traceparent: None,
+        idempotency_key: None,
+        tells_objects: true,
+        watch: &Watch::default(),
+        events: None,
+        body: Body::Json(body.as_bytes()),
+    };
+    ingest(store, &limits, &request).unwrap();
 }
 
 fn plant() -> Caller {
@@ -202,9 +207,14 @@ async fn an_object_is_shown_with_all_its_digits() {
             r#""motor":{"maker":"Acme"},"again":{"uri":"urn:motor:1"}}}"#
         )
     );
-    let none = World::data(world.ask("{ pump(uri: \"urn:site:1\") { uri } site(uri: \"urn:site:2\") { name opened } }").await);
+    let none = World::data(
+        world
+            .ask("{ pump(uri: \"urn:site:1\") { uri } site(uri: \"urn:site:2\") { name opened } }")
+            .await,
+    );
     assert_eq!(none, json!({"pump": null, "site": {"name": "South", "opened": null}}));
-    let bad = world.ask("{ pump(uri: \"no iri\") { uri } site(uri: \"urn:site:2\") { name } }").await;
+    let bad =
+        world.ask("{ pump(uri: \"no iri\") { uri } site(uri: \"urn:site:2\") { name } }").await;
     assert_eq!(bad["data"], json!({"pump": null, "site": {"name": "South"}}));
     assert_eq!(bad["errors"][0]["path"], json!(["pump"]));
 }
@@ -231,7 +241,8 @@ async fn pages_follow_each_other_while_data_changes() {
     let second = World::data(world.ask(&page(&after)).await)["pumpConnection"].clone();
     assert_eq!(second["nodes"], json!([{"uri": "urn:pump:15"}]));
     assert_eq!(second["pageInfo"]["hasPreviousPage"], true);
-    let other = format!("{{ pumpConnection(orderBy: {{field: weight}}{after}) {{ nodes {{ uri }} }} }}");
+    let other =
+        format!("{{ pumpConnection(orderBy: {{field: weight}}{after}) {{ nodes {{ uri }} }} }}");
     let other = world.ask(&other).await;
     assert!(other["errors"][0]["message"].as_str().unwrap().contains("another order"), "{other}");
     assert_eq!(other["data"], json!({"pumpConnection": null}));
@@ -338,7 +349,10 @@ async fn references_are_followed_in_both_directions() {
         edges { __typename type path cursor node { uri } } pageInfo { hasNextPage endCursor } } } }";
     let data = World::data(world.ask(document).await);
     let page = &data["site"]["referredBy"];
-    assert_eq!(page["nodes"], json!([{"__typename": "Pump", "uri": "urn:pump:1", "serialNumber": "A1"}]));
+    assert_eq!(
+        page["nodes"],
+        json!([{"__typename": "Pump", "uri": "urn:pump:1", "serialNumber": "A1"}])
+    );
     let edge = &page["edges"][0];
     assert_eq!((&edge["type"], &edge["path"]), (&json!("Pump"), &json!("site")));
     assert_eq!(page["pageInfo"]["hasNextPage"], true);
@@ -372,12 +386,18 @@ async fn what_the_gateway_knows_is_told() {
     let document = "{ businessObjects { name type typeMissing description enabled version conditions { value } pushTargets { bucketName } }
         targets { name depth } exports { nodes { id status } edges { cursor } pageInfo { hasNextPage } } }";
     let data = World::data(world.ask(document).await);
-    assert_eq!(data["businessObjects"][1], json!({
-        "name": "Site", "type": "Site", "typeMissing": null, "description": "All of Site",
-        "enabled": true, "version": 1, "conditions": [], "pushTargets": [],
-    }));
+    assert_eq!(
+        data["businessObjects"][1],
+        json!({
+            "name": "Site", "type": "Site", "typeMissing": null, "description": "All of Site",
+            "enabled": true, "version": 1, "conditions": [], "pushTargets": [],
+        })
+    );
     assert_eq!(data["targets"], json!([]));
-    assert_eq!(data["exports"], json!({"nodes": [], "edges": [], "pageInfo": {"hasNextPage": false}}));
+    assert_eq!(
+        data["exports"],
+        json!({"nodes": [], "edges": [], "pageInfo": {"hasNextPage": false}})
+    );
 }
 
 #[tokio::test]
@@ -412,7 +432,10 @@ async fn a_key_for_one_business_object_sees_this_one_alone() {
     let credential = Credential::ApiKey { id: "k".into(), business_object: Some(id) };
     let caller = Caller { credential, ..plant() };
     let sdl = world.gateway.graphql.sdl(&caller).unwrap();
-    assert!(sdl.contains("type Site") && !sdl.contains("Pump") && !sdl.contains("targets"), "{sdl}");
+    assert!(
+        sdl.contains("type Site") && !sdl.contains("Pump") && !sdl.contains("targets"),
+        "{sdl}"
+    );
     let document = "{ businessObjects { name } siteConnection { nodes { uri referredBy { nodes { uri } } } } object(uri: \"urn:pump:1\") { uri } }";
     assert_eq!(
         World::data(world.ask_as(document, &caller).await),
@@ -436,14 +459,16 @@ async fn what_is_too_dear_is_refused_with_its_figure() {
     let refused = |answer: Json, of: &str, figure: u64, limit: u64| {
         assert!(answer.get("data").is_none(), "{answer}");
         let extensions = &answer["errors"][0]["extensions"];
-        let expected = json!({"code": "QUERY_TOO_DEAR", "of": of, "figure": figure, "limit": limit});
+        let expected =
+            json!({"code": "QUERY_TOO_DEAR", "of": of, "figure": figure, "limit": limit});
         assert_eq!(*extensions, expected, "{answer}");
         let message = answer["errors"][0]["message"].as_str().unwrap();
         assert!(message.contains(&figure.to_string()) && message.contains(&limit.to_string()));
     };
     refused(world.ask("{ pumpConnection(first: 51) { nodes { uri } } }").await, "rows", 51, 40);
     refused(world.ask("{ pumpConnection { nodes { uri } } }").await, "rows", 50, 40);
-    let nested = "{ siteConnection(first: 10) { nodes { referredBy(first: 5) { nodes { uri } } } } }";
+    let nested =
+        "{ siteConnection(first: 10) { nodes { referredBy(first: 5) { nodes { uri } } } } }";
     refused(world.ask(nested).await, "rows", 60, 40);
     // 1 + 20 * (1 + 1 + 5 * (uri and value) and so on.
     let wide = "query($n: Int!) { pumpConnection(first: $n) { nodes { ...P } } }
@@ -459,26 +484,36 @@ async fn what_is_too_dear_is_refused_with_its_figure() {
                  referredBy(first: 1) { nodes { referredBy(first: 1) { nodes { uri } } } } } } } } } }";
     refused(world.ask(deep).await, "depth", 10, 8);
     // Skipped fields cost nothing; what tools ask of the schema never does.
-    World::data(world.ask("{ a: __typename pumpConnection @skip(if: true) { nodes { uri } } }").await);
+    World::data(
+        world.ask("{ a: __typename pumpConnection @skip(if: true) { nodes { uri } } }").await,
+    );
     World::data(world.ask("{ __schema { types { name fields { name args { name } type { name kind ofType { name } } } } } }").await);
-    let spiral = "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }";
+    let spiral =
+        "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }";
     assert!(world.ask(spiral).await.get("data").is_none());
 }
 
 #[tokio::test]
 async fn what_takes_too_much_meanwhile_is_an_error_and_never_a_shorter_list() {
-    let world = World::plant(&["--service.limits.graphql.scan=2", "--service.limits.graphql.rows=4"]);
+    let world =
+        World::plant(&["--service.limits.graphql.scan=2", "--service.limits.graphql.rows=4"]);
     let scanned = world.ask("{ pumpConnection(first: 2, where: {serialNumber: {contains: \"B\"}}) { nodes { uri } } }").await;
     assert_eq!(scanned["data"], json!({"pumpConnection": null}));
     assert!(scanned["errors"][0]["message"].as_str().unwrap().contains("given up after 2 objects"));
     assert_eq!(scanned["errors"][0]["path"], json!(["pumpConnection"]));
     let world = World::plant(&["--service.limits.graphql.rows=4"]);
     let rows = world.ask("{ pumpConnection(first: 4) { nodes { readings { uri } } } }").await;
-    assert!(rows["errors"][0]["message"].as_str().unwrap().contains("more than 4 objects"), "{rows}");
+    assert!(
+        rows["errors"][0]["message"].as_str().unwrap().contains("more than 4 objects"),
+        "{rows}"
+    );
     let counted = world.ask("{ pumpConnection(first: 0) { nodes { uri } totalCount } }").await;
     assert_eq!(World::data(counted)["pumpConnection"], json!({"nodes": [], "totalCount": 3}));
     let world = World::plant(&["--service.limits.graphql.answer=1KiB"]);
-    let long = format!("{{ pumpConnection {{ nodes {{ {} }} }} }}", (0..50).map(|i| format!("a{i}: serialNumber ")).collect::<String>());
+    let long = format!(
+        "{{ pumpConnection {{ nodes {{ {} }} }} }}",
+        (0..50).map(|i| format!("a{i}: serialNumber ")).collect::<String>()
+    );
     let long = world.ask(&long).await;
     assert!(long["errors"][0]["message"].as_str().unwrap().contains("1024 bytes"), "{long}");
 }
@@ -495,6 +530,8 @@ async fn what_is_not_executed_has_no_data() {
         "query($x: [Foo] = [1]) { __typename }",
         "query($x: Foo = 1) { __typename }",
         "query($x: AuthenticatedUser) { __typename }",
+        "query($x: [NumberFilter] = [{eq: 1}]) { __typename }",
+        "query($x: [Direction] = [ASC]) { __typename }",
         "query($x: [[Foo!]!]! = [[1]]) { __typename @include(if: $x) }",
     ] {
         let answer = world.ask(document).await;
@@ -521,7 +558,10 @@ async fn variables_keep_their_kinds() {
     let variables = serde_json::from_str(variables).unwrap();
     let query = Query { document: document.into(), variables, ..Query::default() };
     let answer = world.gateway.graphql.execute(query, &plant()).await;
-    assert_eq!(answer.data.unwrap().get(), r#"{"pumpConnection":{"nodes":[{"weight":10.5},{"weight":9}]}}"#);
+    assert_eq!(
+        answer.data.unwrap().get(),
+        r#"{"pumpConnection":{"nodes":[{"weight":10.5},{"weight":9}]}}"#
+    );
 }
 
 #[tokio::test]
@@ -582,4 +622,143 @@ async fn tools_can_ask_for_the_schema() {
     assert!(answer["data"]["__schema"]["types"].is_array(), "{answer}");
     let sdl = world.gateway.graphql.sdl(&Caller::local()).unwrap();
     assert!(sdl.contains("authenticatedUser: AuthenticatedUser!"));
+}
+
+#[tokio::test]
+async fn an_object_is_never_seen_half_committed() {
+    let world = World::plant(&[]);
+    let (store, pump) = (world.gateway.store.clone(), world.gateway.catalogue.get("Pump").unwrap());
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let writer = std::thread::spawn(move || {
+        let mut round = 0;
+        while stopped.try_recv().is_err() {
+            round += 1;
+            let readings: Vec<_> = (0..5)
+                .map(|i| json!({"uri": format!("urn:reading:{i}"), "value": round}))
+                .collect();
+            let data = json!([{"uri": "urn:pump:1", "serial number": "A1", "runs": round, "tags": [],
+                               "readings": readings, "motor": {"uri": "urn:motor:1", "maker": round.to_string()}}]);
+            send(&store, &pump, Mode::Replace, &data);
+        }
+        round
+    });
+    let document =
+        "{ pump(uri: \"urn:pump:1\") { ...P } pumpConnection(first: 1) { nodes { ...P } } }
+        fragment P on Pump { runs readings { value } motor { maker } }";
+    let mut seen = std::collections::HashSet::new();
+    while seen.len() < 20 {
+        let data = World::data(world.ask(document).await);
+        for pump in [&data["pump"], &data["pumpConnection"]["nodes"][0]] {
+            let runs = pump["runs"].as_u64().unwrap();
+            // The first version is that of the plant.
+            if runs < 1_000_000 {
+                let whole = json!({"runs": runs, "readings": vec![json!({"value": runs}); 5],
+                                   "motor": {"maker": runs.to_string()}});
+                assert_eq!(*pump, whole);
+                seen.insert(runs);
+            }
+        }
+    }
+    stop.send(()).unwrap();
+    assert!(writer.join().unwrap() > 1);
+}
+
+/// A broken invariant of the library would end the process; `PENSTOCK_FUZZ_ROUNDS` gives more of them.
+#[tokio::test]
+async fn no_document_breaks_anything() {
+    let world = World::plant(&[]);
+    let documents = [
+        "query Q($n: Int = 1, $w: PumpFilter, $l: [String!]! = [\"a\"]) { pumpConnection(first: $n, where: $w) { nodes { ...P } totalCount } }",
+        "fragment P on Pump { uri weight readings { value asObject { uri } } siteObject(as: Site) { ... on Site { name } __typename } }",
+        "{ a: pumpConnection(where: {or: [{weight: {after: 1.5e3}}, {not: {tags: {in: [\"a\"]}}}]}, orderBy: {field: uri, direction: DESC}) { edges { cursor node { ...P } } pageInfo { endCursor } } }",
+        "{ referredBy(uri: \"urn:site:1\", type: Pump) { nodes { uri ... on Pump { motor { maker } } } edges { type path } } }",
+        "{ __schema { types { name fields { name type { ofType { name } } } } } __type(name: \"Pump\") { kind } businessObjects { name } exports(status: queued) { nodes { id } } }",
+        "{ authenticatedUser { id @include(if: true) roles @skip(if: false) } object(uri: \"urn:pump:1\") { __typename ... on Node { uri } } }",
+        "mutation M { a } subscription S { b } query R($x: [[Foo!]] = [[1]]) { __typename }",
+    ];
+    let tokens: Vec<Vec<&str>> = documents.iter().map(|document| tokens(document)).collect();
+    let rounds =
+        std::env::var("PENSTOCK_FUZZ_ROUNDS").map_or(500, |rounds| rounds.parse().unwrap());
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = |below: usize| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed % below as u64).unwrap()
+    };
+    for _ in 0..rounds {
+        let mut all = tokens[draw(tokens.len())].clone();
+        all.extend(&tokens[1]);
+        for _ in 0..draw(4) {
+            let (from, to) = (draw(all.len()), draw(all.len()));
+            let other = &tokens[draw(tokens.len())];
+            match draw(5) {
+                0 => drop(all.remove(from)),
+                1 => all.swap(from, to),
+                2 => all.insert(from, other[draw(other.len())]),
+                3 => all[from] = other[draw(other.len())],
+                _ => all.insert(to, all[from]),
+            }
+        }
+        let document = all.join(" ");
+        let eq = [json!(1), json!("x"), Json::Null][draw(3)].clone();
+        let variables = json!({"n": draw(3), "w": {"weight": {"eq": eq}}, "x": [null]});
+        let Json::Object(variables) = variables else { unreachable!() };
+        let query = Query { document, variables, ..Query::default() };
+        let answer = world.gateway.graphql.execute(query, &Caller::local()).await;
+        assert!(answer.data.is_some() || !answer.errors.is_empty());
+    }
+}
+
+/// Words, numbers and signs.
+fn tokens(document: &str) -> Vec<&str> {
+    let mut tokens = Vec::new();
+    let mut rest = document.trim_start();
+    while !rest.is_empty() {
+        let length = match rest.chars().next().unwrap() {
+            '"' => rest.char_indices().skip(1).find(|(_, c)| *c == '"').unwrap().0 + 1,
+            c if c.is_alphanumeric() || c == '_' || c == '$' => rest
+                .char_indices()
+                .skip(1)
+                .find(|(_, c)| !c.is_alphanumeric() && *c != '_' && *c != '.')
+                .map_or(rest.len(), |(end, _)| end),
+            '.' => 3,
+            c => c.len_utf8(),
+        };
+        let (token, more) = rest.split_at(length);
+        tokens.push(token);
+        rest = more.trim_start();
+    }
+    tokens
+}
+
+#[tokio::test]
+async fn what_a_field_cannot_show_is_shown_as_the_view_does_or_null_with_an_error() {
+    use oxrdf::vocab::xsd;
+    use oxrdf::{Literal, NamedNode, Quad};
+    let world = World::plant(&[]);
+    let node = |iri: &str| NamedNode::new_unchecked(iri);
+    let quads = [
+        ("urn:p:active", Literal::new_simple_literal("yes")),
+        ("urn:p:weight", Literal::new_typed_literal("INF", xsd::DOUBLE)),
+        ("urn:p:runs", Literal::new_typed_literal("+007", xsd::INTEGER)),
+    ];
+    let add = |change: &mut penstock_store::Transaction<'_>| {
+        for (predicate, value) in quads {
+            let quad = Quad::new(node("urn:pump:3"), node(predicate), value, node("urn:g"));
+            change.insert(quad.as_ref())?;
+        }
+        Ok::<_, penstock_store::Error>(())
+    };
+    world.gateway.store.transact(add).unwrap();
+    let document =
+        "{ pumpConnection(where: {uri: {eq: \"urn:pump:3\"}}) { nodes { active weight runs } } }";
+    let answer = world.ask(document).await;
+    let shown = json!({"active": null, "weight": "INF", "runs": 7});
+    assert_eq!(answer["data"]["pumpConnection"]["nodes"], json!([shown]));
+    assert_eq!(answer["errors"][0]["path"], json!(["pumpConnection", "nodes", 0, "active"]));
+    assert_eq!(answer["errors"].as_array().unwrap().len(), 1);
+    // They are found by what they show, and stand behind what the field is for.
+    assert_eq!(world.pumps("where: {weight: {after: 1}}").await.concat(), "12");
+    assert_eq!(world.pumps("orderBy: {field: weight}").await.concat(), "213");
 }

@@ -731,3 +731,34 @@ fn tokens(document: &str) -> Vec<&str> {
     }
     tokens
 }
+
+#[tokio::test]
+async fn what_a_field_cannot_show_is_shown_as_the_view_does_or_null_with_an_error() {
+    use oxrdf::vocab::xsd;
+    use oxrdf::{Literal, NamedNode, Quad};
+    let world = World::plant(&[]);
+    let node = |iri: &str| NamedNode::new_unchecked(iri);
+    let quads = [
+        ("urn:p:active", Literal::new_simple_literal("yes")),
+        ("urn:p:weight", Literal::new_typed_literal("INF", xsd::DOUBLE)),
+        ("urn:p:runs", Literal::new_typed_literal("+007", xsd::INTEGER)),
+    ];
+    let add = |change: &mut penstock_store::Transaction<'_>| {
+        for (predicate, value) in quads {
+            let quad = Quad::new(node("urn:pump:3"), node(predicate), value, node("urn:g"));
+            change.insert(quad.as_ref())?;
+        }
+        Ok::<_, penstock_store::Error>(())
+    };
+    world.gateway.store.transact(add).unwrap();
+    let document =
+        "{ pumpConnection(where: {uri: {eq: \"urn:pump:3\"}}) { nodes { active weight runs } } }";
+    let answer = world.ask(document).await;
+    let shown = json!({"active": null, "weight": "INF", "runs": 7});
+    assert_eq!(answer["data"]["pumpConnection"]["nodes"], json!([shown]));
+    assert_eq!(answer["errors"][0]["path"], json!(["pumpConnection", "nodes", 0, "active"]));
+    assert_eq!(answer["errors"].as_array().unwrap().len(), 1);
+    // They are found by what they show, and stand behind what the field is for.
+    assert_eq!(world.pumps("where: {weight: {after: 1}}").await.concat(), "12");
+    assert_eq!(world.pumps("orderBy: {field: weight}").await.concat(), "213");
+}

@@ -20,16 +20,11 @@ impl Clock {
     /// `None` where the Debian package faketime is not installed.
     pub(crate) fn at(dir: &Path, offset: &str) -> Option<Self> {
         let Some(library) = faketime() else {
-<<<<<<< HEAD
             assert!(
                 std::env::var_os("CI").is_none(),
                 "the Debian package faketime is not installed"
             );
             println!("skipped: the Debian package faketime is not installed");
-=======
-            assert!(std::env::var_os("CI").is_none(), "the Debian package faketime is not installed");
-            eprintln!("skipped: the Debian package faketime is not installed");
->>>>>>> ui-a
             return None;
         };
         let clock = Self { library, file: dir.join("clock") };

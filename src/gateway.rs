@@ -124,6 +124,12 @@ impl Gateway {
                 catalogue: catalogue.clone(),
             },
         )?;
+        let sources = graphql::Sources {
+            store: store.clone(),
+            catalogue: catalogue.clone(),
+            exporter: exporter.clone(),
+        };
+        let graphql = graphql::Schema::new(sources, settings.limits.graphql);
         go_on_after(&clock, &store, &exporter)?;
         Ok(Self {
             settings,
@@ -134,7 +140,7 @@ impl Gateway {
             disk,
             memory,
             auth,
-            graphql: graphql::Schema::new()?,
+            graphql,
             events,
             gateway_id,
             epoch,
@@ -241,7 +247,10 @@ pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
     };
     let mend = match kind {
         Kind::Forbidden => {
-            format!("; {}set service.data-dir to a directory that this user may write to", whose(path))
+            format!(
+                "; {}set service.data-dir to a directory that this user may write to",
+                whose(path)
+            )
         }
         Kind::NoRoom => {
             "; make room on this disk, or set service.data-dir to one that has some".to_owned()
@@ -275,7 +284,9 @@ fn opening(error: &penstock_store::Error) -> Fault {
         ),
         Error::Corrupt(_) => Fault::new(
             Kind::Damaged,
-            format!("{error}; `penstock verify` says what else is, `penstock restore` brings a backup back"),
+            format!(
+                "{error}; `penstock verify` says what else is, `penstock restore` brings a backup back"
+            ),
         ),
         _ => Fault::new(Kind::Internal, error.to_string()),
     }

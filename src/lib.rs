@@ -1,6 +1,6 @@
 //! Penstock: a semantic data gateway for the edge.
 //!
-//! Each layer knows only what is below it: `cli` > `app` > `http` > `gateway` > `export` > `business_object` >
+//! Each layer knows only what is below it: `cli` > `app` > `http` > `gateway` > `graphql` > `export` > `business_object` >
 //! the `penstock_store` crate; `clock`, `config`, `disk`, `fault`, `files`, `memory`, `nearest`, `telemetry` and `time` stand beside them.
 //! ARCHITECTURE.md is the map.
 

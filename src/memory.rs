@@ -131,7 +131,8 @@ fn limit_of(own: &str, root: &Path) -> Option<u64> {
     let group = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let group = root.join(group);
     let groups = group.ancestors().take_while(|group| group.starts_with(root));
-    let limits = groups.flat_map(|group| ["memory.high", "memory.max"].map(|name| group.join(name)));
+    let limits =
+        groups.flat_map(|group| ["memory.high", "memory.max"].map(|name| group.join(name)));
     // `max` is none.
     limits.filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok()).min()
 }
@@ -167,6 +168,9 @@ mod tests {
         assert_eq!(level(1, 0), Level::Short);
         assert!(held().unwrap() <= resident().unwrap());
         assert_eq!(Memory::new(Some(1)).level(), Level::Short);
-        assert_eq!(Memory::new(Some(u64::MAX)).limit(), Memory::new(None).limit().or(Some(u64::MAX)));
+        assert_eq!(
+            Memory::new(Some(u64::MAX)).limit(),
+            Memory::new(None).limit().or(Some(u64::MAX))
+        );
     }
 }

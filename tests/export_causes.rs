@@ -41,8 +41,15 @@ async fn delivered_after<M: Future<Output = ()>>(
     let running = run(&exporter);
     blocked(&exporter, &entries[0], class, words).await;
     assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
+    // What only a write meets cannot be told without one.
+    let told = exporter.probe("plant-a").await.unwrap();
+    if matches!(class, Class::Bucket | Class::Credentials | Class::Certificate) {
+        assert!(!told.ok && told.caused_by == Some(class), "{told:?}");
+    }
     mend().await;
     until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    let told = exporter.probe("plant-a").await.unwrap();
+    assert!(told.ok && told.caused_by.is_none(), "{told:?}");
     running.stop().await;
     let targets = exporter.targets().unwrap();
     let target = targets.iter().find(|target| target.name == "plant-a").unwrap();

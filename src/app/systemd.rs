@@ -42,7 +42,10 @@ pub(super) async fn run(state: Arc<State>) {
         let (status, alive) = match state.gateway_if_open() {
             None => {
                 let (done, _) = state.replayed();
-                (format!("Opening: {}", state.opening()), opening.goes_on(done) || state.is_waiting())
+                (
+                    format!("Opening: {}", state.opening()),
+                    opening.goes_on(done) || state.is_waiting(),
+                )
             }
             Some(gateway) => (words(gateway).await, is_alive(gateway, &mut committed, every).await),
         };

@@ -369,9 +369,9 @@ impl Keys {
             Fault::new(Kind::NotFound, format!("there is no API key with the id {id:?}"))
         })?;
         let revoked = event(by, "key.revoked", &key, format!("{:?} ({})", key.name, key.id));
-        self.inner.audit.commit(&[revoked], |transaction| {
-            Ok(transaction.delete(COLLECTION, id.as_bytes())?)
-        })?;
+        self.inner
+            .audit
+            .commit(&[revoked], |transaction| Ok(transaction.delete(COLLECTION, id.as_bytes())?))?;
         self.entries_mut().remove(id);
         Ok(())
     }

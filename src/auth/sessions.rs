@@ -177,16 +177,26 @@ impl Sessions {
     /// `Refusal::Invalid` when there is none, or none any more; `Refusal::Forbidden` when its account is
     /// disabled.
     pub fn caller(&self, id: &str) -> Result<Caller, Refusal> {
-        self.caller_at(id, era::now())
+        self.caller_at(id, era::now(), true)
     }
 
-    fn caller_at(&self, id: &str, now: Duration) -> Result<Caller, Refusal> {
+    /// The same for a request that a page sends by itself: it does not count as use.
+    ///
+    /// # Errors
+    /// As those of [`Self::caller`].
+    pub fn onlooker(&self, id: &str) -> Result<Caller, Refusal> {
+        self.caller_at(id, era::now(), false)
+    }
+
+    fn caller_at(&self, id: &str, now: Duration, is_use: bool) -> Result<Caller, Refusal> {
         let hash = hash(id);
         let mut sessions = self.sessions();
         let session = sessions.get_mut(&hash).ok_or_else(ended)?;
         match self.account(session, now) {
             Ok(account) => {
-                session.seen = now;
+                if is_use {
+                    session.seen = now;
+                }
                 let (role, credential) = (account.role, Credential::Session(hash));
                 Ok(Caller { account: Some(account), role, credential, from: None })
             }

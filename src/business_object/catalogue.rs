@@ -103,6 +103,11 @@ impl Catalogue {
         self.entries().all().filter_map(|entry| entry.compiled.clone()).collect()
     }
 
+    /// Greater after each change: what is made of all of them is made anew when it is.
+    pub fn version(&self) -> u64 {
+        self.entries().version
+    }
+
     /// Creates or replaces the one of the same name, and creates the namespaces it lacks. True when created.
     /// `by` is who asks, as it stands in the answer; `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that
     /// is there changes nothing: version and `updatedAt` stay.
@@ -210,6 +215,14 @@ impl Catalogue {
             transaction.put(COLLECTION, stored.object.id.as_bytes(), &stored.encode())?;
             Ok::<_, Fault>(stored.object)
         })?;
+        if self.defaults.base_url.is_none() {
+            for name in &object.created_namespaces {
+                tracing::warn!(
+                    namespace = %name, base = %self.default_base(name),
+                    "A namespace got a base that leads nowhere, since service.base-url was not set."
+                );
+            }
+        }
         let compiled = Arc::new(Compiled { object, mapping, conditions });
         self.entries_mut().insert(Entry::of(compiled.clone()));
         let BusinessObject { id, version, definition, .. } = &compiled.object;
@@ -221,6 +234,34 @@ impl Catalogue {
         );
         self.watch.wake();
         Ok(compiled)
+    }
+
+    /// Does something in a transaction in which a mapping has its namespaces, those that nobody has defined
+    /// made as [`Self::put`] would. Nothing of it is kept.
+    ///
+    /// # Errors
+    /// `Kind::Invalid` when namespaces are missing and are not made; what `work` answers.
+    pub fn rehearse<T>(
+        &self,
+        mapping: &Mapping,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let namespaces: Vec<String> = mapping.namespaces().into_iter().map(str::to_owned).collect();
+        let rehearsed = self.store.transact(|transaction| -> Result<(), Rehearsed<T>> {
+            self.create_namespaces(transaction, &namespaces).map_err(Rehearsed::Failed)?;
+            Err(work(transaction).map_or_else(Rehearsed::Failed, Rehearsed::Done))
+        });
+        match rehearsed {
+            Err(Rehearsed::Done(done)) => Ok(done),
+            Err(Rehearsed::Failed(fault)) => Err(fault),
+            Ok(_) => unreachable!("it ends with an error, whatever `work` answers"),
+        }
+    }
+
+    /// The base that a namespace of this name gets when nobody has defined it.
+    pub fn default_base(&self, name: &str) -> String {
+        let Defaults { base_url, gateway_id, .. } = &*self.defaults;
+        namespace::default_base(base_url.as_deref(), gateway_id, name)
     }
 
     /// Creates the namespaces that nobody has defined, and names them.
@@ -238,18 +279,10 @@ impl Catalogue {
         if !missing.is_empty() && !self.defaults.auto_create_namespaces {
             return Err(unknown_namespaces(transaction, &missing)?);
         }
-        let Defaults { base_url, gateway_id, .. } = &*self.defaults;
         for name in &missing {
-            let uri_base = namespace::default_base(base_url.as_deref(), gateway_id, name);
-            if base_url.is_none() {
-                tracing::warn!(
-                    namespace = %name, base = %uri_base,
-                    "A namespace got a base that leads nowhere, since service.base-url was not set."
-                );
-            }
             let namespace = Namespace {
                 name: name.clone(),
-                uri_base,
+                uri_base: self.default_base(name),
                 generator: Generator::default(),
                 created_at: String::new(),
             };
@@ -275,6 +308,18 @@ impl Catalogue {
 
     fn entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
         self.entries.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a rehearsal ends: never with a commit.
+enum Rehearsed<T> {
+    Done(T),
+    Failed(Fault),
+}
+
+impl<T> From<penstock_store::Error> for Rehearsed<T> {
+    fn from(error: penstock_store::Error) -> Self {
+        Self::Failed(error.into())
     }
 }
 

@@ -27,7 +27,8 @@ pub fn page_of(
     Ok(store.subjects(&filter, after, limit)?)
 }
 
-fn filter(read: &impl Read, business_object: &Compiled) -> Result<SubjectFilter, Fault> {
+/// What the subjects that belong satisfy.
+pub(super) fn filter(read: &impl Read, business_object: &Compiled) -> Result<SubjectFilter, Fault> {
     Ok(if business_object.conditions.is_empty() {
         SubjectFilter { graph: Some(root_graph(read, business_object)?), having: Vec::new() }
     } else {

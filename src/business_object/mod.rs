@@ -1,15 +1,18 @@
 //! Business Objects: named, configured JSON views of the graph.
 //!
-//! `resource` is what a client defines, `mapping` the compiled form of its YAML, `catalogue` where the
-//! definitions are kept; `ingest` turns JSON into quads, `view` turns quads back into JSON, `members`
-//! says which objects belong, `changes` notes what changed for exports by themselves.
+//! `resource` is what a client defines, `mapping` the compiled form of its YAML, `derive` guesses one from
+//! samples, `catalogue` is where the definitions are kept; `ingest` turns JSON into quads, `view` turns
+//! quads back into JSON, `members` says which objects belong, `search` finds some of them, `changes` notes
+//! what changed for exports by themselves.
 
 pub mod catalogue;
 pub mod changes;
+pub mod derive;
 pub mod ingest;
 pub mod json;
 pub mod mapping;
 pub mod members;
 pub mod namespace;
 pub mod resource;
+pub mod search;
 pub mod view;

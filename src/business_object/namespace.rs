@@ -288,7 +288,7 @@ fn check_base(base: &str) -> Result<(), String> {
 }
 
 /// Why a namespace cannot be changed any more.
-fn use_of(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
+pub fn use_of(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
     if let Some(why) = held_by(read, namespace)? {
         return Ok(Some(why));
     }
@@ -297,7 +297,7 @@ fn use_of(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Err
 }
 
 /// What keeps a namespace from being deleted.
-fn held_by(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
+pub fn held_by(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
     if let Some(object) = catalogue::user_of_namespace(read, &namespace.name)? {
         return Ok(Some(format!("the mapping of the Business Object {object:?} names it")));
     }

@@ -9,7 +9,7 @@ mod tour;
 
 use super::output;
 use crate::app;
-use crate::config::{self, Security, Sources, Targets};
+use crate::config::{self, Effective, Security, Sources, Targets};
 use crate::telemetry;
 use clap::{ArgMatches, Command};
 use client::{Client, Failure};
@@ -47,10 +47,13 @@ pub(super) fn run(given: &ArgMatches, settings: Vec<String>) -> ExitCode {
 fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
     let loaded = config::load(&Sources::of_process(arguments))
         .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
-    let given =
-        |name: &str| loaded.effective.iter().any(|e| e.name == name && e.origin.starts_with("--"));
+    let is_given = |value: &Effective| value.origin.starts_with("--");
+    let effective = &loaded.settings.effective;
+    let given = |name: &str| effective.iter().any(|value| value.name == name && is_given(value));
     let mut out = std::io::stdout();
     let mut settings = loaded.settings.clone();
+    // The rest is the demo's own, whatever was configured.
+    settings.effective.retain(is_given);
     settings.targets = Targets {
         history_bytes: settings.targets.history_bytes,
         spool_bytes: settings.targets.spool_bytes,

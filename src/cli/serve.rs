@@ -26,7 +26,7 @@ pub(super) fn command() -> Command {
 
 pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     let sources = Sources::of_process(arguments);
-    let Loaded { settings, warnings, effective } = match config::load(&sources) {
+    let Loaded { settings, warnings } = match config::load(&sources) {
         Ok(loaded) => loaded,
         Err(faults) => {
             if telemetry::log::is_journal() {
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    for value in effective {
+    for value in &settings.effective {
         tracing::debug!(
             name = value.name,
             value = value.value,
@@ -112,8 +112,7 @@ fn serve(settings: Settings, sources: Sources) -> Result<(), Fault> {
         )
     })?;
     // What root writes there its owner could not open afterwards.
-    owner::become_owner(&settings.data_dir)
-        .map_err(|why| Fault::new(Kind::Forbidden, why))?;
+    owner::become_owner(&settings.data_dir).map_err(|why| Fault::new(Kind::Forbidden, why))?;
     let data_dir = settings.data_dir.display().to_string();
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let reload = Box::new(move || read_again(&sources));

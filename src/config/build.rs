@@ -4,8 +4,8 @@ use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::security;
 use super::settings::{
-    Compression, Events, ForwardHeaders, Limits, LogFormat, Server, Settings, Target, TargetKind,
-    Targets, Times, Tls,
+    Compression, Events, ForwardHeaders, GraphqlLimits, Limits, LogFormat, Server, Settings,
+    Target, TargetKind, Targets, Times, Tls,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -39,6 +39,15 @@ pub(super) fn settings(
             idempotency_bytes: values.number("service.limits.idempotency-bytes"),
             history: values.count("service.limits.history"),
             audit: values.count("service.limits.audit"),
+            graphql: GraphqlLimits {
+                depth: values.count("service.limits.graphql.depth"),
+                complexity: values.number("service.limits.graphql.complexity"),
+                rows: values.number("service.limits.graphql.rows"),
+                scan: values.number("service.limits.graphql.scan"),
+                time: values.duration("service.limits.graphql.time"),
+                answer: values.number("service.limits.graphql.answer"),
+                fields: values.count("service.limits.graphql.fields"),
+            },
         },
         security: security::security(&values, faults, warnings),
         events: Events {
@@ -51,6 +60,7 @@ pub(super) fn settings(
             Some("json") => LogFormat::Json,
             _ => LogFormat::Text,
         },
+        effective: Vec::new(),
         warnings: Vec::new(),
     };
     check_together(&settings, &values, faults, warnings);

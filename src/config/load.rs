@@ -2,7 +2,7 @@
 use super::fault::ConfigFault;
 use super::kind::{Raw, Value};
 use super::name::{self, Known};
-use super::settings::Settings;
+use super::settings::{Effective, Settings};
 use super::sources::{self, Found, Source, Sources};
 use super::table::{self, SIGN_IN_PROFILES, Setting, TABLE};
 use super::{build, kind::Kind, security};
@@ -15,19 +15,6 @@ pub struct Loaded {
     pub settings: Settings,
     /// What the operator should know, a sentence each.
     pub warnings: Vec<String>,
-    /// Every value in force, by name.
-    pub effective: Vec<Effective>,
-}
-
-/// One value in force.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Effective {
-    /// The setting.
-    pub name: String,
-    /// Its value; a secret one is masked.
-    pub value: String,
-    /// Where it comes from.
-    pub origin: String,
 }
 
 /// A value of a setting and where it comes from.
@@ -88,7 +75,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
     let found = gather(sources, &mut faults, &mut warnings);
     let merged = merge(found, sources, &mut faults, &mut warnings);
     let typed = read(merged, &mut faults);
-    let settings = build::settings(&typed, &mut faults, &mut warnings);
+    let mut settings = build::settings(&typed, &mut faults, &mut warnings);
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -97,8 +84,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
         value: typed.entry.shown(),
         origin: typed.entry.origin,
     });
-    let settings = Settings { warnings: warnings.clone(), ..settings };
-    Ok(Loaded { settings, warnings, effective: effective.collect() })
+    settings.effective = effective.collect();
+    settings.warnings.clone_from(&warnings);
+    Ok(Loaded { settings, warnings })
 }
 
 /// The faults and warnings of one file alone, as far as they can be known without the other sources.

@@ -28,10 +28,11 @@ mod yaml;
 
 pub use fault::ConfigFault;
 pub use kind::{Kind, check_bucket_name};
-pub use load::{Effective, Loaded, check_file, load};
+pub use load::{Loaded, check_file, load};
 pub use settings::{
-    Claims, Compression, ForwardHeaders, Limits, LogFormat, Oidc, ResourceServer, RoleValues,
-    Security, Server, SessionLimits, Settings, Target, TargetKind, Targets, Times, Tls,
+    Claims, Compression, Effective, ForwardHeaders, GraphqlLimits, Limits, LogFormat, Oidc,
+    ResourceServer, RoleValues, Security, Server, SessionLimits, Settings, Target, TargetKind,
+    Targets, Times, Tls,
 };
 pub use sources::Sources;
 pub use table::{Setting, TABLE};

@@ -34,6 +34,19 @@ pub struct Settings {
     pub log_format: LogFormat,
     /// What the operator should know of the configuration, a sentence each.
     pub warnings: Vec<String>,
+    /// Every value in force, by name, as it may be shown.
+    pub effective: Vec<Effective>,
+}
+
+/// One value in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effective {
+    /// The setting.
+    pub name: String,
+    /// Its value; a secret one is masked.
+    pub value: String,
+    /// Where it comes from.
+    pub origin: String,
 }
 
 /// `server.*`
@@ -152,6 +165,27 @@ pub struct Limits {
     pub history: usize,
     /// `audit`: events of the audit trail kept.
     pub audit: usize,
+    /// `graphql.*`: what one GraphQL request may ask for.
+    pub graphql: GraphqlLimits,
+}
+
+/// `service.limits.graphql.*`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GraphqlLimits {
+    /// `depth`: levels of fields.
+    pub depth: usize,
+    /// `complexity`: fields of the answer, as told beforehand.
+    pub complexity: u64,
+    /// `rows`: objects of the answer.
+    pub rows: u64,
+    /// `scan`: objects that are looked at.
+    pub scan: u64,
+    /// `time`: how long it may take.
+    pub time: Duration,
+    /// `answer`: bytes of the answer.
+    pub answer: u64,
+    /// `fields`: of all Business Objects in the schema.
+    pub fields: usize,
 }
 
 impl Limits {

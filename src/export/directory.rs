@@ -3,7 +3,8 @@ use super::cause::{Class, Failure};
 use super::file;
 use super::parcel::{self, Parcel};
 use super::uplink::Uplink;
-use crate::files;
+use crate::{disk, files};
+use nix::unistd::{AccessFlags, access};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -20,6 +21,21 @@ pub(super) struct Directory {
 impl Directory {
     pub(super) fn new(root: PathBuf) -> Self {
         Self { root }
+    }
+
+    /// Whether files can be written there, or the folder made.
+    pub(super) fn probe(&self) -> Result<Option<&'static str>, Failure> {
+        let there = self.root.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+        if !there.is_dir() {
+            return Err(Failure::gateway("there is a file where the directory should be"));
+        }
+        access(there, AccessFlags::W_OK | AccessFlags::X_OK)
+            .map_err(|errno| failure(&io::Error::from(errno)))?;
+        if disk::free(there) == Some(0) {
+            return Err(failure(&io::ErrorKind::StorageFull.into()));
+        }
+        let is_made = there == self.root;
+        Ok((!is_made).then_some("the directory is not there yet; the first delivery makes it"))
     }
 
     /// Copies the file under a temporary name, syncs it, renames it. Dropping the future ends the copy.

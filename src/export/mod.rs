@@ -13,6 +13,7 @@
 //! | `deliver`, `backoff`, `cause`, `uplink` | the workers, one a target; when they try, what goes wrong, what they share |
 //! | `parcel`, `uploads`, `sweep` | what goes out; what is kept of a long upload, and what is left of one |
 //! | `target`, `directory`, `s3` | where a bucketName leads |
+//! | `probe` | whether it would take files |
 //! | `targets` | how each target is |
 //! | `walk` | a bucket checked as a consumer would |
 
@@ -32,6 +33,7 @@ mod make;
 mod model;
 mod operate;
 mod parcel;
+mod probe;
 mod queue;
 mod record;
 mod render;
@@ -53,6 +55,7 @@ pub mod walk;
 pub use backoff::Pace;
 pub use cause::Class;
 pub use entry::{Entry, Kind, Status};
+pub use probe::Probe;
 pub use record::SEQUENCES;
 pub use targets::TargetState;
 
@@ -255,6 +258,11 @@ impl Exporter {
         let left = limit - entries.len();
         entries.extend(self.inner.queue.list(after, left)?);
         Ok(entries)
+    }
+
+    /// Entries that wait for a target, in the order they will be delivered; and how many there are in all.
+    pub fn line(&self, target: &str, limit: usize) -> Result<(Vec<Entry>, usize), Fault> {
+        self.inner.queue.line(target, limit)
     }
 
     /// One entry.

@@ -249,6 +249,20 @@ impl Queue {
         Ok(records.into_iter().map(|(order, record)| state.now(order, record.entry)).collect())
     }
 
+    /// The first entries that wait for a target, and how many wait.
+    pub(super) fn line(&self, target: &str, limit: usize) -> Result<(Vec<Entry>, usize), Fault> {
+        let state = self.state();
+        let Some(line) = state.lines.get(target) else { return Ok((Vec::new(), 0)) };
+        let read = self.store.read();
+        let mut entries = Vec::new();
+        for &(order, _) in line.waiting.values().take(limit) {
+            if let Some(record) = record::by_order(&read, order)? {
+                entries.push(state.now(order, record.entry));
+            }
+        }
+        Ok((entries, line.waiting.len()))
+    }
+
     /// One entry as it is now, with its order and record.
     pub(super) fn find(
         &self,

@@ -9,6 +9,7 @@
 
 pub(super) mod list;
 mod multipart;
+mod probe;
 mod progress;
 mod request;
 mod words;

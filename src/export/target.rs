@@ -38,6 +38,14 @@ impl Target {
         }
     }
 
+    /// Whether it would take files whose keys begin with `prefix`, without writing one; what could not be told.
+    pub(super) async fn probe(&self, prefix: &str) -> Result<Option<&'static str>, Failure> {
+        match self {
+            Self::Directory(directory) => directory.probe(),
+            Self::S3(bucket) => bucket.probe(prefix).await,
+        }
+    }
+
     /// Whether anybody answers there.
     pub(super) async fn is_answered(&self) -> bool {
         match self {

@@ -1,10 +1,8 @@
 //! How each target is, for the operator.
 use super::cause::Class;
-use super::{Exporter, Inner, record, target};
-use crate::business_object::catalogue;
+use super::{Exporter, Inner, make, record, target};
 use crate::fault::Fault;
-use penstock_store::{DocumentRange, Read as _, Store};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// A target and how it is.
@@ -50,7 +48,9 @@ impl Exporter {
         let Inner { options, queue, .. } = &*self.inner;
         let mut names: BTreeSet<String> = options.targets.named.keys().cloned().collect();
         names.extend(queue.state().lines.keys().cloned());
-        names.extend(named_by_business_objects(&queue.store)?);
+        for business_object in options.catalogue.list() {
+            names.extend(make::all_targets(&business_object));
+        }
         names.into_iter().map(|name| self.inner.target(name)).collect()
     }
 }
@@ -105,31 +105,5 @@ impl Inner {
         let Ok(at) = at.parse::<jiff::Timestamp>() else { return 0 };
         let age = self.options.catalogue.watch().now().duration_since(at);
         u64::try_from(age.as_secs()).unwrap_or_default()
-    }
-}
-
-/// The bucketNames that stored Business Objects name.
-fn named_by_business_objects(store: &Store) -> Result<BTreeSet<String>, Fault> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Named {
-        #[serde(default)]
-        push_targets: Vec<crate::business_object::resource::PushTarget>,
-    }
-    let mut names = BTreeSet::new();
-    let mut after: Option<Vec<u8>> = None;
-    loop {
-        let range =
-            DocumentRange { after: after.as_deref(), limit: 100, ..DocumentRange::default() };
-        let page = store.read().documents(catalogue::COLLECTION, range)?;
-        for (_, document) in &page {
-            if let Ok(named) = serde_json::from_slice::<Named>(document) {
-                names.extend(named.push_targets.into_iter().map(|target| target.bucket_name));
-            }
-        }
-        match page.into_iter().last() {
-            Some((key, _)) => after = Some(key),
-            None => return Ok(names),
-        }
     }
 }

@@ -1,18 +1,62 @@
-//! The schema, and how a document is executed.
-use super::{COMPLEXITY, DEPTH, cost, user};
-use crate::auth::Caller;
-use crate::fault::{Fault, Kind};
-use async_graphql::dynamic::{self, Object, ResolverContext};
+//! The schema of the moment, and how a document is executed.
+use super::built::Built;
+use super::cost::{self, Cost};
+use super::document::Document;
+use super::execute::Execution;
+use crate::auth::{Caller, Credential};
+use crate::business_object::catalogue::Catalogue;
+use crate::config::GraphqlLimits;
+use crate::export::Exporter;
+use crate::fault::Fault;
 use async_graphql::parser::parse_query;
-use async_graphql::parser::types::OperationType;
-use async_graphql::{Name, Request, ServerError, Value, Variables};
+use async_graphql::parser::types::{ExecutableDocument, OperationType};
+use async_graphql::{Name, Request, SDLExportOptions, ServerError, Value, Variables};
+use penstock_store::Store;
 use serde::Serialize;
+use serde_json::value::RawValue;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
-const QUERY: &str = "Query";
+/// Operations that read what is stored at once; others wait for their turn.
+const AT_ONCE: usize = 4;
 
-/// The schema. Cheap to clone.
-#[derive(Clone)]
-pub struct Schema(dynamic::Schema);
+/// How long a schema is kept that nobody asks for.
+const KEPT: Duration = Duration::from_mins(1);
+
+/// What GraphQL reads.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    /// The store.
+    pub store: Store,
+    /// The Business Objects.
+    pub catalogue: Catalogue,
+    /// The exporter.
+    pub exporter: Exporter,
+}
+
+/// GraphQL over what the gateway holds. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Schema(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    sources: Sources,
+    limits: GraphqlLimits,
+    current: Mutex<Current>,
+    turns: Arc<Semaphore>,
+}
+
+/// The schema of the moment: made when it is asked for, and let go when nobody has for a while, since it
+/// takes megabytes where there are many Business Objects.
+#[derive(Debug)]
+struct Current {
+    built: Option<Arc<Built>>,
+    used: Instant,
+    /// Whether somebody will let it go.
+    is_watched: bool,
+}
 
 /// What is asked.
 #[derive(Debug, Default)]
@@ -32,50 +76,113 @@ pub struct Query {
 pub struct Answer {
     /// The result.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub data: Option<Value>,
+    pub data: Option<Box<RawValue>>,
     /// What went wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ServerError>,
     /// Whether it was refused because it changes something.
     #[serde(skip)]
     pub would_change: bool,
+    /// Whether it was refused because too much else is under way.
+    #[serde(skip)]
+    pub is_busy: bool,
 }
 
 impl Schema {
-    /// Puts the types together.
-    ///
-    /// # Errors
-    /// `Kind::Internal` when they do not fit together.
-    pub fn new() -> Result<Self, Fault> {
-        let query = Object::new(QUERY).description("What can be read.").field(user::query());
-        dynamic::Schema::build(QUERY, None, None)
-            .register(query)
-            .register(user::object())
-            .limit_depth(DEPTH)
-            .limit_complexity(COMPLEXITY)
-            .limit_directives(50)
-            .finish()
-            .map(Self)
-            .map_err(|error| Fault::new(Kind::Internal, format!("the GraphQL schema: {error}")))
+    /// Over these sources.
+    pub fn new(sources: Sources, limits: GraphqlLimits) -> Self {
+        let turns = Arc::new(Semaphore::new(AT_ONCE));
+        let current = Current { built: None, used: Instant::now(), is_watched: false };
+        Self(Arc::new(Inner { sources, limits, current: Mutex::new(current), turns }))
     }
 
-    /// The schema in the language that GraphQL has for it.
-    pub fn sdl(&self) -> String {
-        self.0.sdl()
+    /// The schema that somebody sees, in the language that GraphQL has for it. Blocks.
+    ///
+    /// # Errors
+    /// `Kind::Internal` when the types do not fit together.
+    pub fn sdl(&self, caller: &Caller) -> Result<String, Fault> {
+        let options = SDLExportOptions::new().include_specified_by();
+        Ok(self.0.seen_by(caller)?.dynamic.sdl_with_options(options))
     }
 
     /// Executes a document on behalf of somebody.
     pub async fn execute(&self, query: Query, caller: &Caller) -> Answer {
-        if let Err(why) = cost::check_text(&query.document) {
-            return Answer::refused(why);
-        }
-        let document = match parse_query(&query.document) {
-            Ok(document) => document,
-            Err(error) => return Answer { errors: vec![error.into()], ..Answer::refused("") },
+        let (inner, who) = (Arc::clone(&self.0), caller.clone());
+        let prepared = blocking(move || inner.prepare(query, &who)).await;
+        let prepared = match prepared {
+            Ok(Ok(prepared)) => prepared,
+            Ok(Err(refused)) => return refused,
+            Err(answer) => return answer,
         };
-        if let Err(why) = cost::check(&document) {
-            return Answer::refused(why);
+        let turn = Arc::clone(&self.0.turns).acquire_owned();
+        let turn = if prepared.reads {
+            let Ok(turn) = tokio::time::timeout(self.0.limits.time, turn).await else {
+                let busy = Answer::refused("too many queries are under way; try again");
+                return Answer { is_busy: true, ..busy };
+            };
+            turn.ok()
+        } else {
+            None
+        };
+        let (inner, who) = (Arc::clone(&self.0), caller.clone());
+        let answer = blocking(move || {
+            let _turn = turn;
+            prepared.run(&inner, &who)
+        });
+        answer.await.unwrap_or_else(|answer| answer)
+    }
+}
+
+/// Runs what blocks on a thread that may.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Answer> {
+    let span = tracing::Span::current();
+    let done = tokio::task::spawn_blocking(move || span.in_scope(work)).await;
+    done.map_err(|error| {
+        tracing::error!(%error, "A GraphQL query ended without an answer.");
+        Answer::refused("the query ended without an answer; the gateway's log says why")
+    })
+}
+
+/// A document that is valid and not too dear.
+struct Prepared {
+    built: Arc<Built>,
+    document: ExecutableDocument,
+    operation: Option<String>,
+    variables: Variables,
+    introspected: Value,
+    /// Whether it asks for more than introspection.
+    reads: bool,
+}
+
+impl Prepared {
+    fn run(&self, inner: &Inner, caller: &Caller) -> Answer {
+        let document = Document::new(&self.document, self.operation.as_deref(), &self.variables);
+        let Some(document) = document else { return Answer::refused("there is no such operation") };
+        let Built { model, all, .. } = &*self.built;
+        let execution = Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
+        let (data, errors) = execution.run(&self.introspected).write();
+        for error in &errors {
+            tracing::debug!(why = error.message, "A field of a GraphQL query failed.");
         }
+        match RawValue::from_string(data) {
+            Ok(data) => Answer { data: Some(data), ..Answer::with(errors) },
+            Err(error) => {
+                tracing::error!(%error, "The answer to a GraphQL query was no JSON.");
+                Answer::refused("the answer could not be written; the gateway's log says why")
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Reads and validates a document, tells what it costs, and answers introspection.
+    fn prepare(self: &Arc<Self>, query: Query, caller: &Caller) -> Result<Prepared, Answer> {
+        cost::check_text(&query.document).map_err(Answer::refused)?;
+        let document =
+            parse_query(&query.document).map_err(|error| Answer::with(vec![error.into()]))?;
+        cost::check(&document, self.limits.depth).map_err(Answer::refused)?;
         let changes = document.operations.iter().any(|(name, operation)| {
             operation.node.ty == OperationType::Mutation
                 && query
@@ -85,35 +192,116 @@ impl Schema {
         });
         if query.reads_only && changes {
             let refused = Answer::refused("a mutation must be sent by POST");
-            return Answer { would_change: true, ..refused };
+            return Err(Answer { would_change: true, ..refused });
         }
+        let built = self.seen_by(caller).map_err(|fault| Answer::refused(fault.to_string()))?;
+        built.check_variables(&document).map_err(Answer::refused)?;
+        let variables = variables(query.variables);
         let mut request =
-            Request::new(query.document).variables(variables(query.variables)).data(caller.clone());
-        request.operation_name = query.operation;
-        request.set_parsed_query(document);
-        let response = self.0.execute(request).await;
-        // What fails while it is executed has a path; what fails before has no result.
-        let was_executed = response.errors.is_empty()
-            || response.data != Value::Null
-            || response.errors.iter().any(|error| !error.path.is_empty());
-        Answer {
-            data: was_executed.then_some(response.data),
-            errors: response.errors,
-            would_change: false,
+            Request::new(query.document).variables(variables.clone()).only_introspection();
+        request.operation_name.clone_from(&query.operation);
+        request.set_parsed_query(document.clone());
+        // Nothing in it waits for anything.
+        let response = Handle::current().block_on(built.dynamic.execute(request));
+        if !response.errors.is_empty() {
+            return Err(Answer::with(response.errors));
         }
+        let asked = Document::new(&document, query.operation.as_deref(), &variables);
+        let asked = asked.ok_or_else(|| Answer::refused("there is no such operation"))?;
+        let cost = Cost::of(&built.model, &asked).map_err(Answer::refused)?;
+        self.check(cost)?;
+        let reads = cost.complexity > 0;
+        let introspected = response.data;
+        let operation = query.operation;
+        Ok(Prepared { built, document, operation, variables, introspected, reads })
+    }
+
+    fn check(&self, cost: Cost) -> Result<(), Answer> {
+        let limits = &self.limits;
+        for (what, figure, limit, setting) in [
+            ("levels of fields", cost.depth, limits.depth as u64, "depth"),
+            ("objects on its pages", cost.rows, limits.rows, "rows"),
+            ("fields in its answer", cost.complexity, limits.complexity, "complexity"),
+        ] {
+            if figure <= limit {
+                continue;
+            }
+            let mut error = ServerError::new(
+                format!(
+                    "the query is too dear: it asks for {figure} {what}, and the limit is {limit} \
+                     (service.limits.graphql.{setting}); ask for smaller pages or fewer fields"
+                ),
+                None,
+            );
+            let mut extensions = async_graphql::ErrorExtensionValues::default();
+            extensions.set("code", "QUERY_TOO_DEAR");
+            extensions.set("limit", limit);
+            extensions.set("figure", figure);
+            extensions.set("of", setting);
+            error.extensions = Some(extensions);
+            return Err(Answer::with(vec![error]));
+        }
+        Ok(())
+    }
+
+    /// The schema of the moment, as the caller sees it.
+    fn seen_by(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Built>, Fault> {
+        let whole = self.whole()?;
+        let Credential::ApiKey { business_object: Some(id), .. } = &caller.credential else {
+            return Ok(whole);
+        };
+        whole.own(id, self.limits.fields)
+    }
+
+    fn whole(self: &Arc<Self>) -> Result<Arc<Built>, Fault> {
+        let mut current = self.current();
+        current.used = Instant::now();
+        // Read before the entries, so that a change in between is met by the next request.
+        let version = self.sources.catalogue.version();
+        if let Some(built) = current.built.as_ref().filter(|built| built.version == version) {
+            return Ok(Arc::clone(built));
+        }
+        // Lest both are in memory, unless somebody uses the old one.
+        current.built = None;
+        let all = self.sources.catalogue.list();
+        let built = Arc::new(Built::new(version, all, self.limits.fields, true)?);
+        current.built = Some(Arc::clone(&built));
+        if !current.is_watched
+            && let Ok(runtime) = Handle::try_current()
+        {
+            current.is_watched = true;
+            runtime.spawn(let_go(Arc::downgrade(self)));
+        }
+        Ok(built)
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl std::fmt::Debug for Schema {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Schema")
+/// Lets the schema go when nobody has asked for it for a while.
+async fn let_go(inner: Weak<Inner>) {
+    loop {
+        tokio::time::sleep(KEPT).await;
+        let Some(inner) = inner.upgrade() else { return };
+        let mut current = inner.current();
+        if current.used.elapsed() >= KEPT {
+            current.built = None;
+            current.is_watched = false;
+            return;
+        }
     }
 }
 
 impl Answer {
     /// Nothing was executed, for this reason.
     pub fn refused(why: impl Into<String>) -> Self {
-        Self { data: None, errors: vec![ServerError::new(why, None)], would_change: false }
+        Self::with(vec![ServerError::new(why, None)])
+    }
+
+    fn with(errors: Vec<ServerError>) -> Self {
+        Self { data: None, errors, would_change: false, is_busy: false }
     }
 }
 
@@ -139,149 +327,5 @@ fn variable(value: serde_json::Value) -> Value {
     }
 }
 
-/// Who sent the request.
-pub(super) fn caller<'a>(ctx: &ResolverContext<'a>) -> async_graphql::Result<&'a Caller> {
-    ctx.data::<Caller>()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::auth::{Account, Credential, Role};
-    use crate::graphql::LONGEST;
-    use serde_json::{Value as Json, json};
-    use std::sync::Arc;
-
-    fn plant() -> Caller {
-        let account: Account = serde_json::from_value(json!({
-            "id": "0199c1d2-7d3e-7000-8000-000000000001",
-            "familyName": "Plant",
-            "email": "s@machines.example",
-            "role": "Contributor",
-            "enabled": true,
-            "identity": {"source": "service-account", "issuer": "https://idp.example", "name": "s"},
-            "clientId": "plant",
-            "version": 1,
-            "createdAt": "2026-03-01T12:00:00.000Z",
-        }))
-        .unwrap();
-        Caller {
-            account: Some(Arc::new(account)),
-            role: Role::User,
-            credential: Credential::Bearer,
-            from: None,
-        }
-    }
-
-    async fn ask(document: &str, caller: &Caller) -> Json {
-        let query = Query { document: document.into(), ..Query::default() };
-        serde_json::to_value(Schema::new().unwrap().execute(query, caller).await).unwrap()
-    }
-
-    #[tokio::test]
-    async fn the_user_is_told() {
-        let document = "{ authenticatedUser { id givenName familyName email organization roles serviceAccount } }";
-        assert_eq!(
-            ask(document, &plant()).await,
-            json!({"data": {"authenticatedUser": {
-                "id": "0199c1d2-7d3e-7000-8000-000000000001",
-                "givenName": null,
-                "familyName": "Plant",
-                "email": "s@machines.example",
-                "organization": null,
-                "roles": ["Contributor"],
-                "serviceAccount": true,
-            }}})
-        );
-        let local = ask(document, &Caller::local()).await;
-        assert_eq!(local["data"]["authenticatedUser"]["id"], "local");
-        assert_eq!(local["data"]["authenticatedUser"]["roles"], json!(["Admin"]));
-        assert_eq!(local["data"]["authenticatedUser"]["email"], Json::Null);
-    }
-
-    #[tokio::test]
-    async fn what_is_not_executed_has_no_data() {
-        for document in [
-            "",
-            "{",
-            "{ nothing }",
-            "query A { __typename } query B { __typename }",
-            "subscription { a }",
-        ] {
-            let answer = ask(document, &plant()).await;
-            assert!(answer.get("data").is_none(), "{document}: {answer}");
-            assert!(answer["errors"][0]["message"].is_string(), "{answer}");
-        }
-    }
-
-    #[tokio::test]
-    async fn variables_keep_their_kinds() {
-        let document = "query($yes: Boolean!, $list: [Float]) { __typename @include(if: $yes) a: __typename @skip(if: $list) }";
-        let Json::Object(values) = json!({"yes": true, "list": [1, 2.5, null]}) else { panic!() };
-        assert_eq!(
-            variable(values["list"].clone()),
-            Value::List(vec![1.into(), 2.5.into(), Value::Null])
-        );
-        let query = Query { document: document.into(), variables: values, ..Query::default() };
-        let answer = Schema::new().unwrap().execute(query, &plant()).await;
-        // A list where a flag is asked for: the variables were read as what they are.
-        assert!(answer.data.is_none(), "{answer:?}");
-    }
-
-    #[tokio::test]
-    async fn a_mutation_is_told_from_what_reads() {
-        let query = |document: &str, operation: Option<&str>| Query {
-            document: document.into(),
-            operation: operation.map(str::to_owned),
-            reads_only: true,
-            ..Query::default()
-        };
-        let both = "query Q { __typename } mutation M { a }";
-        let schema = Schema::new().unwrap();
-        assert!(schema.execute(query("mutation { a }", None), &plant()).await.would_change);
-        assert!(schema.execute(query(both, Some("M")), &plant()).await.would_change);
-        assert!(!schema.execute(query(both, Some("Q")), &plant()).await.would_change);
-    }
-
-    #[tokio::test]
-    async fn no_document_is_too_much() {
-        let repeated = |part: &str| part.repeat(LONGEST / part.len() / 2);
-        let fragments = (0..1000).map(|i| format!("fragment f{i} on Query {{ ...f{} }} ", i + 1));
-        let fragments = fragments.collect::<Vec<_>>().concat();
-        let aliases = (0..2000).map(|i| format!("a{i}: __typename ")).collect::<Vec<_>>().concat();
-        for document in [
-            format!("{{{}}}", repeated("__typename ")),
-            format!("query({}) {{ __typename }}", repeated("$a: Int ")),
-            format!("{{ __typename {} }}", repeated("@skip(if: false) ")),
-            format!("{{{}", repeated("a{")),
-            format!("{{ a(x: {}", repeated("[")),
-            format!("query($a: {}", repeated("[")),
-            repeated("\u{0}"),
-            repeated("\""),
-            format!("{{ {} }}", repeated("# comment\n")),
-            format!("{{ a(x: \"{}\") }}", repeated("\\u0041")),
-            format!("{{ ...f0 }} {fragments}"),
-            format!("{{ {aliases} }}"),
-            "{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }".to_owned(),
-        ] {
-            let answer = ask(&document, &plant()).await;
-            assert!(answer.get("data").is_none(), "{answer}");
-        }
-    }
-
-    #[tokio::test]
-    async fn tools_can_ask_for_the_schema() {
-        // What GraphiQL asks, as far as it costs: nine levels of ofType.
-        let of_type = "ofType { name kind ".repeat(9) + &"}".repeat(9);
-        let document = format!(
-            "{{ __schema {{ queryType {{ name }} types {{ ...T }} directives {{ name locations args {{ ...I }} }} }} }} \
-             fragment T on __Type {{ kind name description fields(includeDeprecated: true) {{ name args {{ ...I }} type {{ ...R }} }} \
-             inputFields {{ ...I }} interfaces {{ ...R }} enumValues {{ name }} possibleTypes {{ ...R }} }} \
-             fragment I on __InputValue {{ name type {{ ...R }} defaultValue }} \
-             fragment R on __Type {{ kind name {of_type} }}"
-        );
-        let answer = ask(&document, &plant()).await;
-        assert!(answer["data"]["__schema"]["types"].is_array(), "{answer}");
-        assert!(Schema::new().unwrap().sdl().contains("authenticatedUser: AuthenticatedUser!"));
-    }
-}
+mod tests;

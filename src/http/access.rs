@@ -43,12 +43,17 @@ enum Bound {
     Ingestion,
     /// `{id}` names an export of it.
     Export,
+    /// GraphQL, which shows such a key nothing but that one.
+    Graphql,
 }
 
 impl Bound {
     /// Whoever may change the definition sees through it whatever is stored: that is never bound.
     fn of(method: &Method, path: &str) -> Self {
         let reads = matches!(*method, Method::GET | Method::HEAD);
+        if matches!(path, "/graphql" | "/graphql/schema.graphql") {
+            return Self::Graphql;
+        }
         match path.strip_prefix("/api/v1/") {
             Some("business-objects/{id}") if reads || *method == Method::POST => {
                 Self::BusinessObject
@@ -80,6 +85,11 @@ impl Allow {
     /// For this route.
     pub(super) fn new(least: Least, method: &Method, path: &str) -> Self {
         Self { least, acts: acts(method, path), bound: Bound::of(method, path) }
+    }
+
+    /// For a route of a page. A form carries the session's token in a field, which `admin::form` reads.
+    pub(super) fn page(least: Least) -> Self {
+        Self { least, acts: false, bound: Bound::Never }
     }
 
     /// For an address that has no route.
@@ -156,9 +166,12 @@ impl Allow {
         let gateway = state.gateway()?.clone();
         let id = req.params().get("id").cloned().unwrap_or_default();
         let bound = self.bound;
+        if bound == Bound::Graphql {
+            return Ok(());
+        }
         let asked = blocking(move || {
             Ok(match bound {
-                Bound::Never => None,
+                Bound::Never | Bound::Graphql => None,
                 Bound::BusinessObject => {
                     gateway.catalogue.get(&id).map(|compiled| compiled.object.id.clone())
                 }
@@ -172,7 +185,7 @@ impl Allow {
             return Ok(());
         }
         let detail = "this API key is for one Business Object alone: it reads that one's definition, \
-                      schema, objects, ingestions and exports, ingests into it, and pushes it";
+                      schema, objects, ingestions and exports, ingests into it, pushes it, and asks for it by GraphQL";
         Err(forbidden(req, depot, caller, detail.to_owned()))
     }
 }
@@ -221,7 +234,7 @@ impl Refused {
     /// 401 or what the problem says; browsers that ask for a page are shown where to sign in.
     pub(super) fn answer(self, req: &Request, depot: &Depot, res: &mut Response) {
         match self {
-            Self::Because(problem) => problem.answer(req.uri().path(), res),
+            Self::Because(problem) => problem.give(req, depot, res),
             Self::Stranger if wants_page(req) => {
                 let origin = origin(depot);
                 let asked = req.uri().path_and_query().map_or("/", PathAndQuery::as_str);
@@ -233,7 +246,7 @@ impl Refused {
                 }
                 res.status_code(StatusCode::SEE_OTHER);
             }
-            Self::Stranger => unknown().answer(req.uri().path(), res),
+            Self::Stranger => unknown().give(req, depot, res),
         }
     }
 }
@@ -293,6 +306,7 @@ mod tests {
             Bound::BusinessObject
         );
         assert_eq!(of(&Method::GET, "/api/v1/exports/{id}/content"), Bound::Export);
+        assert_eq!(of(&Method::POST, "/graphql"), Bound::Graphql);
         for (method, path) in [
             (Method::PUT, one),
             (Method::DELETE, one),

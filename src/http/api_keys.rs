@@ -8,12 +8,15 @@ use super::reply::{Outcome, Reply};
 use super::service::origin;
 use super::shapes;
 use super::state::{blocking, gateway, state};
-use crate::auth::keys::New;
+use crate::auth::Caller;
+use crate::auth::keys::{Key, New};
+use crate::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use std::sync::Arc;
 
 /// Lists the caller's API keys, and to an Admin those of everybody, in the order they were made.
 #[endpoint(
@@ -45,14 +48,23 @@ pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
     let body = body::json(req, &state).await?;
-    let new = New::read(body.bytes())?.resolved(&gateway.catalogue)?;
-    gateway.disk.take_in()?;
-    let by = caller(depot).clone();
-    let (key, secret) = blocking(move || Ok(gateway.auth.keys.create(&by, new)?)).await?;
+    let (key, secret) = make(gateway, caller(depot), New::read(body.bytes())?).await?;
     let prefix = &origin(depot).prefix;
     let location = format!("{prefix}/api/v1/api-keys/{}", utf8_percent_encode(&key.id, SEGMENT));
     let made = shapes::MadeApiKey { id: key.id.clone(), key: secret };
     Ok(Reply::json(&made)?.status(StatusCode::CREATED).header(LOCATION, &location))
+}
+
+/// Makes an API key of this caller's, and gives it with what it is.
+pub(super) async fn make(
+    gateway: Gateway,
+    by: &Caller,
+    new: New,
+) -> Result<(Arc<Key>, String), Problem> {
+    let new = new.resolved(&gateway.catalogue)?;
+    gateway.disk.take_in()?;
+    let by = by.clone();
+    blocking(move || Ok(gateway.auth.keys.create(&by, new)?)).await
 }
 
 /// One API key, without the key itself.
@@ -64,11 +76,14 @@ pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
+    Reply::json(&shapes::ApiKey::from(&*named(req, depot)?))
+}
+
+/// The key that `{id}` names, of those that the caller may see.
+pub(super) fn named(req: &Request, depot: &Depot) -> Result<Arc<Key>, Problem> {
     let id = path(req, "id");
     let key = gateway(depot)?.auth.keys.get(caller(depot), id);
-    let key =
-        key.ok_or_else(|| Problem::not_found(format!("there is no API key with the id {id:?}")))?;
-    Reply::json(&shapes::ApiKey::from(&*key))
+    key.ok_or_else(|| Problem::not_found(format!("there is no API key with the id {id:?}")))
 }
 
 /// Revokes an API key.
@@ -81,7 +96,12 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let (by, id) = (caller(depot).clone(), path(req, "id").to_owned());
-    blocking(move || Ok(gateway.auth.keys.revoke(&by, &id)?)).await?;
+    revoke(gateway, caller(depot), path(req, "id")).await?;
     Ok(Reply::nothing())
+}
+
+/// Revokes an API key on behalf of this caller.
+pub(super) async fn revoke(gateway: Gateway, by: &Caller, id: &str) -> Result<(), Problem> {
+    let (by, id) = (by.clone(), id.to_owned());
+    blocking(move || Ok(gateway.auth.keys.revoke(&by, &id)?)).await
 }

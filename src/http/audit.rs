@@ -4,7 +4,8 @@ use super::query::{Query, page};
 use super::reply::Outcome;
 use super::shapes;
 use super::state::{blocking, gateway};
-use crate::auth::audit::Filter;
+use crate::auth::audit::{Filter, Record};
+use crate::gateway::Gateway;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -23,19 +24,28 @@ use salvo::{Depot, Request};
 pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     let query = Query::read(req, &["limit", "cursor", "account", "what"])?;
     let limit = query.limit()?;
+    let events = read(&query, gateway(depot)?, limit).await?;
+    let items = events.into_iter().map(shapes::AuditEvent::from).collect();
+    page(items, limit, |event: &shapes::AuditEvent| &event.id)
+}
+
+/// The events that `account` and `what` ask for, from `cursor` on: one more than `limit` when there are more.
+pub(super) async fn read(
+    query: &Query,
+    gateway: Gateway,
+    limit: usize,
+) -> Result<Vec<Record>, Problem> {
     let before = query.cursor()?.map(|cursor| {
         cursor
             .parse::<u64>()
             .map_err(|_| Problem::malformed("the query parameter cursor is none of this list's"))
     });
     let before = before.transpose()?;
-    let auth = gateway(depot)?.auth;
+    let auth = gateway.auth;
     let account = query.get("account").map(|account| {
         let known = auth.accounts.named(account);
         known.map_or_else(|| account.to_owned(), |known| known.id.clone())
     });
     let filter = Filter { account, what: query.get("what").map(str::to_owned) };
-    let events = blocking(move || Ok(auth.audit.list(&filter, before, limit + 1)?)).await?;
-    let items = events.into_iter().map(shapes::AuditEvent::from).collect();
-    page(items, limit, |event: &shapes::AuditEvent| &event.id)
+    blocking(move || Ok(auth.audit.list(&filter, before, limit + 1)?)).await
 }

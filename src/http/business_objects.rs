@@ -10,6 +10,7 @@ use super::shapes;
 use super::state::{blocking, gateway, state};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::resource::{BusinessObject, Compiled};
+use crate::fault::Fault;
 use crate::gateway::Gateway;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use salvo::http::StatusCode;
@@ -104,12 +105,8 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
         None => IfMatch::Any,
     };
     let by = caller(depot).id().to_owned();
-    let (compiled, created) = blocking(move || {
-        gateway.disk.take_in()?;
-        let check = |bucket: &str| gateway.exporter.check_target(bucket);
-        Ok(gateway.catalogue.put(&by, body.bytes(), asked, &check)?)
-    })
-    .await?;
+    let defined = move || Ok(define(&gateway, &by, body.bytes(), asked)?);
+    let (compiled, created) = blocking(defined).await?;
     drop(one_at_a_time);
     let object = &compiled.object;
     let reply = answer(object)?;
@@ -120,6 +117,29 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     let id = utf8_percent_encode(&object.id, SEGMENT);
     let location = format!("{prefix}/api/v1/business-objects/{id}");
     Ok(reply.status(StatusCode::CREATED).header(LOCATION, &location))
+}
+
+/// Creates the one that a definition names, or replaces it. True when created. Blocks.
+pub(super) fn define(
+    gateway: &Gateway,
+    by: &str,
+    body: &[u8],
+    asked: IfMatch,
+) -> Result<(Arc<Compiled>, bool), Fault> {
+    gateway.disk.take_in()?;
+    gateway.catalogue.put(by, body, asked, &|bucket| gateway.exporter.check_target(bucket))
+}
+
+/// Replaces the one of this id or name. Blocks.
+pub(super) fn redefine(
+    gateway: &Gateway,
+    by: &str,
+    id: &str,
+    body: &[u8],
+    asked: IfMatch,
+) -> Result<Arc<Compiled>, Fault> {
+    gateway.disk.take_in()?;
+    gateway.catalogue.replace(by, id, body, asked, &|bucket| gateway.exporter.check_target(bucket))
 }
 
 /// The `name` in a definition, if it can be read that far.
@@ -163,13 +183,8 @@ pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
     let asked = asked(req, &gateway)?;
     let id = path(req, "id").to_owned();
     let by = caller(depot).id().to_owned();
-    let compiled = blocking(move || {
-        gateway.disk.take_in()?;
-        let check = |bucket: &str| gateway.exporter.check_target(bucket);
-        Ok(gateway.catalogue.replace(&by, &id, body.bytes(), asked, &check)?)
-    })
-    .await?;
-    answer(&compiled.object)
+    let redefined = move || Ok(redefine(&gateway, &by, &id, body.bytes(), asked)?);
+    answer(&blocking(redefined).await?.object)
 }
 
 /// Deletes a Business Object; the stored objects stay.

@@ -4,8 +4,12 @@ use super::problem::{BearerError, Problem};
 use super::service::origin;
 use super::state::{State, state};
 use crate::auth::audit::Event;
+use crate::auth::sessions::Sessions;
 use crate::auth::{Caller, Refusal};
 use salvo::{Depot, Request};
+
+/// The header of requests that a page sends by itself.
+const LIVE: &str = "x-penstock-live";
 
 /// Who sent this request. For handlers of routes that not everybody may use.
 pub(super) fn caller(depot: &Depot) -> &Caller {
@@ -16,7 +20,12 @@ pub(super) fn caller(depot: &Depot) -> &Caller {
 pub(super) fn visitor(req: &Request, depot: &Depot) -> Option<Caller> {
     let state = state(depot);
     let id = credential::session(req, &origin(depot).scheme)?;
-    state.gateway().ok()?.auth.sessions.caller(id).ok()
+    session(&state.gateway().ok()?.auth.sessions, id, req).ok()
+}
+
+/// Who has a session; what a page asks by itself, to show what is new, does not keep it going.
+fn session(sessions: &Sessions, id: &str, req: &Request) -> Result<Caller, Refusal> {
+    if req.headers().contains_key(LIVE) { sessions.onlooker(id) } else { sessions.caller(id) }
 }
 
 /// Finds who sent the request: whoever is at the control socket, or else has the credential in its
@@ -43,7 +52,7 @@ pub(super) async fn find(req: &Request, depot: &Depot) -> Result<Option<Caller>,
         },
         Ok(None) => match credential::session(req, &origin.scheme) {
             None => Ok(None),
-            Some(id) => match auth.sessions.caller(id) {
+            Some(id) => match session(&auth.sessions, id, req) {
                 // It is over, which is nothing against whoever comes back later.
                 Err(Refusal::Invalid(_) | Refusal::Malformed(_)) => Ok(None),
                 found => found.map(Some),

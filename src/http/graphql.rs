@@ -4,9 +4,10 @@ use super::caller::caller;
 use super::problem::Problem;
 use super::query::Query as Parameters;
 use super::reply::{Outcome, Reply};
-use super::state::{gateway, state};
+use super::state::{blocking, gateway, state};
+use crate::auth::Caller;
 use crate::graphql::{Answer, LONGEST, Query};
-use salvo::http::header::{ACCEPT, ALLOW, HeaderMap, VARY};
+use salvo::http::header::{ACCEPT, ALLOW, HeaderMap, RETRY_AFTER, VARY};
 use salvo::http::{Method, StatusCode};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
@@ -82,7 +83,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     }
 }
 
-/// The schema in the schema language of GraphQL.
+/// The schema of the moment in the schema language of GraphQL.
 #[endpoint(
     operation_id = "graphqlSchema",
     tags("GraphQL"),
@@ -90,19 +91,42 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn schema(req: &mut Request, depot: &mut Depot) -> Outcome {
     Parameters::read(req, &[])?;
-    Ok(Reply::bytes("text/plain; charset=utf-8", gateway(depot)?.graphql.sdl()))
+    let (graphql, caller) = (gateway(depot)?.graphql, caller(depot).clone());
+    let sdl = blocking(move || Ok(graphql.sdl(&caller)?)).await?;
+    Ok(Reply::bytes("text/plain; charset=utf-8", sdl))
+}
+
+/// Executes what a form of the administration interface asks.
+pub(super) async fn ask(
+    depot: &Depot,
+    by: &Caller,
+    members: Map<String, Value>,
+) -> Result<Answer, Problem> {
+    let length: usize = members.values().map(|value| value.to_string().len()).sum();
+    if length > LONGEST {
+        return Err(too_long());
+    }
+    match read(members) {
+        Ok(query) => Ok(gateway(depot)?.graphql.execute(query, by).await),
+        Err(why) => Ok(Answer::refused(why)),
+    }
 }
 
 async fn answer(depot: &Depot, query: Query, form: Form) -> Outcome {
     let answer = gateway(depot)?.graphql.execute(query, caller(depot)).await;
     let status = match answer.data {
         _ if answer.would_change => StatusCode::METHOD_NOT_ALLOWED,
+        _ if answer.is_busy => StatusCode::SERVICE_UNAVAILABLE,
         // With the older media type, proxies may have made up any other status: 200 says that this is ours.
         None if form == Form::Response => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
     let reply = form.reply(&answer, status)?;
-    Ok(if answer.would_change { reply.header(ALLOW, Method::POST.as_str()) } else { reply })
+    Ok(match status {
+        StatusCode::METHOD_NOT_ALLOWED => reply.header(ALLOW, Method::POST.as_str()),
+        StatusCode::SERVICE_UNAVAILABLE => reply.header(RETRY_AFTER, "1"),
+        _ => reply,
+    })
 }
 
 /// The media type of the answer.

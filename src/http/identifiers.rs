@@ -141,7 +141,7 @@ fn offer(
 
 /// The shape through which an object is shown: that of a Business Object that it belongs to, or else a
 /// nested one of its namespace.
-fn shape(
+pub(super) fn shape(
     gateway: &Gateway,
     read: &impl Read,
     uri: &NamedNode,
@@ -180,6 +180,12 @@ fn is_in(read: &impl Read, name: &str, quads: &[Quad]) -> Result<bool, Problem> 
     let Some(namespace) = namespace::get(read, name)? else { return Ok(false) };
     let graph = GraphName::from(namespace.graph());
     Ok(quads.iter().any(|quad| quad.graph_name == graph))
+}
+
+/// Turtle of these quads.
+pub(super) fn turtle(quads: &[Quad]) -> Result<String, Problem> {
+    // The serialiser writes UTF-8.
+    Ok(String::from_utf8_lossy(&write(RdfFormat::Turtle, quads)?).into_owned())
 }
 
 fn write(format: RdfFormat, quads: &[Quad]) -> Result<Vec<u8>, Problem> {

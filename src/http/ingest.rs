@@ -105,7 +105,8 @@ async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
     };
     let idempotency_key = idempotency_key(req)?;
     let (caller, trace) = (caller(depot).clone(), trace(depot));
-    let job = Job { state, gateway, business_object, caller, mode, idempotency_key, objects, trace };
+    let job =
+        Job { state, gateway, business_object, caller, mode, idempotency_key, objects, trace };
     match media_type {
         MediaType::Lines => ndjson::ingest(req.take_body(), job).await,
         MediaType::Json => {

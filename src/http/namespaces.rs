@@ -8,6 +8,7 @@ use super::service::origin;
 use super::shapes;
 use super::state::{blocking, gateway, state};
 use crate::business_object::namespace::{self, Namespace, default_base};
+use crate::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
@@ -69,16 +70,7 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     let (state, gateway) = (state(depot), gateway(depot)?);
     let body = body::json(req, &state).await?;
     let name = path(req, "name").to_owned();
-    let (namespace, created) = blocking(move || {
-        gateway.disk.take_in()?;
-        let settings = &gateway.settings;
-        let base = default_base(settings.base_url.as_deref(), &gateway.gateway_id, &name);
-        let namespace = Namespace::read(&name, body.bytes(), &base)?;
-        let (done, _) = gateway.store.transact(|change| namespace::put(change, namespace))?;
-        tracing::info!(namespace = name, "A namespace was defined.");
-        Ok(done)
-    })
-    .await?;
+    let (namespace, created) = blocking(move || define(&gateway, &name, body.bytes())).await?;
     let reply = Reply::json(&namespace)?;
     if !created {
         return Ok(reply);
@@ -87,6 +79,24 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     let name = utf8_percent_encode(&namespace.name, SEGMENT);
     let location = format!("{prefix}/api/v1/namespaces/{name}");
     Ok(reply.status(StatusCode::CREATED).header(LOCATION, &location))
+}
+
+/// Creates or changes a namespace as this body says; true when it was created. Blocks.
+pub(super) fn define(
+    gateway: &Gateway,
+    name: &str,
+    body: &[u8],
+) -> Result<(Namespace, bool), Problem> {
+    gateway.disk.take_in()?;
+    let namespace = Namespace::read(name, body, &base(gateway, name))?;
+    let (done, _) = gateway.store.transact(|change| namespace::put(change, namespace))?;
+    tracing::info!(namespace = name, "A namespace was defined.");
+    Ok(done)
+}
+
+/// The URI base of a namespace that is given none.
+pub(super) fn base(gateway: &Gateway, name: &str) -> String {
+    default_base(gateway.settings.base_url.as_deref(), &gateway.gateway_id, name)
 }
 
 /// Deletes a namespace that is not used.
@@ -98,13 +108,15 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let store = gateway(depot)?.store;
+    let gateway = gateway(depot)?;
     let name = path(req, "name").to_owned();
-    blocking(move || {
-        store.transact(|change| namespace::delete(change, &name))?;
-        tracing::info!(namespace = name, "A namespace was deleted.");
-        Ok(())
-    })
-    .await?;
+    blocking(move || remove(&gateway, &name)).await?;
     Ok(Reply::nothing())
+}
+
+/// Deletes a namespace that is not used. Blocks.
+pub(super) fn remove(gateway: &Gateway, name: &str) -> Result<(), Problem> {
+    gateway.store.transact(|change| namespace::delete(change, name))?;
+    tracing::info!(namespace = name, "A namespace was deleted.");
+    Ok(())
 }

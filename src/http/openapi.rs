@@ -102,6 +102,7 @@ fn describe(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
         Some("ingest") => stream(operation),
         Some("graphql" | "graphqlRead") => graphql(operation),
         Some("signIn") => sign_in(operation),
+        Some("signInPage") => pages(operation, &["503"]),
         Some("signOut") => form(operation, "SignOutForm"),
         _ => {}
     }
@@ -110,8 +111,13 @@ fn describe(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
 /// The page's form, beside JSON; it is answered with a page.
 fn sign_in(operation: &mut Operation) {
     form(operation, "Credentials");
-    for status in ["401", "403", "429", "503"] {
-        if let Some(RefOr::Type(refused)) = operation.responses.get_mut(status) {
+    pages(operation, &["401", "403", "429", "503"]);
+}
+
+/// Lets these problems be told by a page, too.
+fn pages(operation: &mut Operation, statuses: &[&str]) {
+    for status in statuses {
+        if let Some(RefOr::Type(refused)) = operation.responses.get_mut(*status) {
             let page = Content::new(Object::new().schema_type(BasicType::String));
             refused.contents.insert("text/html".to_owned(), page);
         }
@@ -127,7 +133,8 @@ fn form(operation: &mut Operation, schema: &str) {
 
 /// What cannot be read is answered as GraphQL over HTTP wants it, with what is wrong in `errors`.
 fn graphql(operation: &mut Operation) {
-    if let Some(RefOr::Type(malformed)) = operation.responses.get_mut("400") {
+    for status in ["400", "503"] {
+        let Some(RefOr::Type(malformed)) = operation.responses.get_mut(status) else { continue };
         for media_type in ["application/json", "application/graphql-response+json"] {
             let errors = Content::new(Ref::from_schema_name("GraphqlResponse"));
             malformed.contents.insert(media_type.to_owned(), errors);

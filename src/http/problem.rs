@@ -1,4 +1,5 @@
 //! Faults on the wire: `application/problem+json` (RFC 9457).
+use super::admin::fault;
 use crate::auth::Refusal;
 use crate::fault::{Fault, Finding, Kind, Place};
 use crate::telemetry::trace::Trace;
@@ -83,6 +84,26 @@ impl Problem {
         self
     }
 
+    /// Its status.
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Its cause in words.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// Every single finding.
+    pub(super) fn errors(&self) -> &[Finding] {
+        &self.errors
+    }
+
+    /// The headers that the answer has because of it.
+    pub(super) fn into_headers(self) -> Vec<(HeaderName, HeaderValue)> {
+        self.headers
+    }
+
     /// The members that a line of an NDJSON answer shares with the document.
     pub(super) fn members(&self) -> serde_json::Map<String, Value> {
         let mut members = serde_json::Map::new();
@@ -96,7 +117,16 @@ impl Problem {
         members
     }
 
-    /// Makes it the answer to the request of this path.
+    /// Makes it the answer: a page where a person asked for one, else the document.
+    pub(super) fn give(self, req: &Request, depot: &Depot, res: &mut Response) {
+        if fault::is_for(req, depot) {
+            fault::show(self, req, depot, res);
+        } else {
+            self.answer(req.uri().path(), res);
+        }
+    }
+
+    /// Makes the document the answer to the request of this path.
     pub(super) fn answer(self, path: &str, res: &mut Response) {
         let mut members = self.members();
         members.insert("instance".into(), json!(path));
@@ -181,8 +211,8 @@ impl From<penstock_store::Error> for Problem {
 
 #[async_trait]
 impl Writer for Problem {
-    async fn write(self, req: &mut Request, _depot: &mut Depot, res: &mut Response) {
-        self.answer(req.uri().path(), res);
+    async fn write(self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
+        self.give(req, depot, res);
     }
 }
 
@@ -193,7 +223,12 @@ impl EndpointOutRegister for Problem {
 
 /// Gives every answer of the framework itself that is no success the form of a problem.
 #[handler]
-pub(super) async fn catch(req: &mut Request, res: &mut Response, ctrl: &mut FlowCtrl) {
+pub(super) async fn catch(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+    ctrl: &mut FlowCtrl,
+) {
     ctrl.skip_rest();
     let status = res.status_code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let path = req.uri().path();
@@ -209,7 +244,7 @@ pub(super) async fn catch(req: &mut Request, res: &mut Response, ctrl: &mut Flow
             _ => title(status).to_owned(),
         },
     };
-    Problem::new(status, detail).answer(path, res);
+    Problem::new(status, detail).give(req, depot, res);
 }
 
 #[cfg(test)]

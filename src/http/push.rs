@@ -1,16 +1,21 @@
 //! `/api/v1/business-objects/{id}/push`: everything is exported now.
 use super::business_objects::named;
 use super::caller::caller;
+use super::problem::Problem;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::service::trace;
 use super::shapes;
 use super::state::{blocking, gateway};
+use crate::business_object::resource::Compiled;
 use crate::export::{self, By, Entry};
+use crate::fault::Fault;
+use crate::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use serde::Serialize;
+use std::sync::Arc;
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -41,16 +46,25 @@ impl<'a> From<&'a Entry> for Pushed<'a> {
     }
 }
 
+/// Exports everything of a Business Object, on behalf of whoever sent this request.
+pub(super) async fn everything(
+    depot: &Depot,
+    gateway: Gateway,
+    business_object: Arc<Compiled>,
+) -> Result<Result<export::Push, Fault>, Problem> {
+    let (account, trace) = (caller(depot).id().to_owned(), trace(depot).to_string());
+    blocking(move || {
+        let by = By { account: Some(&account), traceparent: Some(&trace) };
+        Ok(gateway.exporter.push_by(&business_object, by))
+    })
+    .await
+}
+
 async fn push(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let business_object = named(req, &gateway)?;
-    let (account, trace) = (caller(depot).id().to_owned(), trace(depot).to_string());
-    let push = blocking(move || {
-        let by = By { account: Some(&account), traceparent: Some(&trace) };
-        Ok(gateway.exporter.push_by(&business_object, by)?)
-    });
-    let push = push.await?;
+    let push = everything(depot, gateway, business_object).await??;
     let answer = Answer {
         exports: push.exports.iter().map(Pushed::from).collect(),
         reason: push.reason.as_deref(),

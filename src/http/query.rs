@@ -38,6 +38,11 @@ impl Query {
         Ok(Self(parameters))
     }
 
+    /// Those that hold something: a form sends its empty fields, too.
+    pub(super) fn filled(self) -> Self {
+        Self(self.0.into_iter().filter(|(_, value)| !value.is_empty()).collect())
+    }
+
     /// One parameter.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -118,11 +123,17 @@ pub(super) fn page<T: Serialize>(
     limit: usize,
     key: impl Fn(&T) -> &str,
 ) -> Outcome {
-    let next = (items.len() > limit).then(|| {
-        items.truncate(limit);
-        items.last().map(|item| cursor(key(item)))
-    });
-    Reply::json(&Page { items, next: next.flatten() })
+    let next = cut(&mut items, limit, key);
+    Reply::json(&Page { items, next })
+}
+
+/// Leaves `limit` items; the cursor of the next page when there were more.
+pub(super) fn cut<T>(items: &mut Vec<T>, limit: usize, key: impl Fn(&T) -> &str) -> Option<String> {
+    if items.len() <= limit {
+        return None;
+    }
+    items.truncate(limit);
+    items.last().map(|item| cursor(key(item)))
 }
 
 #[derive(Serialize)]

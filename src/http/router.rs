@@ -1,10 +1,11 @@
 //! The table of contents: every route, its least role, its handler, and the problems it can answer
 //! beside those of every route (see `openapi`). `access` keeps to the roles.
 use super::access::{Allow, Least, acts};
+use super::admin::form::Sent;
 use super::{
-    api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
-    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, schema,
-    sign_in, status, targets, users,
+    admin, api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql,
+    health, identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf,
+    schema, sign_in, status, targets, users,
 };
 use salvo::http::Method;
 use salvo::oapi::OpenApi;
@@ -21,6 +22,8 @@ pub(super) struct Route {
     pub(super) handler: Arc<dyn Handler>,
     /// Statuses of the problems that it can answer.
     pub(super) problems: &'static [u16],
+    /// Whether it is one of the administration interface.
+    is_page: bool,
 }
 
 /// Every route of the API.
@@ -53,6 +56,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&post,   "/api/v1/exports/{id}/park",                   Admin,       exports::park,             &[400, 404, 409, 507]),
         route(&post,   "/api/v1/exports/{id}/replay",                 Admin,       exports::replay,           &[400, 404, 409, 507]),
         route(&get,    "/api/v1/targets",                             User,        targets::list,             &[400]),
+        route(&post,   "/api/v1/targets/{bucketName}/test",           Admin,       targets::test,             &[400, 404]),
         route(&get,    "/api/v1/limits",                              User,        limits::get,               &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
         route(&get,    "/api/v1/users",                               Admin,       users::list,               &[400]),
@@ -79,6 +83,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
         route(&get,    "/health/ready",                               Anyone,      health::ready,             &[]),
         route(&get,    "/metrics",                                    Metrics,     metrics::get,              &[]),
+        route(&get,    "/login",                                      Anyone,      sign_in::show,             &[]),
         route(&post,   "/login",                                      Anyone,      sign_in::sign_in,          &[400, 401, 404, 408, 413, 415, 429]),
         route(&post,   "/logout",                                     Anyone,      sign_in::sign_out,         &[400, 408, 413]),
     ]
@@ -91,7 +96,6 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
     let (get, post) = (Method::GET, Method::POST);
     vec![
         route(&get,  "/",                                       Anyone, sign_in::front,      &[]),
-        route(&get,  "/login",                                  Anyone, sign_in::show,       &[]),
         route(&get,  "/signed-out",                             Anyone, sign_in::signed_out, &[]),
         route(&get,  "/oauth2/authorization/{registrationId}",  Anyone, sign_in::authorize,  &[]),
         route(&get,  "/login/oauth2/code/{registrationId}",     Anyone, sign_in::complete,   &[]),
@@ -105,6 +109,71 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
     ]
 }
 
+/// The administration interface. What posts is a form.
+#[rustfmt::skip]
+fn pages() -> Vec<Route> {
+    use Least::{Admin, Anyone, Contributor, User};
+    let (get, post) = (Method::GET, Method::POST);
+    vec![
+        page(&get,  "/admin",                           User,        admin::overview::get),
+        page(&get,  "/admin/assets/{hash}/{name}",      Anyone,      admin::assets::get),
+        page(&get,  "/admin/profile",                   User,        admin::profile::get),
+        page(&post, "/admin/profile",                   User,        admin::profile::change),
+        page(&post, "/admin/profile/password",          User,        admin::profile::set),
+        page(&get,  "/admin/namespaces",                User,        admin::namespaces::list),
+        page(&get,  "/admin/namespaces/{name}",         User,        admin::namespaces::one),
+        page(&post, "/admin/namespaces/{name}",         Contributor, admin::namespaces::change),
+        page(&get,  "/admin/namespaces/{name}/delete",  Contributor, admin::namespaces::deletion),
+        page(&post, "/admin/namespaces/{name}/delete",  Contributor, admin::namespaces::delete),
+        // Beside the list, since a namespace may be called `new`.
+        page(&get,  "/admin/new-namespace",             Contributor, admin::namespaces::creation),
+        page(&post, "/admin/new-namespace",             Contributor, admin::namespaces::create),
+        page(&get,  "/admin/keys",                      User,        admin::keys::list),
+        page(&get,  "/admin/keys/new",                  User,        admin::keys::creation),
+        page(&post, "/admin/keys/new",                  User,        admin::keys::create),
+        page(&get,  "/admin/keys/{id}/revoke",          User,        admin::keys::revocation),
+        page(&post, "/admin/keys/{id}/revoke",          User,        admin::keys::end),
+        page(&get,  "/admin/users",                     Admin,       admin::users::list),
+        page(&get,  "/admin/users/new",                 Admin,       admin::users::creation),
+        page(&post, "/admin/users/new",                 Admin,       admin::users::create),
+        page(&get,  "/admin/users/{id}",                Admin,       admin::users::one),
+        page(&post, "/admin/users/{id}",                Admin,       admin::users::change),
+        page(&post, "/admin/users/{id}/password",       Admin,       admin::users::set),
+        page(&get,  "/admin/users/{id}/delete",         Admin,       admin::users::deletion),
+        page(&post, "/admin/users/{id}/delete",         Admin,       admin::users::delete),
+        page(&get,  "/admin/audit",                     Admin,       admin::audit::get),
+        page(&get,  "/admin/settings",                  Admin,       admin::settings::get),
+        page(&get,  "/admin/business-objects",                       User,        admin::business_objects::list),
+        // Before those with an id, since the first that fits is taken.
+        page(&get,  "/admin/business-objects/derive",                Admin,       admin::samples::get),
+        page(&post, "/admin/business-objects/derive",                Admin,       admin::samples::post),
+        page(&get,  "/admin/business-objects/new",                   Admin,       admin::editor::new),
+        page(&post, "/admin/business-objects/new",                   Admin,       admin::editor::create),
+        page(&post, "/admin/business-objects/check",                 Admin,       admin::check::check),
+        page(&get,  "/admin/business-objects/{id}",                  User,        admin::business_objects::get),
+        page(&get,  "/admin/business-objects/{id}/edit",             Admin,       admin::editor::edit),
+        page(&post, "/admin/business-objects/{id}/edit",             Admin,       admin::editor::save),
+        page(&get,  "/admin/business-objects/{id}/delete",           Admin,       admin::business_objects::ask_delete),
+        page(&post, "/admin/business-objects/{id}/delete",           Admin,       admin::business_objects::delete),
+        page(&post, "/admin/business-objects/{id}/push",             Contributor, admin::business_objects::push),
+        page(&get,  "/admin/object",                                 User,        admin::objects::get),
+        page(&get,  "/admin/objects/{id}",                           User,        admin::objects::list),
+        page(&get,  "/admin/exports",                                User,        admin::exports::list),
+        page(&get,  "/admin/exports/{id}",                           User,        admin::exports::get),
+        page(&post, "/admin/exports/{id}/retry",                     Admin,       admin::exports::retry),
+        page(&post, "/admin/exports/{id}/park",                      Admin,       admin::exports::park),
+        page(&post, "/admin/exports/{id}/replay",                    Admin,       admin::exports::replay),
+        page(&get,  "/admin/targets",                                User,        admin::targets::list),
+        page(&post, "/admin/targets/{bucketName}/test",              Admin,       admin::targets::test),
+        page(&get,  "/admin/query",                                  User,        admin::query::get),
+        page(&post, "/admin/query",                                  User,        admin::query::post),
+    ]
+}
+
+fn page(method: &Method, path: &'static str, least: Least, handler: impl Handler) -> Route {
+    Route { is_page: true, ..route(method, path, least, handler, &[]) }
+}
+
 fn route(
     method: &Method,
     path: &'static str,
@@ -112,7 +181,14 @@ fn route(
     handler: impl Handler,
     problems: &'static [u16],
 ) -> Route {
-    Route { method: method.clone(), path, least, handler: Arc::new(handler), problems }
+    Route {
+        method: method.clone(),
+        path,
+        least,
+        handler: Arc::new(handler),
+        problems,
+        is_page: false,
+    }
 }
 
 impl Route {
@@ -122,11 +198,15 @@ impl Route {
             "/" => Router::new(),
             path => Router::with_path(path),
         };
-        let mut router = router.filter(MethodFilter::new(method)).hoop(Allow::new(
-            self.least,
-            &self.method,
-            self.path,
-        ));
+        let allow = if self.is_page {
+            Allow::page(self.least)
+        } else {
+            Allow::new(self.least, &self.method, self.path)
+        };
+        let mut router = router.filter(MethodFilter::new(method)).hoop(allow);
+        if self.is_page && self.method == Method::POST {
+            router = router.hoop(Sent);
+        }
         router.goal = Some(self.handler.clone());
         router
     }
@@ -140,14 +220,14 @@ impl Route {
 /// Every route: its method, its path, and the least role that it asks for, `Anyone`, `Local` (the control
 /// socket alone) or `Metrics`.
 pub fn routes() -> Vec<(String, &'static str, String)> {
-    let all = table().into_iter().chain(beside(&Arc::default()));
+    let all = table().into_iter().chain(beside(&Arc::default())).chain(pages());
     all.map(|route| (route.method.to_string(), route.path, format!("{:?}", route.least))).collect()
 }
 
 /// All routes, and `HEAD` wherever a `GET` only reads.
 pub(super) fn router(document: &Arc<OpenApi>) -> Router {
     let mut router = Router::new();
-    for route in table().into_iter().chain(beside(document)) {
+    for route in table().into_iter().chain(beside(document)).chain(pages()) {
         router = router.push(route.router());
         if route.method == Method::GET && !acts(&route.method, route.path) {
             router = router.push(route.answers(Method::HEAD));

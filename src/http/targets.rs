@@ -1,6 +1,7 @@
-//! `/api/v1/targets`: where exports go, and how each target is.
+//! `/api/v1/targets`: where exports go, how each target is, and whether it would take files.
+use super::business_objects::path;
 use super::query::{Query, page};
-use super::reply::Outcome;
+use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::{blocking, gateway};
 use salvo::oapi::endpoint;
@@ -17,4 +18,19 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     let exporter = gateway(depot)?.exporter;
     let targets = blocking(move || Ok(exporter.targets()?)).await?;
     page(targets, usize::MAX, |target| &target.name)
+}
+
+/// Asks a target, with its configured credentials, whether it would take files. Nothing is written.
+///
+/// What is in the way stands in `cause`; the status is 200 then, too.
+#[endpoint(
+    operation_id = "testTarget",
+    tags("Exports"),
+    parameters(("bucketName" = String, Path, description = "The target's bucketName.")),
+    responses((status_code = 200, description = "What was found.", body = shapes::TargetTest)),
+)]
+pub(super) async fn test(req: &mut Request, depot: &mut Depot) -> Outcome {
+    Query::read(req, &[])?;
+    let exporter = gateway(depot)?.exporter;
+    Reply::json(&exporter.probe(path(req, "bucketName")).await?)
 }

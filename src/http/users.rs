@@ -1,5 +1,5 @@
 //! `/api/v1/users`: the accounts.
-use super::body::{self, Whole};
+use super::body;
 use super::business_objects::{SEGMENT, path};
 use super::caller::caller;
 use super::etag::{etag, if_match};
@@ -11,6 +11,7 @@ use super::shapes;
 use super::state::{blocking, gateway, state};
 use crate::auth::accounts::{Edit, New, NewPassword};
 use crate::auth::{Account, Caller, Credential, Refusal};
+use crate::business_object::catalogue::IfMatch;
 use crate::fault::{Fault, Finding, Kind};
 use crate::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
@@ -21,7 +22,7 @@ use salvo::{Depot, Request};
 use std::sync::Arc;
 
 /// The account that `{id}` names, by id or by the email of a built-in one.
-fn named(req: &Request, gateway: &Gateway) -> Result<Arc<Account>, Problem> {
+pub(super) fn named(req: &Request, gateway: &Gateway) -> Result<Arc<Account>, Problem> {
     let id = path(req, "id");
     gateway.auth.accounts.named(id).ok_or_else(|| {
         Problem::not_found(format!("there is no account with the id or email {id:?}"))
@@ -29,7 +30,7 @@ fn named(req: &Request, gateway: &Gateway) -> Result<Arc<Account>, Problem> {
 }
 
 /// The account of whoever asks.
-fn own(depot: &Depot) -> Result<Arc<Account>, Problem> {
+pub(super) fn own(depot: &Depot) -> Result<Arc<Account>, Problem> {
     caller(depot).account.clone().ok_or_else(|| {
         Problem::not_found("the local administration, and the API keys it makes, have no account")
     })
@@ -71,15 +72,24 @@ pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
     let body = body::json(req, &state).await?;
-    let new = New::read(body.bytes())?;
-    gateway.disk.take_in()?;
-    let hash = gateway.auth.accounts.hash(&new.password).await?;
-    let by = caller(depot).clone();
-    let account = blocking(move || Ok(gateway.auth.accounts.create(&by, new, hash)?)).await?;
+    let account = make(&gateway, caller(depot), New::read(body.bytes())?).await?;
     let prefix = &origin(depot).prefix;
     let id = utf8_percent_encode(&account.id, SEGMENT);
     let location = format!("{prefix}/api/v1/users/{id}");
     Ok(answer(&account)?.status(StatusCode::CREATED).header(LOCATION, &location))
+}
+
+/// Makes an account on behalf of this caller.
+pub(super) async fn make(
+    gateway: &Gateway,
+    by: &Caller,
+    new: New,
+) -> Result<Arc<Account>, Problem> {
+    gateway.disk.take_in()?;
+    let accounts = gateway.auth.accounts.clone();
+    let hash = accounts.hash(&new.password).await?;
+    let by = by.clone();
+    blocking(move || Ok(accounts.create(&by, new, hash)?)).await
 }
 
 /// One account.
@@ -169,10 +179,19 @@ async fn change(
     edit: Edit,
 ) -> Outcome {
     let asked = if_match(req, Some(account.version))?;
-    let by = caller(depot).clone();
-    let changed =
-        blocking(move || Ok(gateway.auth.accounts.change(&by, &account.id, asked, edit)?));
-    answer(&*changed.await?)
+    answer(&*alter(&gateway, caller(depot), &account.id, asked, edit).await?)
+}
+
+/// Changes an account on behalf of this caller.
+pub(super) async fn alter(
+    gateway: &Gateway,
+    by: &Caller,
+    id: &str,
+    asked: IfMatch,
+    edit: Edit,
+) -> Result<Arc<Account>, Problem> {
+    let (accounts, by, id) = (gateway.auth.accounts.clone(), by.clone(), id.to_owned());
+    blocking(move || Ok(accounts.change(&by, &id, asked, edit)?)).await
 }
 
 /// Sets the password of an account, whose sessions end.
@@ -188,7 +207,10 @@ pub(super) async fn others_password(req: &mut Request, depot: &mut Depot) -> Out
     let (state, gateway) = (state(depot), gateway(depot)?);
     let body = body::json(req, &state).await?;
     let account = named(req, &gateway)?;
-    set_password(depot, gateway, account, body).await
+    let new = NewPassword::read(body.bytes(), &account.email)?;
+    drop(body);
+    set_password(depot, &gateway, &account, new).await?;
+    Ok(Reply::nothing())
 }
 
 /// Sets the password of whoever asks, whose other sessions end.
@@ -202,17 +224,20 @@ pub(super) async fn own_password(req: &mut Request, depot: &mut Depot) -> Outcom
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
     let body = body::json(req, &state).await?;
-    set_password(depot, gateway, own(depot)?, body).await
+    let account = own(depot)?;
+    let new = NewPassword::read(body.bytes(), &account.email)?;
+    drop(body);
+    set_password(depot, &gateway, &account, new).await?;
+    Ok(Reply::nothing())
 }
 
-async fn set_password(
+/// Sets the password of an account on behalf of the caller, whose session lasts where it is its own.
+pub(super) async fn set_password(
     depot: &Depot,
-    gateway: Gateway,
-    account: Arc<Account>,
-    body: Whole,
-) -> Outcome {
-    let NewPassword { current, password } = NewPassword::read(body.bytes(), &account.email)?;
-    drop(body);
+    gateway: &Gateway,
+    account: &Account,
+    NewPassword { current, password }: NewPassword,
+) -> Result<(), Problem> {
     let by = caller(depot).clone();
     let accounts = gateway.auth.accounts.clone();
     // Whoever finds a browser signed in, or a key, must not get the account with it.
@@ -222,7 +247,7 @@ async fn set_password(
                 "it is missing: an account's own password is changed with the present one",
             ));
         };
-        let confirmed = accounts.confirm_password(&account, &current, origin(depot).client).await;
+        let confirmed = accounts.confirm_password(account, &current, origin(depot).client).await;
         confirmed.map_err(|refusal| match refusal {
             Refusal::Invalid(_) => wrong("it is not the present password"),
             other => other.into(),
@@ -235,7 +260,7 @@ async fn set_password(
     if let Credential::Session(session) = credential {
         gateway.auth.sessions.renew(&session, &account);
     }
-    Ok(Reply::nothing())
+    Ok(())
 }
 
 fn wrong(why: &str) -> Problem {
@@ -258,7 +283,17 @@ pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
     let gateway = gateway(depot)?;
     let account = named(req, &gateway)?;
     let asked = if_match(req, Some(account.version))?;
-    let by = caller(depot).clone();
-    blocking(move || Ok(gateway.auth.delete_account(&by, &account.id, asked)?)).await?;
+    remove(gateway, caller(depot), &account.id, asked).await?;
     Ok(Reply::nothing())
+}
+
+/// Deletes an account, its sessions and its API keys, on behalf of this caller.
+pub(super) async fn remove(
+    gateway: Gateway,
+    by: &Caller,
+    id: &str,
+    asked: IfMatch,
+) -> Result<(), Problem> {
+    let (by, id) = (by.clone(), id.to_owned());
+    blocking(move || Ok(gateway.auth.delete_account(&by, &id, asked)?)).await
 }

@@ -40,9 +40,11 @@ impl<S: Subscriber> Layer<S> for Limit {
 fn is_taken(event: &Event<'_>, now: Instant) -> bool {
     let mut kinds = kinds();
     let kinds = kinds.get_or_insert_default();
-    let kind = kinds
-        .entry(event.metadata().callsite())
-        .or_insert_with(|| Kind { begun: now, seen: 0, text: String::new() });
+    let kind = kinds.entry(event.metadata().callsite()).or_insert_with(|| Kind {
+        begun: now,
+        seen: 0,
+        text: String::new(),
+    });
     kind.seen += 1;
     if kind.seen == MOST + 1 {
         event.record(&mut Message(&mut kind.text));

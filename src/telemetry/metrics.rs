@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::counts::Counts;
+pub use super::counts::{Count, Snapshot};
 use super::gauges;
 pub use super::gauges::{Gauges, TargetGauges};
 
@@ -35,6 +37,10 @@ pub fn ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds: f64) 
     METRICS.ingestions.get_or_create(&Outcome { outcome }).inc();
     METRICS.ingestion_seconds.observe(seconds);
     if outcome == "committed" {
+        METRICS.counts.add(|count| {
+            count.ingestions += 1;
+            count.objects += objects;
+        });
         METRICS.ingested_objects.inc_by(objects);
         METRICS.ingested_bytes.inc_by(bytes);
     }
@@ -65,6 +71,10 @@ pub fn delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
     let outcome = if delivered { "delivered" } else { "failed" };
     METRICS.deliveries.get_or_create(&Delivery { target: target.to_owned(), outcome }).inc();
     METRICS.delivery_seconds.observe(seconds);
+    METRICS.counts.add(|count| {
+        count.delivered += u64::from(delivered);
+        count.failed += u64::from(!delivered);
+    });
     if delivered {
         METRICS.delivered_bytes.get_or_create(&Target { target: target.to_owned() }).inc_by(bytes);
     }
@@ -77,6 +87,11 @@ pub fn http_request(route: &str, method: &str, status: u16, seconds: f64) {
     let request = Request { route: route.to_owned(), method, status: u32::from(status) };
     METRICS.http_requests.get_or_create(&request).inc();
     METRICS.http_seconds.observe(seconds);
+}
+
+/// What happened in the last hour and the last day.
+pub fn recent_counts() -> Snapshot {
+    METRICS.counts.snapshot()
 }
 
 /// Everything counted so far and `gauges`, as text. The first call begins the uptime, so [`start`]
@@ -142,6 +157,7 @@ struct Request {
 
 struct Metrics {
     started: Instant,
+    counts: Counts,
     registry: Registry,
     ingestions: Family<Outcome, Counter>,
     ingested_objects: Counter,
@@ -171,8 +187,10 @@ fn seconds() -> Histogram {
 
 impl Metrics {
     fn new() -> Self {
+        let started = Instant::now();
         let metrics = Self {
-            started: Instant::now(),
+            started,
+            counts: Counts::new(started),
             registry: Registry::default(),
             ingestions: Family::default(),
             ingested_objects: Counter::default(),

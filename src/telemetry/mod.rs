@@ -1,5 +1,6 @@
 //! What the operator sees: the log and the metrics.
 
+mod counts;
 mod gauges;
 mod journal;
 pub mod limit;

@@ -1,6 +1,7 @@
 //! The newest warnings and errors of the log, kept in memory for whoever looks after many gateways.
 //!
-//! They belong to the process, as the log does. What must not stand in the log stands not here either.
+//! One that is told again takes the place of the one before, so that what is told often does not drive out
+//! what was told once. They belong to the process, as the log does. What must not stand in the log stands not here either.
 use crate::time;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -27,8 +28,10 @@ pub struct Line {
     pub level: &'static str,
     /// The part of the gateway that says it, such as `export::deliver`.
     pub code: &'static str,
-    /// What, in words that are always the same.
+    /// What, in words.
     pub text: String,
+    /// How often it was told.
+    pub count: u64,
     /// The particulars: what it is about, and the cause.
     pub fields: BTreeMap<&'static str, String>,
 }
@@ -55,10 +58,15 @@ impl<S: Subscriber> Layer<S> for Recent {
             level,
             code: part.strip_prefix("penstock::").unwrap_or(part),
             text: String::new(),
+            count: 1,
             fields: BTreeMap::new(),
         };
         event.record(&mut line);
         let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |known: &Line| (known.code, &known.text) == (line.code, &line.text);
+        if let Some(before) = lines.iter().position(is_same).and_then(|at| lines.remove(at)) {
+            line.count += before.count;
+        }
         if lines.len() == KEPT {
             lines.pop_front();
         }
@@ -90,17 +98,25 @@ mod tests {
     fn the_newest_warnings_are_kept_and_no_more() {
         let subscriber = tracing_subscriber::registry().with(Recent);
         tracing::subscriber::with_default(subscriber, || {
+            tracing::error!("It went wrong once.");
             for number in 0..KEPT * 2 {
                 tracing::info!("It went well.");
                 tracing::warn!(number, cause = "x".repeat(LONGEST * 2), "It did not.");
             }
         });
-        let lines = lines();
-        assert_eq!(lines.len(), KEPT);
-        let newest = lines.first().unwrap();
+        let told = lines();
+        assert_eq!(told.len(), 2);
+        assert_eq!((told[1].level, told[1].count), ("error", 1));
+        let newest = &told[0];
         assert_eq!((newest.level, newest.text.as_str()), ("warning", "It did not."));
+        assert_eq!(newest.count, KEPT as u64 * 2);
         assert_eq!(newest.code, "telemetry::recent::tests");
         assert_eq!(newest.fields["number"], (KEPT * 2 - 1).to_string());
         assert_eq!(newest.fields["cause"].len(), LONGEST);
+        let subscriber = tracing_subscriber::registry().with(Recent);
+        tracing::subscriber::with_default(subscriber, || {
+            (0..KEPT * 2).for_each(|number| tracing::warn!("It was number {number}."));
+        });
+        assert_eq!(lines().len(), KEPT);
     }
 }

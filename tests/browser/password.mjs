@@ -28,12 +28,14 @@ for (const options of [{}, { javaScriptEnabled: false }, { ...small, colorScheme
     if (options.javaScriptEnabled !== false) await readable(page);
     await page.getByLabel('Password').fill(password);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { name: 'admin' }).waitFor();
-    assert.equal(page.url(), `${gateway}/`);
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    assert.equal(page.url(), `${gateway}/admin`);
     if (options.javaScriptEnabled !== false) {
       await wellMade(page);
       await readable(page);
     }
+    const menu = page.getByRole('button', { name: 'Menu' });
+    if (await menu.isVisible()) await menu.click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
     await page.goto(`${gateway}/api/v1/limits`);

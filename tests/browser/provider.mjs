@@ -21,8 +21,8 @@ await browse({}, async (page, context) => {
   await page.locator('input[name=password]').fill('any');
   await page.locator('button[type=submit]').click();
   await page.getByText('Continue').click();
-  await page.getByRole('heading', { name: 'Alice Ångström' }).waitFor();
-  assert.equal(page.url(), `${gateway}/`);
+  await page.getByRole('link', { name: 'Alice Ångström' }).waitFor();
+  assert.equal(page.url(), `${gateway}/admin`);
   await wellMade(page);
   await readable(page);
   const cookies = await context.cookies(gateway);

@@ -34,7 +34,6 @@ fn made(dir: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "nothing here has to outlive a power cut")]
 fn a_newer_format_and_damage_need_a_person() {
     for (at, byte, expected) in
         [(8, 0xff, "install that version"), (200, 0xff, "`penstock verify`")]

@@ -567,8 +567,8 @@ fn what_the_pages_say_is_known_and_valid() {
 fn the_page_of_entra_id_has_every_value_that_the_profile_presets() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/sign-in/entra-id.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let presets =
-        loaded(&azuread(&[])).effective.into_iter().filter(|e| e.origin == "profile azuread");
+    let effective = loaded(&azuread(&[])).settings.effective;
+    let presets = effective.into_iter().filter(|e| e.origin == "profile azuread");
     let mut count = 0;
     for preset in presets.filter(|preset| preset.name != "security") {
         let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", preset.name)));

@@ -55,8 +55,13 @@ impl Machine {
 
     /// The value and origin in force.
     fn effective(&self, name: &str) -> (String, String) {
-        let found =
-            self.load().effective.into_iter().find(|e| e.name == name).expect("a value in force");
+        let found = self
+            .load()
+            .settings
+            .effective
+            .into_iter()
+            .find(|e| e.name == name)
+            .expect("a value in force");
         (found.value, found.origin)
     }
 }

@@ -253,6 +253,17 @@ fn exports_queue_up_within_the_spool_and_drain_in_order() {
     client.post(&format!("{path}/park"), "").expect(409);
     let targets = client.get("/api/v1/targets").expect(200).json();
     assert_eq!(targets["items"][0]["waiting"], 1, "{targets}");
+    let status = client.get("/api/v1/status").expect(200).json();
+    assert_eq!(status["queue"]["waiting"], json!(["Tanks"]), "{status}");
+    let metrics = client.get("/metrics").expect(200);
+    let metrics = metrics.text();
+    for line in [
+        "penstock_business_object_waiting{business_object=\"Tanks\"} 1",
+        "penstock_target_waiting{target=\"tanks\"} 1",
+        "penstock_business_object_exports_total{business_object=\"Tanks\",kind=\"full\"} ",
+    ] {
+        assert!(metrics.contains(line), "no {line} in\n{metrics}");
+    }
     let late = server.memory_kb("VmRSS");
     println!("{queued} exports of {bytes} bytes: {early} kB after a third, {late} kB");
     assert!(late < early + (16 << 10), "{early} kB after a third, {late} kB in the end");

@@ -120,7 +120,8 @@ fn heads_of_http_2_that_are_too_large_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let server = Https::start(dir.path(), &["--server.ssl.self-signed=true"]);
     let long = format!("X-Long: {}", "a".repeat(100_000));
-    let many: Vec<String> = (0..3000).map(|n| format!("X-Many-{n}: aaaaaaaaaaaaaaaaaaaaaaaaa")).collect();
+    let many: Vec<String> =
+        (0..3000).map(|n| format!("X-Many-{n}: aaaaaaaaaaaaaaaaaaaaaaaaa")).collect();
     let many: Vec<&str> = many.iter().flat_map(|header| ["-H", header.as_str()]).collect();
     for headers in [&["-H", long.as_str()][..], &many] {
         let output = server.curl(dir.path(), &[&OURS[..], &["--http2"], headers].concat());

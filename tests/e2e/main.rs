@@ -20,6 +20,7 @@ mod full_disk;
 mod hostile;
 mod https;
 mod memory;
+mod notify;
 mod process;
 mod readme;
 mod rebuild;

@@ -81,7 +81,8 @@ fn a_window_that_closes_in_the_middle_of_an_upload_interrupts_it_and_the_next_on
     let push = client.post("/api/v1/business-objects/Logs/push", "").expect(202).json();
     let id = push["exports"][0]["id"].as_str().unwrap();
     let noted = dir.path().join(format!("data/uploads/{id}.upload"));
-    let parts = || std::fs::read_to_string(&noted).map_or(0, |text| text.lines().count().max(1) - 1);
+    let parts =
+        || std::fs::read_to_string(&noted).map_or(0, |text| text.lines().count().max(1) - 1);
     wait_for("the server has a part", || parts() >= 1);
     clock.set("+10m");
     wait_for("the upload is interrupted", || server.log().contains("the window closed"));
@@ -94,7 +95,11 @@ fn a_window_that_closes_in_the_middle_of_an_upload_interrupts_it_and_the_next_on
     assert!(targets["items"][0]["paused"].as_str().unwrap().contains("it opens at"), "{targets}");
     assert_eq!(targets["items"][0]["blocked"], Value::Null);
     std::thread::sleep(std::time::Duration::from_secs(2));
-    assert_eq!(std::fs::read_to_string(&noted).unwrap(), begun, "parts go on outside of the window");
+    assert_eq!(
+        std::fs::read_to_string(&noted).unwrap(),
+        begun,
+        "parts go on outside of the window"
+    );
 
     clock.set("+0");
     let mut last = String::new();

@@ -68,6 +68,11 @@ impl Server {
         self.log.lock().unwrap().clone()
     }
 
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// A signal, then its exit within the contract's 10 s.
     pub(crate) fn end_by(mut self, name: &str) -> ExitStatus {
         signal(self.child.id(), name);

@@ -1,5 +1,6 @@
 //! GraphQL over HTTP: who is signed in, and every status and media type that its specification has.
 use crate::server::{Answer, Server, connect};
+use penstock::auth::Role;
 use serde_json::{Value, json};
 
 const RESPONSE: &str = "application/graphql-response+json";
@@ -117,5 +118,66 @@ async fn what_asks_for_too_much_is_refused_before_it_is_done() {
         let answer = post(&server, RESPONSE, &json!({"query": query})).await.expect(400);
         assert!(answer.json().get("data").is_none());
     }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn business_objects_are_asked_for_as_they_are_now() {
+    let server = Server::start(&[]).await;
+    let json = [("Content-Type", "application/json")];
+    let define = async |name: &str, field: &str, enabled: bool| {
+        let config = format!(
+            "{{type: object, path: '{name}:.', fields: {{{field}: {{type: string, path: <urn:p:{field}>}}}}}}"
+        );
+        let body = json!({"name": name, "config": config, "enabled": enabled}).to_string();
+        let answer = server.send("PUT", "/api/v1/business-objects", &json, body).await;
+        assert!(answer.status < 300, "{:?}", answer.json());
+    };
+    define("Pump", "name", true).await;
+    define("Site", "name", true).await;
+    for name in ["Pump", "Site"] {
+        let path = format!("/api/v1/business-objects/{name}");
+        let data = json!({"data": [{"uri": format!("urn:x:{name}"), "name": "n"}]}).to_string();
+        server.send("POST", &path, &json, data).await.expect(200);
+    }
+    let ask =
+        async |query: &str, accept: &str| post(&server, accept, &json!({"query": query})).await;
+    let query = "{ pumpConnection { nodes { name } } }";
+    let found = json!({"data": {"pumpConnection": {"nodes": [{"name": "n"}]}}});
+    assert_eq!(ask(query, RESPONSE).await.expect(200).json(), found);
+    // Disabled ones are read like others.
+    define("Pump", "name", false).await;
+    assert_eq!(ask(query, RESPONSE).await.expect(200).json(), found);
+    define("Pump", "title", true).await;
+    ask(query, RESPONSE).await.expect(400);
+    let title = ask("{ pumpConnection { nodes { uri title } } }", RESPONSE).await.expect(200);
+    let nodes = &title.json()["data"]["pumpConnection"]["nodes"];
+    assert_eq!(*nodes, json!([{"uri": "urn:x:Pump", "title": null}]));
+    // A field that fails is null beside its error, and the rest is there: 200.
+    let partly =
+        ask("{ a: pump(uri: \"no iri\") { uri } targets { name } }", RESPONSE).await.expect(200);
+    assert_eq!(partly.json()["data"], json!({"a": null, "targets": []}));
+    assert_eq!(partly.json()["errors"][0]["path"], json!(["a"]));
+
+    // A key that is for one Business Object alone.
+    let key = format!("Bearer {}", server.make_key(Role::User, Some("Site")));
+    let bound = [
+        ("Authorization", key.as_str()),
+        ("Content-Type", "application/json"),
+        ("Accept", RESPONSE),
+    ];
+    let sdl =
+        connect(server.address, "GET", "/graphql/schema.graphql", &bound, "").await.expect(200);
+    let sdl = String::from_utf8(sdl.body.to_vec()).unwrap();
+    assert!(sdl.contains("type Site ") && !sdl.contains("Pump"), "{sdl}");
+    let own = json!({"query": "{ businessObjects { name } site(uri: \"urn:x:Site\") { name } object(uri: \"urn:x:Pump\") { uri } }"});
+    let own =
+        connect(server.address, "POST", "/graphql", &bound, own.to_string()).await.expect(200);
+    let expected =
+        json!({"businessObjects": [{"name": "Site"}], "site": {"name": "n"}, "object": null});
+    assert_eq!(own.json(), json!({"data": expected}));
+    let other = json!({"query": query}).to_string();
+    connect(server.address, "POST", "/graphql", &bound, other).await.expect(400);
+    connect(server.address, "GET", "/api/v1/targets", &bound, "").await.problem(403);
     server.stop().await;
 }

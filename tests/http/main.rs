@@ -15,7 +15,10 @@ mod faults;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/forge.rs"]
 mod forge;
+mod forms;
 mod graphql;
+mod graphql_client;
+mod graphql_docs;
 mod identifiers;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/issuer.rs"]
@@ -29,5 +32,6 @@ mod poisoned;
 mod roles;
 mod server;
 mod status;
+mod targets;
 mod traces;
 mod users;

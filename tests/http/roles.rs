@@ -33,6 +33,7 @@ POST   /api/v1/exports/{id}/retry                  Admin
 POST   /api/v1/exports/{id}/park                   Admin
 POST   /api/v1/exports/{id}/replay                 Admin
 GET    /api/v1/targets                             User
+POST   /api/v1/targets/{bucketName}/test           Admin
 GET    /api/v1/limits                              User
 GET    /api/v1/status                              User
 GET    /api/v1/users                               Admin
@@ -66,6 +67,33 @@ GET    /login                                      Anyone
 GET    /signed-out                                 Anyone
 GET    /api-doc/openapi.json                       Anyone
 GET    /swagger-ui/{**rest}                        Anyone
+GET    /admin                                      User
+GET    /admin/assets/{hash}/{name}                 Anyone
+GET    /admin/profile                              User
+POST   /admin/profile                              User
+POST   /admin/profile/password                     User
+GET    /admin/namespaces                           User
+GET    /admin/namespaces/{name}                    User
+POST   /admin/namespaces/{name}                    Contributor
+GET    /admin/namespaces/{name}/delete             Contributor
+POST   /admin/namespaces/{name}/delete             Contributor
+GET    /admin/new-namespace                        Contributor
+POST   /admin/new-namespace                        Contributor
+GET    /admin/keys                                 User
+GET    /admin/keys/new                             User
+POST   /admin/keys/new                             User
+GET    /admin/keys/{id}/revoke                     User
+POST   /admin/keys/{id}/revoke                     User
+GET    /admin/users                                Admin
+GET    /admin/users/new                            Admin
+POST   /admin/users/new                            Admin
+GET    /admin/users/{id}                           Admin
+POST   /admin/users/{id}                           Admin
+POST   /admin/users/{id}/password                  Admin
+GET    /admin/users/{id}/delete                    Admin
+POST   /admin/users/{id}/delete                    Admin
+GET    /admin/audit                                Admin
+GET    /admin/settings                             Admin
 GET    /control/backup                             Local
 GET    /control/dump                               Local
 POST   /control/load                               Local
@@ -174,7 +202,8 @@ async fn an_address_without_a_route_tells_a_stranger_nothing() {
         ("GET", "/gate/api/v1/nothing", 404),
         ("GET", "/gate/id/Pump/1", 404),
         ("GET", "/api/v1/business-objects/%zz", 400),
-        ("GET", "/admin", 404),
+        ("GET", "/admin/nothing", 404),
+        ("GET", "/administration", 404),
         ("GET", "//api/v1/status", 200),
         ("GET", "/api/v1/../v1/status", 404),
     ] {

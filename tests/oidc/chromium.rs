@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Runs one of the scripts; `false` where Chromium is not installed, which with `CI` set is a failure.
-fn drive(script: &str, environment: &[(&str, &str)]) -> bool {
+pub(crate) fn drive(script: &str, environment: &[(&str, &str)]) -> bool {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     let installed = folder.join("node_modules/playwright-core").is_dir()
         && Path::new("/usr/bin/chromium").exists();

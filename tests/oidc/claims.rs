@@ -59,7 +59,7 @@ async fn without_the_issuer_the_given_endpoints_do_and_it_is_said_what_is_not_ch
     assert!(gateway.log().contains("the issuer of ID tokens and of its answers is not checked"));
     let mut browser = Browser::new();
     assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
-    let home = browser.get(format!("{}/", gateway.url)).await.expect(200, "Bob Baker");
+    let home = browser.get(format!("{}/admin", gateway.url)).await.expect(200, "Bob Baker");
     let out = browser
         .post(&format!("{}/logout", gateway.url), &format!("_csrf={}", home.hidden("_csrf")))
         .await;

@@ -36,7 +36,9 @@ async fn whoever_signs_in_has_an_account_and_a_session() {
         "the sign-in's own cookie is gone"
     );
     browser.get(done.leads()).await.expect(200, "nesting");
-    let home = browser.get(format!("{base}/")).await.expect(200, "<h1>Alice Ångström</h1>");
+    assert_eq!(browser.get(format!("{base}/")).await.leads().path(), "/admin");
+    let home = browser.get(format!("{base}/admin/profile")).await;
+    let home = home.expect(200, "<h1>Alice Ångström</h1>");
     for part in ["alice@plant.example", "Plant 1", "<dd>Admin</dd>"] {
         assert!(home.text.contains(part), "{part}");
     }

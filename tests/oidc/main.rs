@@ -9,6 +9,7 @@
 mod attacks;
 mod browser;
 mod chromium;
+mod chromium_admin;
 mod claims;
 mod flow;
 mod gateway;

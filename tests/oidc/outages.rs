@@ -26,7 +26,7 @@ async fn a_provider_that_goes_away_later_lets_those_in_who_are_in() {
     let back = browser.at_provider(begun.leads(), "bob", &gateway.url).await;
     provider.set("/down").await;
     browser.get(back.leads()).await.expect(503, AWAY);
-    inside.get(format!("{}/", gateway.url)).await.expect(200, "Alice");
+    inside.get(format!("{}/admin", gateway.url)).await.expect(200, "Alice");
     provider.set("/up").await;
     assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
 }

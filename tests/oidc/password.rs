@@ -22,7 +22,7 @@ async fn the_first_admin_signs_in_and_out() {
     let cookie = done.headers["set-cookie"].to_str().unwrap();
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"), "{cookie}");
     let first = browser.cookies(base).unwrap()["penstock_session"].clone();
-    let home = browser.get(format!("{base}/")).await.expect(200, "<h1>admin</h1>");
+    let home = browser.get(format!("{base}/admin/profile")).await.expect(200, "<h1>admin</h1>");
     assert_eq!(browser.get(format!("{base}/login")).await.leads().path(), "/", "she is in already");
 
     // A new sign-in is a new session, and ends the one before.
@@ -41,7 +41,7 @@ async fn the_first_admin_signs_in_and_out() {
     foreign.expect(403, "another site");
     let wrong = format!("_csrf={}", home.hidden("_csrf"));
     browser.send(Method::POST, &logout, &[], Some(&wrong)).await.expect(403, "X-CSRF-Token");
-    let home = browser.get(format!("{base}/")).await;
+    let home = browser.get(format!("{base}/admin")).await;
     let form = format!("_csrf={}", home.hidden("_csrf"));
     let out = browser.send(Method::POST, &logout, &[], Some(&form)).await;
     assert_eq!(out.leads().path(), "/signed-out");

@@ -1,7 +1,9 @@
 //! Whatever fits a mapping comes back from the view as it was given.
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
+mod agreement;
 mod data;
+mod derive;
 mod mappings;
 mod text;
 mod world;

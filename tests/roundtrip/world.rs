@@ -55,42 +55,16 @@ impl World {
     }
 
     pub(crate) fn send_text(&self, mode: Mode, body: &str) -> Result<Answer, Fault> {
-        let limits = Limits {
-            nesting: 128,
-            objects: 10_000,
-            values: 1_000_000,
-            idempotency_keys: 0,
-            idempotency_bytes: 0,
-            history: 10,
-        };
-        let request = Request {
-            business_object: &self.business_object,
-            mode,
-            caller: "local",
-            api_key: None,
-            traceparent: None,
-            idempotency_key: None,
-            tells_objects: true,
-            watch: &Watch::default(),
-            events: None,
-            body: Body::Json(body.as_bytes()),
-        };
-        ingest(&self.store, &limits, &request)
+        send(&self.store, &self.business_object, mode, body)
     }
 
     pub(crate) fn view(&self, uri: &str) -> String {
-        let (mut out, mut warnings) = (Vec::new(), Vec::new());
-        let uri = NamedNode::new(uri).unwrap();
-        let root = &self.business_object.mapping.root;
-        view::render(&self.store.read(), root, &uri, &mut out, &mut warnings).unwrap();
-        assert_eq!(warnings, []);
-        String::from_utf8(out).unwrap()
+        view(&self.store, &self.business_object, uri)
     }
 
     pub(crate) fn export(&self) -> Vec<String> {
-        let uris =
-            members::page(&self.store.read(), &self.business_object, None, usize::MAX).unwrap();
-        uris.iter().map(|uri| self.view(uri.as_str())).collect()
+        let uris = members(&self.store, &self.business_object);
+        uris.iter().map(|uri| self.view(uri)).collect()
     }
 
     pub(crate) fn quads(&self) -> Vec<String> {
@@ -105,4 +79,50 @@ impl World {
         quads.sort();
         quads
     }
+}
+
+/// Sends a request to a Business Object.
+pub(crate) fn send(
+    store: &Store,
+    business_object: &Compiled,
+    mode: Mode,
+    body: &str,
+) -> Result<Answer, Fault> {
+    let limits = Limits {
+        nesting: 128,
+        objects: 10_000,
+        values: 1_000_000,
+        idempotency_keys: 0,
+        idempotency_bytes: 0,
+        history: 10,
+    };
+    let request = Request {
+        business_object,
+        mode,
+        caller: "local",
+        api_key: None,
+        traceparent: None,
+        idempotency_key: None,
+        tells_objects: true,
+        watch: &Watch::default(),
+        events: None,
+        body: Body::Json(body.as_bytes()),
+    };
+    ingest(store, &limits, &request)
+}
+
+/// The URIs of all objects that belong.
+pub(crate) fn members(store: &Store, business_object: &Compiled) -> Vec<String> {
+    let uris = members::page(&store.read(), business_object, None, usize::MAX).unwrap();
+    uris.into_iter().map(NamedNode::into_string).collect()
+}
+
+/// An object as the view shows it.
+pub(crate) fn view(store: &Store, business_object: &Compiled, uri: &str) -> String {
+    let (mut out, mut warnings) = (Vec::new(), Vec::new());
+    let uri = NamedNode::new(uri).unwrap();
+    let root = &business_object.mapping.root;
+    view::render(&store.read(), root, &uri, &mut out, &mut warnings).unwrap();
+    assert_eq!(warnings, []);
+    String::from_utf8(out).unwrap()
 }

@@ -6,6 +6,7 @@ use crate::fault::{Fault, Kind};
 use crate::files::{sync_folder, write_atomically};
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The file in the data directory.
 const FILE: &str = "initial-admin-password";
@@ -44,6 +45,11 @@ impl Accounts {
             "The account admin was made; the file has its password, and goes when it is changed."
         );
         Ok(())
+    }
+
+    /// The account whose password is still the one in the file.
+    pub fn with_initial_password(&self) -> Option<Arc<Account>> {
+        self.entries().all().find(|account| account.initial_password).cloned()
     }
 
     /// Removes the file when the password in it is no longer one.

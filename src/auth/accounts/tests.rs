@@ -1,7 +1,7 @@
-use crate::auth::audit;
 use super::super::world::{World, caller, new};
 use super::*;
 use crate::auth::Caller;
+use crate::auth::audit;
 use crate::auth::password::Hash;
 use crate::business_object::catalogue::IfMatch;
 use crate::fault::Place;

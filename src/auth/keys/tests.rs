@@ -1,7 +1,7 @@
-use crate::auth::audit;
 use super::super::world::{World, caller};
 use super::*;
 use crate::auth::accounts::Edit;
+use crate::auth::audit;
 use crate::business_object::catalogue::IfMatch;
 use crate::fault::Place;
 

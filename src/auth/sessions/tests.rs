@@ -62,16 +62,18 @@ fn idle_and_old_sessions_end() {
     let (minute, hour) = (Duration::from_mins(1), Duration::from_hours(1));
     let begun = era::now();
     let idle = started(&world, &account);
-    assert!(sessions.caller_at(&idle.id, begun + 30 * minute).is_ok());
-    assert!(sessions.caller_at(&idle.id, begun + 59 * minute).is_ok());
-    assert!(sessions.caller_at(&idle.id, begun + 90 * minute).is_err());
+    assert!(sessions.caller_at(&idle.id, begun + 30 * minute, true).is_ok());
+    assert!(sessions.caller_at(&idle.id, begun + 59 * minute, true).is_ok());
+    // What a page asks by itself is answered, and keeps nothing going.
+    assert!(sessions.caller_at(&idle.id, begun + 85 * minute, false).is_ok());
+    assert!(sessions.caller_at(&idle.id, begun + 90 * minute, true).is_err());
     let used = started(&world, &account);
     for half in 1..=24 {
-        assert!(sessions.caller_at(&used.id, begun + half * hour / 2).is_ok(), "{half}");
+        assert!(sessions.caller_at(&used.id, begun + half * hour / 2, true).is_ok(), "{half}");
     }
-    assert!(sessions.caller_at(&used.id, begun + 12 * hour + minute).is_err());
+    assert!(sessions.caller_at(&used.id, begun + 12 * hour + minute, true).is_err());
     // It is gone, not merely refused.
-    assert!(sessions.caller_at(&used.id, begun + hour).is_err());
+    assert!(sessions.caller_at(&used.id, begun + hour, true).is_err());
 }
 
 #[test]

@@ -78,6 +78,8 @@ fn compile(object: BusinessObject) -> Result<Compiled, String> {
 pub(super) struct Entries {
     by_name: BTreeMap<String, Entry>,
     names: BTreeMap<String, String>,
+    /// Greater after each change.
+    pub(super) version: u64,
 }
 
 impl Entries {
@@ -112,12 +114,14 @@ impl Entries {
 
     /// Puts an entry in place of the one with the same id.
     pub(super) fn insert(&mut self, entry: Entry) {
+        self.version += 1;
         self.remove(&entry.id);
         self.names.insert(entry.id.clone(), entry.name.clone());
         self.by_name.insert(entry.name.clone(), entry);
     }
 
     pub(super) fn remove(&mut self, id: &str) {
+        self.version += 1;
         if let Some(name) = self.names.remove(id) {
             self.by_name.remove(&name);
         }

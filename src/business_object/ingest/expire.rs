@@ -1,5 +1,6 @@
 //! Objects removed since their time is over: a DELETE that nobody sent.
 use super::change::removed;
+use super::wrote::Wrote;
 use super::{Answer, Limits, Mode, Record, Request, record};
 use crate::business_object::changes;
 use crate::events;
@@ -40,7 +41,8 @@ pub fn expire(
         for uri in &over {
             changes::forget_age(transaction, id, uri.as_str())?;
         }
-        Ok(Some(record::keep(transaction, request, &answer, limits.history)?))
+        let wrote = Wrote::of_uris(over.iter().map(NamedNode::as_str));
+        Ok(Some(record::keep(transaction, request, &answer, &wrote, limits.history)?))
     })?;
     let Some(record) = expired else { return Ok(0) };
     if let Some(events) = request.events {

@@ -3,7 +3,8 @@
 //! `run` is the whole of one request and `change` what happens inside its transaction: `convert` checks each
 //! object against its shape and makes a `node` of it, `write` (ADD, UPDATE, REPLACE) or `delete` brings it into the
 //! graph, `orphans` removes what nothing refers to any more, `record` and `idempotency` go into the same commit.
-//! No more than one object of the request is held at a time.
+//! No more than one object of the request is held at a time. `trial` shows what would come of a definition that is
+//! not stored yet.
 //!
 //! What is given as JSON of one object:
 //! - `null`, in an array too, is no value. An empty array is none either, except to UPDATE, which then clears.
@@ -36,8 +37,10 @@ mod run;
 mod spaces;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod values;
 mod write;
+mod wrote;
 
 pub use answer::{Answer, Nested, Outcome, Status, Warning};
 pub use expire::expire;
@@ -45,3 +48,5 @@ pub use mode::Mode;
 pub use record::{Record, record, records};
 pub use request::{Body, Limits, Request};
 pub use run::ingest;
+pub use trial::{Trial, Viewed, try_out};
+pub use wrote::{Writers, writers};

@@ -1,10 +1,12 @@
 //! What was ingested, by whom, with the counts: kept with the data, in the commit itself.
 use super::bounded::Bounded;
+use super::wrote::Wrote;
 use super::{Answer, Mode, Request};
 use crate::clock::Doubt;
 use crate::fault::{Fault, Kind};
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 
 /// Sequence to record.
 const RECORDS: Bounded = Bounded("ingestions");
@@ -50,11 +52,21 @@ pub struct Record {
     pub deleted: u64,
 }
 
+/// A record as it is kept; read, it is a [`Record`] or a [`Wrote`].
+#[derive(Serialize)]
+struct Kept<'r> {
+    #[serde(flatten)]
+    record: &'r Record,
+    #[serde(flatten)]
+    wrote: &'r Wrote,
+}
+
 /// Keeps the record of an ingestion and lets go of those past the bound. The record.
 pub(super) fn keep(
     transaction: &mut Transaction<'_>,
     request: &Request<'_>,
     answer: &Answer,
+    wrote: &Wrote,
     most: usize,
 ) -> Result<Record, Fault> {
     let sequence = transaction.sequence();
@@ -80,7 +92,7 @@ pub(super) fn keep(
     if most == 0 {
         return Ok(record);
     }
-    let value = serde_json::to_vec(&record)
+    let value = serde_json::to_vec(&Kept { record: &record, wrote })
         .map_err(|error| Fault::new(Kind::Internal, format!("writing a record failed: {error}")))?;
     RECORDS.add(transaction, sequence, &value, value.len() as u64)?;
     transaction.put(IDS, record.id.as_bytes(), &Bounded::key(sequence))?;
@@ -122,7 +134,34 @@ pub fn records(store: &Store, after: Option<&str>, limit: usize) -> Result<Vec<R
         .collect()
 }
 
-fn decode(value: &[u8]) -> Result<Record, Fault> {
+/// Hands each record that is kept to `visit`, newest first, with what its ingestion wrote, until it breaks.
+pub(super) fn each(
+    store: &Store,
+    visit: &mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>, Fault>,
+) -> Result<(), Fault> {
+    const PAGE: usize = 500;
+    let mut after: Option<Vec<u8>> = None;
+    loop {
+        let range = DocumentRange {
+            after: after.as_deref(),
+            reverse: true,
+            limit: PAGE,
+            ..DocumentRange::default()
+        };
+        let page = store.read().documents(RECORDS.0, range)?;
+        for (_, entry) in &page {
+            if visit(Bounded::value(entry))?.is_break() {
+                return Ok(());
+            }
+        }
+        match page.into_iter().last() {
+            Some((key, _)) => after = Some(key),
+            None => return Ok(()),
+        }
+    }
+}
+
+pub(super) fn decode(value: &[u8]) -> Result<Record, Fault> {
     serde_json::from_slice(value).map_err(|error| {
         tracing::error!(%error, "A record of an ingestion could not be read.");
         Fault::new(Kind::Internal, "a record of an ingestion could not be read; the log says why")

@@ -2,6 +2,7 @@
 use super::change::change;
 use super::findings::excerpt;
 use super::idempotency::Key;
+use super::wrote::Wrote;
 use super::{Answer, Limits, Mode, Record, Request, record, values};
 use crate::business_object::changes;
 use crate::events;
@@ -14,7 +15,7 @@ use std::time::Instant;
 /// How an ingestion that did not fail ended.
 enum Done {
     /// With the nested objects that were removed since nothing refers to them any more.
-    Committed(Answer, Vec<NamedNode>, Record),
+    Committed(Answer, Vec<NamedNode>, Box<Record>),
     Replayed(Answer),
 }
 
@@ -47,7 +48,7 @@ pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<A
         Ok(Done::Committed(answer, orphans, record)) => {
             if let Some(events) = request.events {
                 let trace = record.traceparent.as_deref();
-                events.publish_in(trace, events::Kind::Ingestion, &record.id, &record);
+                events.publish_in(trace, events::Kind::Ingestion, &record.id, &*record);
             }
             report_removed(request, &answer, &orphans);
             ("committed", Ok(answer))
@@ -81,6 +82,7 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
             return Err(Fault::new(Kind::Conflict, message).into());
         }
         let (mut answer, orphans) = change(transaction, limits, request)?;
+        let wrote = Wrote::of(&answer);
         if !request.tells_objects {
             answer.objects.clear();
         }
@@ -88,11 +90,11 @@ fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, St
             return Err(Stop::Validated(answer));
         }
         changes::note(transaction, request.watch)?;
-        let record = record::keep(transaction, request, &answer, limits.history)?;
+        let record = record::keep(transaction, request, &answer, &wrote, limits.history)?;
         if let Some(key) = &key {
             key.keep(transaction, &answer, limits)?;
         }
-        Ok(Done::Committed(answer, orphans, record))
+        Ok(Done::Committed(answer, orphans, Box::new(record)))
     })?;
     Ok(done)
 }

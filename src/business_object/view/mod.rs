@@ -10,8 +10,12 @@ mod object;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub(crate) use belonging::owner;
+pub(crate) use number::Key as Number;
+pub(crate) use object::Path;
+pub(crate) use values::{Owned, Values};
 
 use super::mapping::Shape;
 use crate::fault::{Fault, Finding};
@@ -32,5 +36,5 @@ pub fn render(
     warnings: &mut Vec<Finding>,
 ) -> Result<(), Fault> {
     object::Writer { read, out, warnings, pointer: String::new() }
-        .object(shape, &object::Path { uri, above: None })
+        .object(shape, &Path { uri, above: None })
 }

@@ -70,7 +70,7 @@ fn all_digits(text: &str) -> bool {
 
 /// A number's exact place among numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Key {
+pub(crate) struct Key {
     /// -1, 0 or 1.
     sign: i8,
     /// The power of ten of the first digit that is not 0. It saturates: numbers beyond 10^(10^38) are
@@ -82,7 +82,7 @@ pub(super) struct Key {
 
 impl Key {
     /// Of a lexical form; `None` as for [`json`].
-    pub(super) fn of(lexical: &str) -> Option<Self> {
+    pub(crate) fn of(lexical: &str) -> Option<Self> {
         let parts = Parts::of(lexical)?;
         let all = format!("{}{}", parts.whole, parts.fraction.unwrap_or_default());
         let digits = all.trim_start_matches('0');

@@ -1,11 +1,11 @@
 //! Writing one object and the objects nested in it.
 use super::WARNINGS;
-use super::belonging::owner;
 use super::shown::Shown;
+use super::values::{Owned, Values};
 use crate::business_object::json::push_pointer;
-use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
+use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
 use crate::fault::{Fault, Finding, Kind};
-use oxrdf::{NamedNode, Quad, Term};
+use oxrdf::{NamedNode, Term};
 use penstock_store::Read;
 
 pub(super) struct Writer<'w, R> {
@@ -15,14 +15,16 @@ pub(super) struct Writer<'w, R> {
     pub(super) pointer: String,
 }
 
-/// The objects from the root to the one being written.
-pub(super) struct Path<'p> {
-    pub(super) uri: &'p NamedNode,
-    pub(super) above: Option<&'p Path<'p>>,
+/// The objects from the root to the one being shown. One that stands within itself is shown by its URI
+/// alone.
+pub(crate) struct Path<'p> {
+    pub(crate) uri: &'p NamedNode,
+    pub(crate) above: Option<&'p Path<'p>>,
 }
 
 impl Path<'_> {
-    fn holds(&self, uri: &NamedNode) -> bool {
+    /// Whether the object is among them.
+    pub(crate) fn holds(&self, uri: &NamedNode) -> bool {
         self.uri == uri || self.above.is_some_and(|above| above.holds(uri))
     }
 }
@@ -38,8 +40,7 @@ impl<R: Read> Writer<'_, R> {
             self.name("uri", &mut first)?;
             self.string(path.uri.as_str())?;
         }
-        let owned: Vec<(usize, &Quad)> =
-            quads.iter().filter_map(|quad| Some((owner(shape, quad)?, quad))).collect();
+        let owned = Owned::new(shape, &quads);
         for (place, field) in shape.fields.iter().enumerate() {
             match &field.kind {
                 FieldKind::Id => {
@@ -49,9 +50,10 @@ impl<R: Read> Writer<'_, R> {
                 FieldKind::Property(property) => {
                     let length = self.pointer.len();
                     push_pointer(&mut self.pointer, &field.name);
-                    let values =
-                        owned.iter().filter(|(owner, _)| *owner == place).map(|(_, quad)| *quad);
-                    self.field(&field.name, property, values, path, &mut first)?;
+                    let values = owned.values(place, property, &mut |what, term| {
+                        self.left_out(what, term, path);
+                    });
+                    self.field(&field.name, property, &values, path, &mut first)?;
                     self.pointer.truncate(length);
                 }
             }
@@ -60,31 +62,28 @@ impl<R: Read> Writer<'_, R> {
         Ok(())
     }
 
-    fn field<'q>(
+    fn field(
         &mut self,
         name: &str,
         property: &Property,
-        values: impl Iterator<Item = &'q Quad>,
+        values: &Values<'_>,
         path: &Path<'_>,
         first: &mut bool,
     ) -> Result<(), Fault> {
-        match &property.value {
-            Value::Literal(kind) => {
-                let shown = self.literals(kind, values, path);
-                self.values(name, property, &shown, path, first, |writer, value, _| {
+        match (values, &property.value) {
+            (Values::Literals(shown), _) => {
+                self.values(name, property, shown, path, first, |writer, value, _| {
                     writer.literal(value, path)
                 })
             }
-            Value::Resource => {
-                let iris = self.iris(values, path);
-                self.values(name, property, &iris, path, first, |writer, iri, _| {
-                    writer.string(iri.as_str())
+            (Values::Iris(iris), Value::Object(shape)) => {
+                self.values(name, property, iris, path, first, |writer, iri, path| {
+                    writer.nested(shape, iri, path)
                 })
             }
-            Value::Object(shape) => {
-                let iris = self.iris(values, path);
-                self.values(name, property, &iris, path, first, |writer, iri, path| {
-                    writer.nested(shape, iri, path)
+            (Values::Iris(iris), _) => {
+                self.values(name, property, iris, path, first, |writer, iri, _| {
+                    writer.string(iri.as_str())
                 })
             }
         }
@@ -127,42 +126,6 @@ impl<R: Read> Writer<'_, R> {
             write(self, value, path)?;
         }
         Ok(())
-    }
-
-    fn literals<'q>(
-        &mut self,
-        kind: &Literal,
-        values: impl Iterator<Item = &'q Quad>,
-        path: &Path<'_>,
-    ) -> Vec<Shown<'q>> {
-        let mut shown = Vec::new();
-        for quad in values {
-            match &quad.object {
-                Term::Literal(literal) => shown.push(Shown::new(kind, literal.as_ref())),
-                other => self.left_out("no literal", other, path),
-            }
-        }
-        shown.sort_unstable();
-        // One value in several graphs, or in several datatypes that look the same here.
-        shown.dedup_by(|a, b| a.text == b.text && a.raw == b.raw);
-        shown
-    }
-
-    fn iris<'q>(
-        &mut self,
-        values: impl Iterator<Item = &'q Quad>,
-        path: &Path<'_>,
-    ) -> Vec<&'q NamedNode> {
-        let mut iris = Vec::new();
-        for quad in values {
-            match &quad.object {
-                Term::NamedNode(iri) => iris.push(iri),
-                other => self.left_out("no IRI", other, path),
-            }
-        }
-        iris.sort_unstable();
-        iris.dedup();
-        iris
     }
 
     fn literal(&mut self, value: &Shown<'_>, path: &Path<'_>) -> Result<(), Fault> {

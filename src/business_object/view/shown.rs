@@ -10,12 +10,12 @@ use std::cmp::Ordering;
 /// A literal as a field shows it. Ordered by number where it is one, else by code point; what is no
 /// number comes after all numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shown<'q> {
-    number: Option<number::Key>,
+pub(crate) struct Shown<'q> {
+    pub(crate) number: Option<number::Key>,
     /// What is written: as it is when `raw`, else as a JSON string.
-    pub(super) text: Cow<'q, str>,
+    pub(crate) text: Cow<'q, str>,
     /// Whether the text is JSON itself: a number, `true` or `false`.
-    pub(super) raw: bool,
+    pub(crate) raw: bool,
     /// Why the field cannot take back what it shows, if so.
     pub(super) doubt: Option<String>,
 }

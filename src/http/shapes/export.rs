@@ -195,6 +195,29 @@ pub(in crate::http) struct Target {
     pub(in crate::http) last_delivery: Option<String>,
 }
 
+/// What a test of a target found.
+#[derive(ToSchema)]
+#[salvo(schema(name = "TargetTest", rename_all = "camelCase"))]
+pub(in crate::http) struct TargetTest {
+    /// The bucketName.
+    pub(in crate::http) target: String,
+    /// `directory` or `s3`.
+    pub(in crate::http) r#type: String,
+    /// Whether nothing was found that is in the way of a delivery.
+    pub(in crate::http) ok: bool,
+    /// Whether it was reached; null when that was not tried.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) reachable: Option<bool>,
+    /// What is in the way, or what could not be told, in words.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) cause: Option<String>,
+    /// What kind of cause that is; null when nothing is in the way.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) caused_by: Option<Cause>,
+    /// How long the answer took.
+    pub(in crate::http) milliseconds: u64,
+}
+
 /// Why a target does not take its exports.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Cause", rename_all = "lowercase"))]

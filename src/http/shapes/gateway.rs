@@ -196,8 +196,10 @@ pub(in crate::http) struct LoggedError {
     pub(in crate::http) level: String,
     /// The part of the gateway that says it, such as `export::deliver`.
     pub(in crate::http) code: String,
-    /// What, in words that are always the same.
+    /// What, in words.
     pub(in crate::http) text: String,
+    /// How often it was told; time and particulars are those of the last time.
+    pub(in crate::http) count: u64,
     /// The particulars; empty for those who are no Admin.
     pub(in crate::http) fields: BTreeMap<String, String>,
 }

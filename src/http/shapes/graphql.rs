@@ -43,6 +43,9 @@ pub(in crate::http) struct GraphqlError {
     /// Where in the result.
     #[salvo(schema(required = false))]
     pub(in crate::http) path: Vec<Value>,
+    /// `code`, `of`, `figure` and `limit` of a query that is too dear.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(in crate::http) extensions: Option<Map<String, Value>>,
 }
 
 /// A place in a document.

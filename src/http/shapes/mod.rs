@@ -20,15 +20,14 @@ mod namespace;
 mod problem;
 
 pub(super) use account::{
-    Account, AccountChange, Accounts, Credentials, NewAccount, NewPassword, SignOutForm,
-    SignedIn,
+    Account, AccountChange, Accounts, Credentials, NewAccount, NewPassword, SignOutForm, SignedIn,
 };
 pub(super) use api_key::{ApiKey, ApiKeys, AuditEvent, AuditEvents, MadeApiKey, NewApiKey};
 pub(super) use business_object::{
     BusinessObject, BusinessObjects, Definition, JsonSchema, ObjectsOrObject, ViewedObject,
 };
 pub(super) use event::Event;
-pub(super) use export::{Export, ExportFile, Exports, Push, Targets};
+pub(super) use export::{Export, ExportFile, Exports, Push, TargetTest, Targets};
 pub(super) use gateway::{Health, Limits, Status};
 pub(super) use graphql::{GraphqlRequest, GraphqlResponse};
 pub(super) use ingestion::{Ingestion, IngestionRecord, IngestionRequest, Ingestions, Mode};

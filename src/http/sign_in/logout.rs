@@ -59,7 +59,8 @@ pub(crate) async fn sign_out(
 /// The page after signing out.
 #[handler]
 pub(crate) async fn signed_out(depot: &mut Depot, res: &mut Response) {
-    let link = format!("{}/login", origin(depot).prefix);
-    let page = Message::new("You are signed out", &[]).link(&link, "Sign in again");
+    let prefix = &origin(depot).prefix;
+    let link = format!("{prefix}/login");
+    let page = Message::new(prefix, "You are signed out", &[]).link(&link, "Sign in again");
     show(res, StatusCode::OK, &page);
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `password` | `GET` and `POST /login`: with a password, or the way to the provider |
 //! | `provider` | `/oauth2/authorization/{id}` and `/login/oauth2/code/{id}`: at an OpenID provider |
-//! | `home` | `GET /`: who is signed in, and where to go |
+//! | `home` | `GET /`: on to the administration interface |
 //! | `logout` | `POST /logout`, and the page after it |
 //! | `pages` | the templates, and what every page has |
 //! | `session` | the session and its cookies |
@@ -20,6 +20,8 @@ mod session;
 
 pub(super) use home::front;
 pub(super) use logout::{sign_out, signed_out};
+pub(super) use pages::{Message, answer, redirect, show as show_page};
+pub(super) use password::fields;
 pub(super) use password::{show, sign_in};
 pub(super) use provider::{authorize, complete};
 

@@ -1,27 +1,17 @@
 //! The pages: their templates (in `templates/`), and what the answer with each of them has.
+use crate::http::admin::assets;
 use askama::Template;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use salvo::Response;
 use salvo::http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY,
     RETRY_AFTER,
 };
 use salvo::http::{ResBody, StatusCode};
-use sha2::{Digest, Sha256};
-use std::sync::LazyLock;
-
-const STYLE: &str = include_str!("../../../templates/style.css");
-
-/// The only style that a page may have (Content Security Policy Level 3, 8.4).
-static STYLE_HASH: LazyLock<String> =
-    LazyLock::new(|| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(STYLE))));
 
 /// The form of the built-in accounts.
 #[derive(Template)]
 #[template(path = "password.html")]
 pub(super) struct Password<'a> {
-    pub(super) style: &'static str,
     pub(super) prefix: &'a str,
     pub(super) back: &'a str,
     pub(super) email: &'a str,
@@ -32,7 +22,7 @@ pub(super) struct Password<'a> {
 #[derive(Template)]
 #[template(path = "provider.html")]
 pub(super) struct Provider<'a> {
-    pub(super) style: &'static str,
+    pub(super) prefix: &'a str,
     pub(super) registration: &'a str,
     pub(super) link: &'a str,
 }
@@ -40,79 +30,68 @@ pub(super) struct Provider<'a> {
 /// Something to say.
 #[derive(Template)]
 #[template(path = "message.html")]
-pub(super) struct Message<'a> {
-    pub(super) style: &'static str,
-    pub(super) heading: &'a str,
-    pub(super) lines: &'a [&'a str],
+pub(in crate::http) struct Message<'a> {
+    prefix: &'a str,
+    heading: &'a str,
+    lines: &'a [&'a str],
     /// An address and its words.
-    pub(super) link: Option<(&'a str, &'a str)>,
-}
-
-/// Who is signed in.
-#[derive(Template)]
-#[template(path = "home.html")]
-pub(super) struct Home<'a> {
-    pub(super) style: &'static str,
-    pub(super) prefix: &'a str,
-    pub(super) name: &'a str,
-    pub(super) email: &'a str,
-    pub(super) organization: Option<&'a str>,
-    pub(super) role: &'a str,
-    pub(super) csrf: &'a str,
+    link: Option<(&'a str, &'a str)>,
 }
 
 impl<'a> Password<'a> {
     pub(super) fn new(prefix: &'a str, back: &'a str) -> Self {
-        Self { style: STYLE, prefix, back, email: "", fault: None }
+        Self { prefix, back, email: "", fault: None }
+    }
+
+    fn asset(&self, name: &str) -> String {
+        format!("{}{}", self.prefix, assets::path(name))
     }
 }
 
-impl<'a> Provider<'a> {
-    pub(super) fn new(registration: &'a str, link: &'a str) -> Self {
-        Self { style: STYLE, registration, link }
+impl Provider<'_> {
+    fn asset(&self, name: &str) -> String {
+        format!("{}{}", self.prefix, assets::path(name))
     }
 }
 
 impl<'a> Message<'a> {
-    pub(super) fn new(heading: &'a str, lines: &'a [&'a str]) -> Self {
-        Self { style: STYLE, heading, lines, link: None }
+    pub(in crate::http) fn new(prefix: &'a str, heading: &'a str, lines: &'a [&'a str]) -> Self {
+        Self { prefix, heading, lines, link: None }
     }
 
-    pub(super) fn link(self, href: &'a str, label: &'a str) -> Self {
+    pub(in crate::http) fn link(self, href: &'a str, label: &'a str) -> Self {
         Self { link: Some((href, label)), ..self }
     }
-}
 
-impl<'a> Home<'a> {
-    pub(super) fn new(prefix: &'a str, csrf: &'a str) -> Self {
-        Self { style: STYLE, prefix, csrf, name: "", email: "", organization: None, role: "" }
+    fn asset(&self, name: &str) -> String {
+        format!("{}{}", self.prefix, assets::path(name))
     }
 }
 
-/// Answers with a page.
-pub(super) fn show(res: &mut Response, status: StatusCode, page: &impl Template) {
-    show_with(res, status, page, "");
+/// Answers with a page, in words alone: it runs no script, and its form leads nowhere else.
+pub(in crate::http) fn show(res: &mut Response, status: StatusCode, page: &impl Template) {
+    answer(
+        res,
+        status,
+        page,
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
+         base-uri 'none'; frame-ancestors 'none'",
+    );
 }
 
-/// Answers with a page whose forms lead to this origin, too: browsers apply the policy of a page to
-/// where the answer to its form redirects them.
-pub(super) fn show_with(
+/// Answers with a page under this Content-Security-Policy.
+pub(in crate::http) fn answer(
     res: &mut Response,
     status: StatusCode,
     page: &impl Template,
-    form_action: &str,
+    policy: &str,
 ) {
     // Rendering writes into memory, and the templates call nothing that can fail.
     let text = page.render().unwrap_or_default();
-    let policy = format!(
-        "default-src 'none'; style-src {}; img-src data:; form-action 'self' {form_action}; \
-         base-uri 'none'; frame-ancestors 'none'",
-        *STYLE_HASH
-    );
     res.status_code(status);
     let headers = res.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
+    if let Ok(policy) = HeaderValue::from_str(policy) {
         headers.insert(CONTENT_SECURITY_POLICY, policy);
     }
     // With `no-referrer` a browser would hide from this gateway, too, where a form comes from.
@@ -130,7 +109,7 @@ pub(super) fn retry_after(res: &mut Response, seconds: u64) {
 }
 
 /// Sends the browser on, with a `GET`.
-pub(super) fn redirect(res: &mut Response, location: &str) {
+pub(in crate::http) fn redirect(res: &mut Response, location: &str) {
     match HeaderValue::from_str(location) {
         Ok(location) => {
             res.status_code(StatusCode::SEE_OTHER);
@@ -150,15 +129,12 @@ mod tests {
     #[test]
     fn what_comes_from_outside_is_escaped() {
         let evil = "\"><script>alert(1)</script>";
-        let mut home = Home::new("", "token");
-        (home.name, home.email) = (evil, evil);
-        let password = Password { email: evil, fault: Some(evil), ..Password::new("", evil) };
+        let password = Password { email: evil, fault: Some(evil), ..Password::new(evil, evil) };
         let lines = [evil];
         for page in [
-            home.render().unwrap(),
             password.render().unwrap(),
-            Message::new(evil, &lines).link(evil, evil).render().unwrap(),
-            Provider::new(evil, evil).render().unwrap(),
+            Message::new(evil, evil, &lines).link(evil, evil).render().unwrap(),
+            Provider { prefix: evil, registration: evil, link: evil }.render().unwrap(),
         ] {
             assert!(!page.contains("<script"), "{page}");
             assert!(!page.contains(evil), "{page}");
@@ -180,10 +156,10 @@ mod tests {
             "action=\"/gw/login\"",
             "name=\"return\" value=\"/x\"",
             "autocomplete=\"current-password\"",
+            "href=\"/gw/admin/assets/",
         ] {
             assert!(page.contains(part), "{part}\nis not in\n{page}");
         }
-        assert!(page.contains(&format!("<style>{STYLE}</style>")), "the hash is that of the style");
         assert!(!page.contains("http"), "nothing is fetched from elsewhere");
     }
 }

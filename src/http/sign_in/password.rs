@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 use salvo::http::StatusCode;
 use salvo::http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use salvo::oapi::endpoint;
-use salvo::{Depot, Request, Response, Scribe, handler};
+use salvo::{Depot, Request, Response, Scribe};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -28,22 +28,30 @@ struct Credentials {
 }
 
 /// The page to sign in on; whoever is signed in goes on.
-#[handler]
+#[endpoint(
+    operation_id = "signInPage",
+    tags("Sign-in"),
+    parameters(("return" = Option<String>, Query, description = "The path of this gateway to go on to.")),
+    responses(
+        (status_code = 200, description = "The page.", body = String, content_type = "text/html"),
+        (status_code = 303, description = "Whoever asks is signed in already."),
+    ),
+)]
 pub(crate) async fn show(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
     let state = state(depot);
+    let prefix = &origin(depot).prefix;
     let Ok(gateway) = state.gateway() else {
         retry_after(res, 2);
         let lines = ["The store is being opened. Load this page again in a moment."];
-        let page = Message::new("The gateway is starting", &lines);
+        let page = Message::new(prefix, "The gateway is starting", &lines);
         show_page(res, StatusCode::SERVICE_UNAVAILABLE, &page);
         return Ok(());
     };
     let auth = &gateway.auth;
-    let prefix = &origin(depot).prefix;
     let back = Back::read(req.query::<&str>("return"));
     if visitor(req, depot).is_some() {
         redirect(res, &back.under(prefix));
@@ -53,7 +61,7 @@ pub(crate) async fn show(
         Some(oidc) => {
             let id = oidc.registration();
             let link = format!("{prefix}/oauth2/authorization/{id}{}", back.query());
-            show_page(res, StatusCode::OK, &Provider::new(id, &link));
+            show_page(res, StatusCode::OK, &Provider { prefix, registration: id, link: &link });
         }
         None => show_page(res, StatusCode::OK, &Password::new(prefix, back.as_str())),
     }
@@ -171,7 +179,7 @@ fn is_form(req: &Request) -> bool {
 }
 
 /// The fields of a form (URL Standard, 5.1).
-pub(super) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
+pub(in crate::http) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
     let none = || Problem::malformed("the body is not a form in UTF-8, each field once");
     let text = std::str::from_utf8(sent).map_err(|_| none())?;
     let read = |part: &str| {

@@ -80,7 +80,8 @@ pub(crate) async fn complete(
         Err(Refusal::Forbidden(reason)) => {
             refused(auth, origin, reason);
             let lines = ["An administrator of this gateway can enable it."];
-            show(res, StatusCode::FORBIDDEN, &Message::new("Your account is disabled", &lines));
+            let page = Message::new(&origin.prefix, "Your account is disabled", &lines);
+            show(res, StatusCode::FORBIDDEN, &page);
         }
         Err(refusal) => return Err(refusal.into()),
     }
@@ -177,5 +178,6 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
             ],
         ),
     };
-    show(res, status, &Message::new(heading, lines).link(&again, "Try again"));
+    let page = Message::new(&origin.prefix, heading, lines);
+    show(res, status, &page.link(&again, "Try again"));
 }

@@ -9,5 +9,7 @@ mod lines;
 mod log;
 mod records;
 mod replace;
+mod trial;
 mod update;
 mod world;
+mod wrote;

@@ -1,0 +1,310 @@
+//! What GraphQL costs over HTTP, beside the same questions in SPARQL to the server of Oxigraph:
+//!
+//! a machine has a name, a code that no other has, a site that 20 share, and two parts, each with a name, a weight
+//! and a sensor, which has a name and a unit: 15 quads. An object by its URI, a page of 100 with both levels below,
+//! and pages of up to 100 that pass a filter, one by the site, which an index answers, one by a part of the code,
+//! for which all are looked at.
+//!
+//! `cargo bench --bench graphql` loads 1,000,000 quads (`PENSTOCK_GRAPHQL_QUADS`), and few when it is run as a test.
+//! Oxigraph is measured where `benches/oxigraph/run` has put it, or `PENSTOCK_OXIGRAPH` says.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a bench stops at what it did not expect, and prints what it found"
+)]
+
+#[path = "oxigraph/client.rs"]
+mod client;
+#[expect(dead_code, reason = "the bench beside Oxigraph uses the rest")]
+#[path = "oxigraph/server.rs"]
+mod server;
+
+use client::Client;
+use criterion::Criterion;
+use penstock::app;
+use penstock::auth::keys::New;
+use penstock::auth::{Caller, Role};
+use penstock::config::{Sources, load};
+use penstock::gateway::Gateway;
+use penstock_store::{Pattern, Read as _};
+use server::Server;
+use std::cell::Cell;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+/// Quads of one machine, with its parts and their sensors.
+const QUADS: usize = 15;
+/// Machines of one request.
+const BATCH: usize = 500;
+const BASE: &str = "https://plant.example/m/";
+const V: &str = "https://plant.example/v/";
+
+/// A question, and how it is asked.
+struct Question {
+    name: &'static str,
+    graphql: String,
+    sparql: String,
+    /// Objects, or rows for each of them, in the answer.
+    objects: usize,
+}
+
+fn main() {
+    let measured = std::env::args().any(|argument| argument == "--bench");
+    let quads = std::env::var("PENSTOCK_GRAPHQL_QUADS").ok();
+    let quads = quads.map_or(if measured { 1_000_000 } else { 6_000 }, |q| q.parse().unwrap());
+    let machines = (quads / QUADS).max(200);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (address, gateway) = serve(&runtime, &dir.path().join("penstock"));
+    let mut penstock = Client::connect(address).unwrap();
+    let new =
+        New { name: "bench".into(), role: Role::Admin, expires_at: None, business_object: None };
+    let key = gateway.auth.keys.create(&Caller::local(), new).unwrap().1;
+    penstock.authorization = Some(format!("Bearer {key}"));
+    let begun = Instant::now();
+    fill(&mut penstock, machines);
+    println!(
+        "{machines} machines, {} quads, in {:.1} s",
+        machines * QUADS,
+        begun.elapsed().as_secs_f64()
+    );
+
+    let questions = questions(machines);
+    let mut criterion = Criterion::default()
+        .configure_from_args()
+        .sample_size(20)
+        .measurement_time(Duration::from_secs(5));
+    let mut rows = Vec::new();
+    for question in &questions {
+        let body = serde_json::json!({"query": question.graphql}).to_string();
+        let json = [("Content-Type", "application/json")];
+        let mut ask = || {
+            let mut answer = Vec::new();
+            penstock.send("POST", "/graphql", &json, body.clone(), &mut |piece| {
+                answer.extend_from_slice(piece);
+            });
+            answer
+        };
+        let answer: serde_json::Value = serde_json::from_slice(&ask()).unwrap();
+        assert!(answer.get("errors").is_none(), "{answer}");
+        assert_eq!(occurrences(&answer.to_string(), "\"code\""), question.objects, "{answer}");
+        rows.push(measure(&mut criterion, &format!("graphql: {}", question.name), &mut || {
+            ask();
+        }));
+    }
+    let theirs = oxigraph().filter(|_| measured).map(|binary| {
+        sparql(&mut criterion, &binary, &dir.path().join("oxigraph"), &gateway, &questions)
+    });
+    println!("| {} quads | GraphQL, ms | SPARQL (Oxigraph), ms |\n|---|---|---|", machines * QUADS);
+    for (place, question) in questions.iter().enumerate() {
+        let theirs = theirs.as_ref().and_then(|all| all.get(place));
+        let theirs = theirs.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
+        println!("| {} | {:.2} | {theirs} |", question.name, rows.get(place).unwrap());
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    for name in ["VmRSS", "VmHWM"] {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        println!("{}", line.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    runtime.shutdown_background();
+}
+
+fn questions(machines: usize) -> Vec<Question> {
+    let middle = uri(machines / 2);
+    let site = format!("https://plant.example/site/{}", machines / 40);
+    let code = code(machines / 3);
+    let wanted = code.get(2..9).unwrap();
+    let few = (0..machines).filter(|number| self::code(*number).contains(wanted)).count();
+    vec![
+        Question {
+            name: "an object by its URI",
+            graphql: format!("{{ machine(uri: \"{middle}\") {{ uri name code site }} }}"),
+            sparql: format!("SELECT ?name ?code ?site {{ GRAPH ?g {{ <{middle}> <{V}name> ?name; <{V}code> ?code; <{V}site> ?site }} }}"),
+            objects: 1,
+        },
+        Question {
+            name: "a page of 100 with two nested levels",
+            graphql: "{ machineConnection(first: 100) { nodes { uri name code parts { name weight sensor { name unit } } } } }".to_owned(),
+            sparql: format!(
+                "SELECT * {{ {{ SELECT ?m ?n ?c {{ GRAPH <{BASE}> {{ ?m <{V}name> ?n; <{V}code> ?c }} }} ORDER BY ?m LIMIT 100 }} \
+                 GRAPH ?g {{ ?m <{V}part> ?p }} GRAPH ?h {{ ?p <{V}partName> ?pn; <{V}weight> ?w; <{V}sensor> ?s }} \
+                 GRAPH ?i {{ ?s <{V}sensorName> ?sn; <{V}unit> ?u }} }} ORDER BY ?m"
+            ),
+            objects: 100,
+        },
+        Question {
+            name: "a filter that an index answers (20 objects)",
+            graphql: format!("{{ machineConnection(first: 100, where: {{site: {{eq: \"{site}\"}}}}) {{ nodes {{ uri name code }} }} }}"),
+            sparql: format!("SELECT ?m ?n ?c {{ GRAPH ?g {{ ?m <{V}site> <{site}>; <{V}name> ?n; <{V}code> ?c }} }} ORDER BY ?m LIMIT 100"),
+            objects: 20,
+        },
+        Question {
+            name: "a filter that none answers (all are looked at)",
+            graphql: format!("{{ machineConnection(first: 100, where: {{code: {{contains: \"{wanted}\"}}}}) {{ nodes {{ uri name code }} }} }}"),
+            sparql: format!("SELECT ?m ?n ?c {{ GRAPH ?g {{ ?m <{V}code> ?c; <{V}name> ?n FILTER(CONTAINS(?c, \"{wanted}\")) }} }} ORDER BY ?m LIMIT 100"),
+            objects: few,
+        },
+    ]
+}
+
+fn uri(machine: usize) -> String {
+    format!("{BASE}{machine:07}")
+}
+
+/// A code that no other machine has.
+fn code(machine: usize) -> String {
+    format!("{:016x}", (machine as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// Milliseconds of one.
+fn measure(criterion: &mut Criterion, name: &str, ask: &mut dyn FnMut()) -> f64 {
+    let (seconds, count) = (Cell::new(0.0), Cell::new(0_u32));
+    criterion.bench_function(name, |bencher| {
+        bencher.iter(|| {
+            let begun = Instant::now();
+            ask();
+            seconds.set(seconds.get() + begun.elapsed().as_secs_f64());
+            count.set(count.get() + 1);
+        });
+    });
+    seconds.get() / f64::from(count.get().max(1)) * 1_000.0
+}
+
+fn occurrences(text: &str, part: &str) -> usize {
+    text.matches(part).count()
+}
+
+/// A gateway that serves on a free port.
+fn serve(runtime: &Runtime, data: &std::path::Path) -> (SocketAddr, Gateway) {
+    let arguments = vec![
+        format!("--service.data-dir={}", data.display()),
+        "--server.port=0".to_owned(),
+        "--service.log.level=off".to_owned(),
+    ];
+    let loaded = load(&Sources { arguments, ..Sources::default() }).unwrap();
+    let (ready, is_ready) = oneshot::channel();
+    runtime.spawn(app::serve_until(
+        Arc::new(loaded.settings),
+        Box::new(|| None),
+        move |address, gateway| ready.send((address, gateway)).ok().unwrap(),
+        std::future::pending(),
+    ));
+    runtime.block_on(is_ready).unwrap()
+}
+
+fn fill(client: &mut Client, machines: usize) {
+    let config = format!(
+        "type: object\npath: Machines:.\nfields:\n  \
+         name: {{type: string, path: <{V}name>}}\n  \
+         code: {{type: string, path: <{V}code>}}\n  \
+         site: {{type: resource, path: <{V}site>}}\n  \
+         parts:\n    type: array\n    elements:\n      type: object\n      path: <{V}part>/Parts:.\n      fields:\n        \
+         name: {{type: string, path: <{V}partName>}}\n        \
+         weight: {{type: number, path: <{V}weight>}}\n        \
+         sensor:\n          type: object\n          path: <{V}sensor>/Sensors:.\n          fields:\n            \
+         name: {{type: string, path: <{V}sensorName>}}\n            \
+         unit: {{type: string, path: <{V}unit>}}\n"
+    );
+    let namespace = serde_json::json!({"name": "Machines", "uriBase": BASE, "generator": "manual"});
+    client.text("PUT", "/api/v1/namespaces/Machines", &namespace.to_string());
+    let definition = serde_json::json!({"name": "Machine", "config": config});
+    client.text("PUT", "/api/v1/business-objects", &definition.to_string());
+    for first in (0..machines).step_by(BATCH) {
+        let mut body = String::from("{\"data\":[");
+        for machine in first..machines.min(first + BATCH) {
+            if machine > first {
+                body.push(',');
+            }
+            let _ = write!(
+                body,
+                "{{\"uri\":\"{}\",\"name\":\"Machine {machine}\",\"code\":\"{}\",\"site\":\"https://plant.example/site/{}\",\"parts\":[",
+                uri(machine),
+                code(machine),
+                machine / 20
+            );
+            for part in 0..2 {
+                let comma = if part > 0 { "," } else { "" };
+                let _ = write!(
+                    body,
+                    "{comma}{{\"uri\":\"https://plant.example/p/{machine}-{part}\",\"name\":\"Part {part}\",\"weight\":{machine}.5,\
+                     \"sensor\":{{\"uri\":\"https://plant.example/s/{machine}-{part}\",\"name\":\"Sensor {machine}\",\"unit\":\"°C\"}}}}"
+                );
+            }
+            body.push_str("]}");
+        }
+        body.push_str("]}");
+        client.text("POST", "/api/v1/business-objects/Machine?mode=ADD", &body);
+    }
+}
+
+/// Where Oxigraph is.
+fn oxigraph() -> Option<PathBuf> {
+    let kept = || {
+        let home = PathBuf::from(std::env::var_os("HOME")?);
+        let cache = std::env::var_os("XDG_CACHE_HOME").map_or(home.join(".cache"), PathBuf::from);
+        Some(cache.join("penstock/oxigraph/bin/oxigraph"))
+    };
+    let binary = std::env::var_os("PENSTOCK_OXIGRAPH").map(PathBuf::from).or_else(kept);
+    binary.filter(|binary| binary.is_file())
+}
+
+/// The same quads and questions before Oxigraph.
+fn sparql(
+    criterion: &mut Criterion,
+    binary: &std::path::Path,
+    data: &std::path::Path,
+    gateway: &Gateway,
+    questions: &[Question],
+) -> Vec<f64> {
+    let location = data.display().to_string();
+    let arguments = ["serve", "--location", &location, "--bind", "127.0.0.1:PORT"];
+    let server = Server::start(binary.to_str().unwrap(), &arguments, "/query?query=ASK%7B%7D");
+    let mut client = server.client();
+    let nquads = [("Content-Type", "application/n-quads")];
+    let (mut some, mut count) = (String::new(), 0);
+    gateway
+        .store
+        .read()
+        .for_each(&Pattern::default(), &mut |quad| {
+            let _ = writeln!(some, "{quad} .");
+            count += 1;
+            if count % 20_000 == 0 {
+                client.send("POST", "/store", &nquads, std::mem::take(&mut some), &mut |_| {});
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    client.send("POST", "/store", &nquads, some, &mut |_| {});
+    let headers = [
+        ("Content-Type", "application/sparql-query"),
+        ("Accept", "application/sparql-results+json"),
+    ];
+    let mut all = Vec::new();
+    for question in questions {
+        let mut ask = || {
+            let mut answer = Vec::new();
+            client.send("POST", "/query", &headers, question.sparql.clone(), &mut |piece| {
+                answer.extend_from_slice(piece);
+            });
+            answer
+        };
+        let answer: serde_json::Value = serde_json::from_slice(&ask()).unwrap();
+        let found = answer["results"]["bindings"].as_array().unwrap().len();
+        // A page with nested objects has a row for each of the two parts.
+        let rows = question.objects * if question.sparql.contains("?sn") { 2 } else { 1 };
+        assert_eq!(found, rows, "{}", question.name);
+        let name = format!("sparql: {}", question.name);
+        all.push(measure(criterion, &name, &mut || {
+            ask();
+        }));
+    }
+    server.stop();
+    all
+}

@@ -1,0 +1,150 @@
+//! A validated document: the operation that is asked for, its selections, and the values of its arguments.
+use async_graphql::parser::types::{
+    Directive, DocumentOperations, ExecutableDocument, Field, FragmentDefinition,
+    OperationDefinition, Selection, SelectionSet,
+};
+use async_graphql::{Name, Positioned, Value, Variables};
+use std::convert::Infallible;
+
+/// The operation that is asked for.
+pub(super) struct Document<'d> {
+    all: &'d ExecutableDocument,
+    pub(super) operation: &'d OperationDefinition,
+    variables: &'d Variables,
+}
+
+/// A field that is answered under one name: what several selections of it ask for together.
+pub(super) struct Selected<'d> {
+    pub(super) key: &'d Name,
+    pub(super) field: &'d Positioned<Field>,
+    pub(super) sets: Vec<&'d SelectionSet>,
+}
+
+/// The values of a field's arguments; what is null counts as absent.
+pub(super) struct Arguments(Vec<(Name, Value)>);
+
+impl<'d> Document<'d> {
+    /// `None` when there is no such operation, or it is not said which.
+    pub(super) fn new(
+        document: &'d ExecutableDocument,
+        name: Option<&str>,
+        variables: &'d Variables,
+    ) -> Option<Self> {
+        let operation = match (&document.operations, name) {
+            (DocumentOperations::Single(only), None) => only,
+            (DocumentOperations::Multiple(all), Some(name)) => all.get(name)?,
+            (DocumentOperations::Multiple(all), None) if all.len() == 1 => all.values().next()?,
+            (DocumentOperations::Single(_), Some(_)) | (DocumentOperations::Multiple(_), None) => {
+                return None;
+            }
+        };
+        Some(Self { all: document, operation: &operation.node, variables })
+    }
+
+    /// The fields that an object of a type is asked for, in the order in which they come first (GraphQL, 6.3.2).
+    /// `is` says whether it is of a type that a fragment is for.
+    pub(super) fn collect(
+        &self,
+        sets: &[&'d SelectionSet],
+        is: &dyn Fn(&str) -> bool,
+    ) -> Vec<Selected<'d>> {
+        let mut selected = Vec::new();
+        for set in sets {
+            self.collect_set(set, is, &mut selected);
+        }
+        selected
+    }
+
+    fn collect_set(
+        &self,
+        set: &'d SelectionSet,
+        is: &dyn Fn(&str) -> bool,
+        selected: &mut Vec<Selected<'d>>,
+    ) {
+        for item in &set.items {
+            if !self.includes(item.node.directives()) {
+                continue;
+            }
+            match &item.node {
+                Selection::Field(field) => {
+                    let key = &field.node.response_key().node;
+                    let set = &field.node.selection_set.node;
+                    match selected.iter_mut().find(|selected| selected.key == key) {
+                        Some(selected) => selected.sets.push(set),
+                        None => selected.push(Selected { key, field, sets: vec![set] }),
+                    }
+                }
+                Selection::InlineFragment(fragment) => {
+                    let condition = fragment.node.type_condition.as_ref();
+                    if condition.is_none_or(|condition| is(&condition.node.on.node)) {
+                        self.collect_set(&fragment.node.selection_set.node, is, selected);
+                    }
+                }
+                Selection::FragmentSpread(spread) => {
+                    let name = &spread.node.fragment_name.node;
+                    let Some(fragment) = self.all.fragments.get(name) else { continue };
+                    if is(&fragment.node.type_condition.node.on.node) {
+                        self.collect_set(&fragment.node.selection_set.node, is, selected);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `@skip` and `@include` (GraphQL, 3.13).
+    pub(super) fn includes(&self, directives: &[Positioned<Directive>]) -> bool {
+        directives.iter().all(|directive| {
+            let condition = directive.node.get_argument("if").map(|value| {
+                let value = value.node.clone();
+                value.into_const_with(|name| Ok::<_, Infallible>(self.variable(&name)))
+            });
+            match (directive.node.name.node.as_str(), condition) {
+                ("skip", Some(Ok(Value::Boolean(skip)))) => !skip,
+                ("include", Some(Ok(Value::Boolean(include)))) => include,
+                _ => true,
+            }
+        })
+    }
+
+    /// The values of a field's arguments.
+    pub(super) fn arguments(&self, field: &Field) -> Arguments {
+        let given = field.arguments.iter().map(|(name, value)| {
+            let value = value.node.clone();
+            let constant = value.into_const_with(|name| Ok::<_, Infallible>(self.variable(&name)));
+            (name.node.clone(), constant.unwrap_or_else(|never| match never {}))
+        });
+        Arguments(given.collect())
+    }
+
+    /// The fragment of this name.
+    pub(super) fn fragment(&self, name: &Name) -> Option<&'d FragmentDefinition> {
+        self.all.fragments.get(name).map(|fragment| &fragment.node)
+    }
+
+    fn variable(&self, name: &Name) -> Value {
+        if let Some(value) = self.variables.get(name) {
+            return value.clone();
+        }
+        let definitions = self.operation.variable_definitions.iter();
+        let definition = definitions.map(|d| &d.node).find(|d| d.name.node == *name);
+        let default = definition.and_then(|definition| definition.default_value.as_ref());
+        default.map_or(Value::Null, |value| value.node.clone())
+    }
+}
+
+impl Arguments {
+    /// The value of an argument, if it was given.
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        let value = self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value);
+        value.filter(|value| **value != Value::Null)
+    }
+
+    /// A text: a string, an identifier, or an item of an enumeration.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name)? {
+            Value::String(text) => Some(text),
+            Value::Enum(item) => Some(item),
+            _ => None,
+        }
+    }
+}

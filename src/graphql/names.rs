@@ -1,0 +1,233 @@
+//! GraphQL names from names that may hold anything.
+//!
+//! 1. A name is cut into words: ASCII letters and digits belong to words, all else separates them. Before that,
+//!    Latin letters with marks become plain ones (`ä` is `ae`, `é` is `e`, `ß` is `ss`), and every other letter
+//!    or digit beyond ASCII becomes `u` and its code point in hexadecimal digits, at least four of them.
+//! 2. In a type's name each word begins with a capital; in a field's, the first word does not: its leading
+//!    capitals become small, all of them when the word has no small letter, else all but the last where a small
+//!    letter follows it (`SerialNumber` is `serialNumber`, `URL` is `url`, `URLPath` is `urlPath`).
+//! 3. What begins with a digit gets a `_` before it.
+//! 4. Where no word remains, every character becomes `u` and its code point.
+//! 5. A name that is taken gets `_2`, `_3` and so on. Derived names hold no `_` but the one of step 3, so that
+//!    no other name meets that.
+use std::collections::HashSet;
+use std::fmt::Write;
+
+/// The most characters of a derived name.
+const LONGEST: usize = 120;
+
+/// The name of a field.
+pub(super) fn field(name: &str) -> String {
+    let mut words = words(name).into_iter();
+    let first = words.next().map(|word| small(&word)).unwrap_or_default();
+    finish(words.fold(first, |name, word| name + &capital(&word)))
+}
+
+/// The name of a type.
+pub(super) fn of_type(name: &str) -> String {
+    finish(words(name).iter().map(|word| capital(word)).collect())
+}
+
+/// Names that are given, each once.
+#[derive(Debug, Default)]
+pub(super) struct Taken(HashSet<String>);
+
+impl Taken {
+    pub(super) fn of(names: &[&str]) -> Self {
+        Self(names.iter().map(|&name| name.to_owned()).collect())
+    }
+
+    /// The name, or with a number behind it one that is free.
+    pub(super) fn take(&mut self, name: &str) -> String {
+        self.take_family(name, |name| vec![name.to_owned()])
+    }
+
+    /// The same; all that `family` makes of it must be free, and is taken.
+    pub(super) fn take_family(
+        &mut self,
+        name: &str,
+        family: impl Fn(&str) -> Vec<String>,
+    ) -> String {
+        let mut tried = name.to_owned();
+        for number in 2.. {
+            let members = family(&tried);
+            if members.iter().all(|member| !self.0.contains(member)) {
+                self.0.extend(members);
+                break;
+            }
+            tried = format!("{name}_{number}");
+        }
+        tried
+    }
+}
+
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for c in name.chars() {
+        let start = words.len() - 1;
+        let Some(word) = words.get_mut(start) else { continue };
+        match plain(c) {
+            Some(letters) => word.push_str(letters),
+            None if c.is_ascii_alphanumeric() => word.push(c),
+            None if c.is_alphanumeric() => code(word, c),
+            None if word.is_empty() => {}
+            None => words.push(String::new()),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    if words.is_empty() {
+        let mut word = String::new();
+        name.chars().for_each(|c| code(&mut word, c));
+        words.push(word);
+    }
+    words
+}
+
+fn code(word: &mut String, c: char) {
+    // Writing into a string does not fail.
+    let _ = write!(word, "u{:04X}", u32::from(c));
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
+}
+
+fn small(word: &str) -> String {
+    let capitals = word.chars().take_while(char::is_ascii_uppercase).count();
+    let small_follows = word.chars().nth(capitals).is_some_and(|c| c.is_ascii_lowercase());
+    let leading = if capitals > 1 && small_follows { capitals - 1 } else { capitals };
+    word.chars()
+        .enumerate()
+        .map(|(place, c)| if place < leading { c.to_ascii_lowercase() } else { c })
+        .collect()
+}
+
+fn finish(mut name: String) -> String {
+    // It is ASCII, so that every place is the start of a character.
+    name.truncate(LONGEST);
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        name.insert(0, '_');
+    }
+    name
+}
+
+/// A Latin letter with marks as plain letters.
+fn plain(c: char) -> Option<&'static str> {
+    Some(match c {
+        'à' | 'á' | 'â' | 'ã' | 'ā' | 'ă' | 'ą' => "a",
+        'À' | 'Á' | 'Â' | 'Ã' | 'Ā' | 'Ă' | 'Ą' => "A",
+        'ä' | 'æ' => "ae",
+        'Ä' | 'Æ' => "Ae",
+        'å' => "aa",
+        'Å' => "Aa",
+        'ç' | 'ć' | 'ĉ' | 'ċ' | 'č' => "c",
+        'Ç' | 'Ć' | 'Ĉ' | 'Ċ' | 'Č' => "C",
+        'ď' | 'đ' | 'ð' => "d",
+        'Ď' | 'Đ' | 'Ð' => "D",
+        'è' | 'é' | 'ê' | 'ë' | 'ē' | 'ĕ' | 'ė' | 'ę' | 'ě' => "e",
+        'È' | 'É' | 'Ê' | 'Ë' | 'Ē' | 'Ĕ' | 'Ė' | 'Ę' | 'Ě' => "E",
+        'ĝ' | 'ğ' | 'ġ' | 'ģ' => "g",
+        'Ĝ' | 'Ğ' | 'Ġ' | 'Ģ' => "G",
+        'ĥ' | 'ħ' => "h",
+        'Ĥ' | 'Ħ' => "H",
+        'ì' | 'í' | 'î' | 'ï' | 'ĩ' | 'ī' | 'ĭ' | 'į' | 'ı' => "i",
+        'Ì' | 'Í' | 'Î' | 'Ï' | 'Ĩ' | 'Ī' | 'Ĭ' | 'Į' | 'İ' => "I",
+        'ĵ' => "j",
+        'Ĵ' => "J",
+        'ķ' => "k",
+        'Ķ' => "K",
+        'ĺ' | 'ļ' | 'ľ' | 'ł' => "l",
+        'Ĺ' | 'Ļ' | 'Ľ' | 'Ł' => "L",
+        'ñ' | 'ń' | 'ņ' | 'ň' => "n",
+        'Ñ' | 'Ń' | 'Ņ' | 'Ň' => "N",
+        'ò' | 'ó' | 'ô' | 'õ' | 'ō' | 'ŏ' | 'ő' => "o",
+        'Ò' | 'Ó' | 'Ô' | 'Õ' | 'Ō' | 'Ŏ' | 'Ő' => "O",
+        'ö' | 'ø' | 'œ' => "oe",
+        'Ö' | 'Ø' | 'Œ' => "Oe",
+        'ŕ' | 'ŗ' | 'ř' => "r",
+        'Ŕ' | 'Ŗ' | 'Ř' => "R",
+        'ś' | 'ŝ' | 'ş' | 'š' | 'ș' => "s",
+        'Ś' | 'Ŝ' | 'Ş' | 'Š' | 'Ș' => "S",
+        'ß' => "ss",
+        'ţ' | 'ť' | 'ŧ' | 'ț' => "t",
+        'Ţ' | 'Ť' | 'Ŧ' | 'Ț' => "T",
+        'þ' => "th",
+        'Þ' => "Th",
+        'ù' | 'ú' | 'û' | 'ũ' | 'ū' | 'ŭ' | 'ů' | 'ű' | 'ų' => "u",
+        'Ù' | 'Ú' | 'Û' | 'Ũ' | 'Ū' | 'Ŭ' | 'Ů' | 'Ű' | 'Ų' => "U",
+        'ü' => "ue",
+        'Ü' => "Ue",
+        'ŵ' => "w",
+        'Ŵ' => "W",
+        'ý' | 'ÿ' | 'ŷ' => "y",
+        'Ý' | 'Ÿ' | 'Ŷ' => "Y",
+        'ź' | 'ż' | 'ž' => "z",
+        'Ź' | 'Ż' | 'Ž' => "Z",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_are_derived_as_documented() {
+        for (name, as_field, as_type) in [
+            ("name", "name", "Name"),
+            ("SerialNumber", "serialNumber", "SerialNumber"),
+            ("serial number", "serialNumber", "SerialNumber"),
+            ("serial_number", "serialNumber", "SerialNumber"),
+            ("serial-number.of/pump", "serialNumberOfPump", "SerialNumberOfPump"),
+            ("URL", "url", "URL"),
+            ("URLPath", "urlPath", "URLPath"),
+            ("pump_ID", "pumpID", "PumpID"),
+            ("ID7", "id7", "ID7"),
+            ("3dModel", "_3dModel", "_3dModel"),
+            ("Räder & Größe", "raederGroesse", "RaederGroesse"),
+            ("Ärger", "aerger", "Aerger"),
+            ("泵", "u6CF5", "U6CF5"),
+            ("насос 2", "u043Du0430u0441u043Eu04412", "U043Du0430u0441u043Eu04412"),
+            ("__typename", "typename", "Typename"),
+            ("...", "u002Eu002Eu002E", "U002Eu002Eu002E"),
+            ("🚰", "u1F6B0", "U1F6B0"),
+        ] {
+            assert_eq!(
+                (field(name).as_str(), of_type(name).as_str()),
+                (as_field, as_type),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn clashes_are_numbered_in_order() {
+        let mut taken = Taken::of(&["uri"]);
+        let took: Vec<_> =
+            ["a b", "aB", "a-b", "URI"].iter().map(|name| taken.take(&field(name))).collect();
+        assert_eq!(took, ["aB", "aB_2", "aB_3", "uri_2"]);
+        let family = |name: &str| vec![name.to_owned(), format!("{name}Connection")];
+        let mut taken = Taken::default();
+        assert_eq!(taken.take_family("PumpConnection", family), "PumpConnection");
+        assert_eq!(taken.take_family("Pump", family), "Pump_2");
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_becomes_one_of_graphql(name in any::<String>()) {
+            for derived in [field(&name), of_type(&name)] {
+                let mut chars = derived.chars();
+                if name.is_empty() {
+                    continue;
+                }
+                prop_assert!(chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_'));
+                prop_assert!(chars.all(|c| c.is_ascii_alphanumeric()));
+                prop_assert!(derived.len() <= LONGEST + 1);
+            }
+        }
+    }
+}

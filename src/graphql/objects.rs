@@ -1,0 +1,394 @@
+//! Reading objects: some at a time under one reader, each whole, level by level.
+//!
+//! Of the objects at hand all are read, then all that are nested in them, each once and in the order of their
+//! URIs, and so on down the plan. What lies beyond (objects that a resource leads to, what refers to an object)
+//! is gathered meanwhile, and read in the same way once the reader is let go.
+use super::execute::Execution;
+use super::model::Leaf;
+use super::out::Out;
+use super::plan::{Follow, Plan, Refer, Step};
+use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
+use crate::business_object::members;
+use crate::business_object::resource::Compiled;
+use crate::business_object::search::{Through, referrers};
+use crate::business_object::view::{Owned, Path, Values};
+use crate::fault::{Fault, Kind};
+use async_graphql::Name;
+use oxrdf::{NamedNode, Quad};
+use penstock_store::Read;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
+
+/// Objects read under one reader, which keeps commits waiting.
+const READ: usize = 16;
+
+/// What was read about the objects at hand and those nested in them.
+type Quads = HashMap<NamedNode, Vec<Quad>>;
+
+/// An object to be read, its shape, and what is asked of it.
+type Asked<'a, 'd> = (NamedNode, &'a Shape, &'a Plan<'d>);
+
+impl<'d> Execution<'d> {
+    /// The objects with these URIs that belong to a Business Object.
+    pub(super) fn objects(
+        &self,
+        business: usize,
+        plan: &Plan<'d>,
+        uris: &BTreeSet<String>,
+    ) -> Result<HashMap<String, Rc<Out>>, Fault> {
+        let mut objects = HashMap::new();
+        let Some(business) = self.planner.model.business.get(business) else { return Ok(objects) };
+        let shape = &business.compiled.mapping.root;
+        let uris: Vec<NamedNode> = uris.iter().map(NamedNode::new_unchecked).collect();
+        for some in uris.chunks(READ) {
+            self.bounds.look(some.len())?;
+            let (quads, there) = self.read(&business.compiled, plan, some)?;
+            self.resolve(plan)?;
+            for uri in there {
+                let out = self.object(plan, shape, &Path { uri, above: None }, &quads)?;
+                objects.insert(uri.as_str().to_owned(), Rc::new(out));
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Reads what is asked of those that belong, all at one moment.
+    fn read<'u>(
+        &self,
+        compiled: &Compiled,
+        plan: &Plan<'d>,
+        uris: &'u [NamedNode],
+    ) -> Result<(Quads, Vec<&'u NamedNode>), Fault> {
+        let read = self.sources.store.read();
+        let mut there = Vec::new();
+        for uri in uris {
+            if members::contains(&read, compiled, uri)? {
+                there.push(uri);
+            }
+        }
+        let mut quads = Quads::new();
+        let root = &compiled.mapping.root;
+        let mut level: Vec<Asked<'_, 'd>> =
+            there.iter().map(|uri| ((*uri).clone(), root, plan)).collect();
+        let mut seen = HashSet::new();
+        while !level.is_empty() {
+            level.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+            let mut next = Vec::new();
+            for (uri, shape, plan) in level {
+                if !plan.reads() {
+                    want(plan, &uri, shape, &Owned::new(shape, &[]));
+                    continue;
+                }
+                if !quads.contains_key(&uri) {
+                    self.bounds.look(1)?;
+                    if quads.len() as u64 >= self.limits.rows {
+                        return Err(self.too_many());
+                    }
+                    quads.insert(uri.clone(), read.quads_about(&uri.clone().into())?);
+                }
+                let about = quads.get(&uri).map_or(&[][..], Vec::as_slice);
+                let owned = Owned::new(shape, about);
+                want(plan, &uri, shape, &owned);
+                for (nested, shape, plan) in nested(plan, shape, &owned) {
+                    if seen.insert((nested.clone(), std::ptr::from_ref(plan))) {
+                        next.push((nested, shape, plan));
+                    }
+                }
+            }
+            level = next;
+        }
+        Ok((quads, there))
+    }
+
+    /// Reads what lies beyond the objects at hand.
+    fn resolve(&self, plan: &Plan<'d>) -> Result<(), Fault> {
+        for (_, step) in &plan.steps {
+            match step {
+                Step::Nested(_, _, plan) => self.resolve(plan)?,
+                Step::Follow(_, follow) => self.resolve_follow(follow)?,
+                Step::ReferredBy(refer) => self.resolve_refer(refer)?,
+                Step::TypeName | Step::Uri | Step::Leaf(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve_follow(&self, follow: &Follow<'d>) -> Result<(), Fault> {
+        let mut wanted = std::mem::take(&mut *follow.wanted.borrow_mut());
+        wanted.retain(|uri| !follow.known.borrow().contains_key(uri));
+        let mut of: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        for uri in &wanted {
+            if let Some(business) = self.belongs(uri, follow.business)? {
+                of.entry(business).or_default().insert(uri.clone());
+            }
+        }
+        let mut found = HashMap::new();
+        for (business, uris) in of {
+            let plan = follow.nodes.plan(&self.planner, business)?;
+            found.extend(self.objects(business, &plan, &uris)?);
+        }
+        let mut known = follow.known.borrow_mut();
+        for uri in wanted {
+            let out = found.remove(&uri).unwrap_or_else(|| Rc::new(Out::Null));
+            known.insert(uri, out);
+        }
+        Ok(())
+    }
+
+    /// The Business Object, the first by name, that an object belongs to.
+    pub(super) fn belongs(&self, uri: &str, only: Option<usize>) -> Result<Option<usize>, Fault> {
+        self.bounds.look(1)?;
+        let uri = NamedNode::new_unchecked(uri);
+        let read = self.sources.store.read();
+        for (place, business) in self.planner.model.business.iter().enumerate() {
+            if only.is_none_or(|only| only == place)
+                && members::contains(&read, &business.compiled, &uri)?
+            {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
+    }
+
+    fn resolve_refer(&self, refer: &Refer<'d>) -> Result<(), Fault> {
+        let mut wanted = std::mem::take(&mut *refer.wanted.borrow_mut());
+        wanted.retain(|uri| !refer.known.borrow().contains_key(uri));
+        for page in self.referrers(refer, &wanted)? {
+            refer.known.borrow_mut().insert(page.0, Rc::new(page.1));
+        }
+        Ok(())
+    }
+
+    /// What refers to each of these.
+    pub(super) fn referrers(
+        &self,
+        refer: &Refer<'d>,
+        uris: &BTreeSet<String>,
+    ) -> Result<Vec<(String, Out)>, Fault> {
+        let model = self.planner.model;
+        let all: Vec<_> = model.business.iter().map(|one| one.compiled.clone()).collect();
+        let place = |id: &str| model.business.iter().position(|b| b.compiled.object.id == id);
+        let only = refer.business.and_then(|place| model.business.get(place));
+        let through = Through {
+            business_object: only.map(|only| only.compiled.object.id.as_str()),
+            path: refer.path.as_deref(),
+        };
+        let mut pages = Vec::new();
+        for uri in uris {
+            let page = &refer.page;
+            let node = NamedNode::new_unchecked(uri);
+            let after = page.after.as_deref();
+            let found = referrers(
+                &self.sources.store,
+                &all,
+                &node,
+                through,
+                after,
+                page.first,
+                &self.bounds,
+            )?;
+            let items = found.found.into_iter().filter_map(|one| {
+                Some(super::pages::Item {
+                    business: place(&one.business_object.object.id)?,
+                    uri: one.uri.into_string(),
+                    cursor: one.cursor,
+                    path: Some(one.path),
+                })
+            });
+            pages.push((uri.clone(), items.collect::<Vec<_>>(), found.more));
+        }
+        // What several of them have in common is read once.
+        let loaded = self.load(&refer.page, &pages.iter().flat_map(|(_, items, _)| items))?;
+        let pages = pages.into_iter().map(|(uri, items, more)| {
+            let out = self.connect(&refer.page, &items, more, &loaded, &|| Ok(Out::Null))?;
+            Ok((uri, out))
+        });
+        pages.collect()
+    }
+
+    /// One object, from what was read.
+    fn object(
+        &self,
+        plan: &Plan<'d>,
+        shape: &Shape,
+        path: &Path<'_>,
+        quads: &Quads,
+    ) -> Result<Out, Fault> {
+        self.row()?;
+        // One that stands within itself shows its URI alone.
+        let within_itself = path.above.is_some_and(|above| above.holds(path.uri));
+        let about = quads.get(path.uri).filter(|_| !within_itself);
+        let owned = Owned::new(shape, about.map_or(&[][..], Vec::as_slice));
+        let mut members = Vec::with_capacity(plan.steps.len());
+        for (key, step) in &plan.steps {
+            let out = match step {
+                Step::TypeName => Out::text(plan.type_name.as_str()),
+                Step::Uri => Out::text(path.uri.as_str()),
+                Step::Leaf(..) | Step::Nested(..) if within_itself => Out::Null,
+                Step::Leaf(place, leaf, many) => {
+                    let values = shown(shape, *place, &owned);
+                    let mut outs =
+                        values.map_or_else(Vec::new, |(_, values)| leaves(*leaf, &values));
+                    if *many { Out::List(outs) } else { Out::or_null(outs.pop()) }
+                }
+                Step::Nested(place, many, plan) => {
+                    let mut outs = Vec::new();
+                    if let Some((Value::Object(shape), Values::Iris(iris))) =
+                        shown(shape, *place, &owned)
+                    {
+                        for uri in iris {
+                            let path = Path { uri, above: Some(path) };
+                            outs.push(self.object(plan, shape, &path, quads)?);
+                        }
+                    }
+                    if *many { Out::List(outs) } else { Out::or_null(outs.pop()) }
+                }
+                Step::Follow(None, follow) => known(&follow.known.borrow(), path.uri.as_str()),
+                Step::Follow(Some((place, many)), follow) => {
+                    let follows = follow.known.borrow();
+                    let mut outs = Vec::new();
+                    if let Some((_, Values::Iris(iris))) = shown(shape, *place, &owned) {
+                        outs.extend(iris.iter().map(|uri| known(&follows, uri.as_str())));
+                    }
+                    if *many { Out::List(outs) } else { Out::or_null(outs.pop()) }
+                }
+                Step::ReferredBy(refer) => known(&refer.known.borrow(), path.uri.as_str()),
+            };
+            self.weigh(key, &out)?;
+            members.push((key.clone(), out));
+        }
+        Ok(Out::Object(members))
+    }
+
+    /// Counts an object of the answer.
+    fn row(&self) -> Result<(), Fault> {
+        let rows = self.rows.get() + 1;
+        self.rows.set(rows);
+        if rows > self.limits.rows { Err(self.too_many()) } else { Ok(()) }
+    }
+
+    fn too_many(&self) -> Fault {
+        Fault::new(
+            Kind::TooLarge,
+            format!(
+                "the answer holds more than {} objects, nested ones counted, which is the limit \
+                 (service.limits.graphql.rows); ask for smaller pages",
+                self.limits.rows
+            ),
+        )
+    }
+
+    /// Counts the bytes of a member; objects within it were counted when they were made.
+    pub(super) fn weigh(&self, key: &Name, out: &Out) -> Result<(), Fault> {
+        let own = |out: &Out| match out {
+            Out::Raw(text) | Out::Text(text) => text.len() + 3,
+            Out::Shared(shared) => weight(shared),
+            _ => 2,
+        };
+        let value = match out {
+            Out::List(items) => items.iter().map(own).sum(),
+            other => own(other),
+        };
+        let bytes = self.bytes.get() + (key.len() + 4 + value) as u64;
+        self.bytes.set(bytes);
+        if bytes <= self.limits.answer {
+            return self.bounds.check_time();
+        }
+        Err(Fault::new(
+            Kind::TooLarge,
+            format!(
+                "the answer is longer than {} bytes, which is the limit (service.limits.graphql.answer); ask for \
+                 smaller pages or fewer fields",
+                self.limits.answer
+            ),
+        ))
+    }
+}
+
+/// The bytes of a value that stands in several places, about.
+fn weight(out: &Out) -> usize {
+    match out {
+        Out::Raw(text) | Out::Text(text) => text.len() + 3,
+        Out::List(items) => items.iter().map(|item| weight(item) + 1).sum(),
+        Out::Object(members) => members.iter().map(|(key, out)| key.len() + 4 + weight(out)).sum(),
+        Out::Shared(shared) => weight(shared),
+        Out::Null | Out::Failed(_) => 4,
+    }
+}
+
+impl Plan<'_> {
+    /// Whether what is stored about an object needs to be read.
+    fn reads(&self) -> bool {
+        self.steps.iter().any(|(_, step)| match step {
+            Step::Leaf(..) | Step::Nested(..) | Step::Follow(Some(_), _) => true,
+            Step::TypeName | Step::Uri | Step::Follow(None, _) | Step::ReferredBy(_) => false,
+        })
+    }
+}
+
+/// Notes what an object leads to.
+fn want(plan: &Plan<'_>, uri: &NamedNode, shape: &Shape, owned: &Owned<'_>) {
+    for (_, step) in &plan.steps {
+        match step {
+            Step::Follow(None, follow) => {
+                follow.wanted.borrow_mut().insert(uri.as_str().to_owned());
+            }
+            Step::Follow(Some((place, _)), follow) => {
+                if let Some((_, Values::Iris(iris))) = shown(shape, *place, owned) {
+                    let uris = iris.iter().map(|iri| iri.as_str().to_owned());
+                    follow.wanted.borrow_mut().extend(uris);
+                }
+            }
+            Step::ReferredBy(refer) => {
+                refer.wanted.borrow_mut().insert(uri.as_str().to_owned());
+            }
+            Step::TypeName | Step::Uri | Step::Leaf(..) | Step::Nested(..) => {}
+        }
+    }
+}
+
+/// The objects nested in one.
+fn nested<'a, 'd>(plan: &'a Plan<'d>, shape: &'a Shape, owned: &Owned<'_>) -> Vec<Asked<'a, 'd>> {
+    let mut all = Vec::new();
+    for (_, step) in &plan.steps {
+        if let Step::Nested(place, _, plan) = step
+            && let Some((Value::Object(shape), Values::Iris(iris))) = shown(shape, *place, owned)
+        {
+            all.extend(iris.into_iter().map(|uri| (uri.clone(), shape, plan)));
+        }
+    }
+    all
+}
+
+/// What the field at a place shows, and what its values are.
+fn shown<'s, 'q>(
+    shape: &'s Shape,
+    place: usize,
+    owned: &Owned<'q>,
+) -> Option<(&'s Value, Values<'q>)> {
+    let FieldKind::Property(property) = &shape.fields.get(place)?.kind else { return None };
+    let Property { value, .. } = property;
+    Some((value, owned.shown(place, property)))
+}
+
+fn known(known: &HashMap<String, Rc<Out>>, uri: &str) -> Out {
+    Out::or_null(known.get(uri).map(|out| Out::Shared(Rc::clone(out))))
+}
+
+/// Values as the view writes them.
+fn leaves(leaf: Leaf, values: &Values<'_>) -> Vec<Out> {
+    match values {
+        Values::Iris(iris) => iris.iter().map(|iri| Out::text(iri.as_str())).collect(),
+        Values::Literals(shown) => shown
+            .iter()
+            .map(|shown| match (shown.raw, leaf.is_strict()) {
+                (true, _) => Out::Raw(shown.text.to_string()),
+                (false, false) => Out::text(shown.text.as_ref()),
+                (false, true) => Out::Failed(Box::new(Fault::new(
+                    Kind::Invalid,
+                    format!("the stored value {:?} is neither true nor false", shown.text),
+                ))),
+            })
+            .collect(),
+    }
+}

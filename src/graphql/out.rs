@@ -1,0 +1,107 @@
+//! A result in the making, and its JSON.
+use crate::fault::Fault;
+use async_graphql::{Name, PathSegment, ServerError};
+use std::rc::Rc;
+
+/// The most errors of one answer.
+const ERRORS: usize = 100;
+
+/// A value of the result. Numbers are texts, so that they keep their digits.
+#[derive(Debug)]
+pub(super) enum Out {
+    Null,
+    /// JSON as it is.
+    Raw(String),
+    Text(String),
+    List(Vec<Out>),
+    Object(Vec<(Name, Out)>),
+    /// A value that stands in several places.
+    Shared(Rc<Out>),
+    /// Null, and why.
+    Failed(Box<Fault>),
+}
+
+impl Out {
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(super) fn flag(flag: bool) -> Self {
+        Self::Raw(flag.to_string())
+    }
+
+    /// A value, or null.
+    pub(super) fn or_null(value: Option<Self>) -> Self {
+        value.unwrap_or(Self::Null)
+    }
+
+    /// JSON of any kind.
+    pub(super) fn json(value: &serde_json::Value) -> Self {
+        match value {
+            serde_json::Value::Null => Self::Null,
+            other => Self::Raw(other.to_string()),
+        }
+    }
+
+    /// The JSON of the result, and what failed, each with its place.
+    pub(super) fn write(&self) -> (String, Vec<ServerError>) {
+        let mut writer = Writer { out: String::new(), path: Vec::new(), errors: Vec::new() };
+        writer.value(self);
+        (writer.out, writer.errors)
+    }
+}
+
+struct Writer {
+    out: String,
+    path: Vec<PathSegment>,
+    errors: Vec<ServerError>,
+}
+
+impl Writer {
+    fn value(&mut self, value: &Out) {
+        match value {
+            Out::Null => self.out.push_str("null"),
+            Out::Raw(json) => self.out.push_str(json),
+            Out::Text(text) => self.text(text),
+            Out::Shared(shared) => self.value(shared),
+            Out::List(items) => {
+                self.out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    if index > 0 {
+                        self.out.push(',');
+                    }
+                    self.path.push(PathSegment::Index(index));
+                    self.value(item);
+                    self.path.pop();
+                }
+                self.out.push(']');
+            }
+            Out::Object(members) => {
+                self.out.push('{');
+                for (index, (name, value)) in members.iter().enumerate() {
+                    if index > 0 {
+                        self.out.push(',');
+                    }
+                    self.text(name);
+                    self.out.push(':');
+                    self.path.push(PathSegment::Field(name.to_string()));
+                    self.value(value);
+                    self.path.pop();
+                }
+                self.out.push('}');
+            }
+            Out::Failed(fault) => {
+                self.out.push_str("null");
+                if self.errors.len() < ERRORS {
+                    let mut error = ServerError::new(fault.to_string(), None);
+                    error.path.clone_from(&self.path);
+                    self.errors.push(error);
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.out.push_str(&serde_json::to_string(text).expect("a text is always JSON"));
+    }
+}

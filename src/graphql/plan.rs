@@ -1,0 +1,247 @@
+//! What is asked of an object, laid out once for all objects of its type: so what many of them need is
+//! gathered, and read together.
+use super::document::{Arguments, Document, Selected};
+use super::input;
+use super::model::{Leaf, Model, Role};
+use super::out::Out;
+use super::system::NODE;
+use crate::fault::{Fault, Kind};
+use async_graphql::Name;
+use async_graphql::parser::types::SelectionSet;
+use oxrdf::NamedNode;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+/// What is asked of objects of one type.
+pub(super) struct Plan<'d> {
+    pub(super) type_name: Name,
+    pub(super) steps: Vec<(Name, Step<'d>)>,
+}
+
+/// What stands under one name of the answer.
+pub(super) enum Step<'d> {
+    TypeName,
+    Uri,
+    Leaf(usize, Leaf, bool),
+    Nested(usize, bool, Plan<'d>),
+    /// The objects that a field leads to, or that the nested object is.
+    Follow(Option<(usize, bool)>, Follow<'d>),
+    ReferredBy(Refer<'d>),
+}
+
+/// Objects of Business Objects, known by their URIs.
+pub(super) struct Follow<'d> {
+    /// The Business Object that they are read as.
+    pub(super) business: Option<usize>,
+    pub(super) nodes: Nodes<'d>,
+    /// Those that the objects at hand lead to.
+    pub(super) wanted: RefCell<BTreeSet<String>>,
+    /// Those that were looked for; one that belongs nowhere is null.
+    pub(super) known: RefCell<HashMap<String, Rc<Out>>>,
+}
+
+/// What refers to objects.
+pub(super) struct Refer<'d> {
+    /// The Business Object whose references count alone.
+    pub(super) business: Option<usize>,
+    pub(super) path: Option<String>,
+    pub(super) page: Page<'d>,
+    pub(super) wanted: RefCell<BTreeSet<String>>,
+    pub(super) known: RefCell<HashMap<String, Rc<Out>>>,
+}
+
+/// What is asked of objects that may be of any type.
+pub(super) struct Nodes<'d> {
+    sets: Vec<&'d SelectionSet>,
+    plans: RefCell<HashMap<usize, Rc<Plan<'d>>>>,
+}
+
+/// A page of a connection, and what is asked of it.
+pub(super) struct Page<'d> {
+    pub(super) first: usize,
+    pub(super) after: Option<String>,
+    pub(super) type_name: Name,
+    pub(super) parts: Vec<(Name, Part<'d>)>,
+}
+
+/// A part of a page.
+pub(super) enum Part<'d> {
+    TypeName,
+    Nodes(Nodes<'d>),
+    Edges(Vec<(Name, EdgePart<'d>)>),
+    PageInfo(Vec<(Name, String)>),
+    TotalCount,
+}
+
+/// A part of an edge.
+pub(super) enum EdgePart<'d> {
+    TypeName,
+    Cursor,
+    Node(Nodes<'d>),
+    ObjectType,
+    Path,
+}
+
+impl<'d> Nodes<'d> {
+    pub(super) fn new(sets: Vec<&'d SelectionSet>) -> Self {
+        Self { sets, plans: RefCell::default() }
+    }
+
+    /// What is asked of the objects of one Business Object.
+    pub(super) fn plan(
+        &self,
+        planner: &Planner<'d>,
+        business: usize,
+    ) -> Result<Rc<Plan<'d>>, Fault> {
+        if let Some(plan) = self.plans.borrow().get(&business) {
+            return Ok(Rc::clone(plan));
+        }
+        let object = planner.model.business.get(business).map_or(0, |business| business.object);
+        let plan = Rc::new(planner.plan(object, &self.sets)?);
+        self.plans.borrow_mut().insert(business, Rc::clone(&plan));
+        Ok(plan)
+    }
+}
+
+/// Lays out what a document asks for.
+pub(super) struct Planner<'d> {
+    pub(super) model: &'d Model,
+    pub(super) document: &'d Document<'d>,
+}
+
+impl<'d> Planner<'d> {
+    /// What is asked of the objects of a type.
+    pub(super) fn plan(&self, object: usize, sets: &[&'d SelectionSet]) -> Result<Plan<'d>, Fault> {
+        let of = self.model.objects.get(object).ok_or_else(unknown)?;
+        let is = |name: &str| name == of.name || (of.is_root() && name == NODE);
+        let mut steps = Vec::new();
+        for Selected { key, field, sets } in self.document.collect(sets, &is) {
+            let name = field.node.name.node.as_str();
+            let role = of.field(name).map(|field| field.role);
+            let arguments = || self.document.arguments(&field.node);
+            let step = match (name, role) {
+                ("__typename", _) => Step::TypeName,
+                (_, Some(Role::Uri)) => Step::Uri,
+                (_, Some(Role::Leaf(place, leaf, many))) => Step::Leaf(place, leaf, many),
+                (_, Some(Role::Nested(place, to, many))) => {
+                    Step::Nested(place, many, self.plan(to, &sets)?)
+                }
+                (_, Some(Role::Followed(place, many))) => {
+                    Step::Follow(Some((place, many)), self.follow(&arguments(), sets)?)
+                }
+                (_, Some(Role::AsObject)) => Step::Follow(None, self.follow(&arguments(), sets)?),
+                (_, Some(Role::ReferredBy)) => Step::ReferredBy(self.refer(&arguments(), &sets)?),
+                (_, None) => return Err(unknown()),
+            };
+            steps.push((key.clone(), step));
+        }
+        Ok(Plan { type_name: Name::new(&of.name), steps })
+    }
+
+    /// Objects read as `as` says.
+    pub(super) fn follow(
+        &self,
+        arguments: &Arguments,
+        sets: Vec<&'d SelectionSet>,
+    ) -> Result<Follow<'d>, Fault> {
+        Ok(Follow {
+            business: self.business(arguments.text("as"))?,
+            nodes: Nodes::new(sets),
+            wanted: RefCell::default(),
+            known: RefCell::default(),
+        })
+    }
+
+    /// What refers to an object.
+    pub(super) fn refer(
+        &self,
+        arguments: &Arguments,
+        sets: &[&'d SelectionSet],
+    ) -> Result<Refer<'d>, Fault> {
+        Ok(Refer {
+            business: self.business(arguments.text("type"))?,
+            path: arguments.text("path").map(str::to_owned),
+            page: self.page(super::system::REFERRERS, "ReferrerEdge", arguments, sets)?,
+            wanted: RefCell::default(),
+            known: RefCell::default(),
+        })
+    }
+
+    /// A page of a connection of this type.
+    pub(super) fn page(
+        &self,
+        type_name: &str,
+        edge: &str,
+        arguments: &Arguments,
+        sets: &[&'d SelectionSet],
+    ) -> Result<Page<'d>, Fault> {
+        let mut parts = Vec::new();
+        for Selected { key, field, sets } in self.document.collect(sets, &|name| name == type_name)
+        {
+            let part = match field.node.name.node.as_str() {
+                "__typename" => Part::TypeName,
+                "nodes" => Part::Nodes(Nodes::new(sets)),
+                "edges" => Part::Edges(self.edges(edge, &sets)?),
+                "pageInfo" => {
+                    let fields = self.document.collect(&sets, &|name| name == "PageInfo");
+                    let name = |field: &Selected<'_>| field.field.node.name.node.to_string();
+                    Part::PageInfo(fields.iter().map(|f| (f.key.clone(), name(f))).collect())
+                }
+                "totalCount" => Part::TotalCount,
+                _ => return Err(unknown()),
+            };
+            parts.push((key.clone(), part));
+        }
+        Ok(Page {
+            first: input::first(arguments)?,
+            after: arguments.text("after").map(str::to_owned),
+            type_name: Name::new(type_name),
+            parts,
+        })
+    }
+
+    fn edges(
+        &self,
+        type_name: &str,
+        sets: &[&'d SelectionSet],
+    ) -> Result<Vec<(Name, EdgePart<'d>)>, Fault> {
+        let mut parts = Vec::new();
+        for Selected { key, field, sets } in self.document.collect(sets, &|name| name == type_name)
+        {
+            let part = match field.node.name.node.as_str() {
+                "__typename" => EdgePart::TypeName,
+                "cursor" => EdgePart::Cursor,
+                "node" => EdgePart::Node(Nodes::new(sets)),
+                "type" => EdgePart::ObjectType,
+                "path" => EdgePart::Path,
+                _ => return Err(unknown()),
+            };
+            parts.push((key.clone(), part));
+        }
+        Ok(parts)
+    }
+
+    /// The Business Object whose objects have this type.
+    fn business(&self, type_name: Option<&str>) -> Result<Option<usize>, Fault> {
+        let Some(name) = type_name else { return Ok(None) };
+        let object = self.model.by_name.get(name).and_then(|place| self.model.objects.get(*place));
+        match object {
+            Some(object) if object.is_root() => Ok(Some(object.business)),
+            _ => {
+                Err(Fault::new(Kind::Invalid, format!("{name:?} is no type of a Business Object")))
+            }
+        }
+    }
+}
+
+/// An IRI that a client sent.
+pub(super) fn iri(text: &str) -> Result<NamedNode, Fault> {
+    NamedNode::new(text)
+        .map_err(|error| Fault::new(Kind::Malformed, format!("{text:?} is no IRI: {error}")))
+}
+
+/// A field that the validation has let pass and nobody knows.
+pub(super) fn unknown() -> Fault {
+    Fault::new(Kind::Internal, "the schema has a field that leads nowhere")
+}

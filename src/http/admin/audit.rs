@@ -1,0 +1,119 @@
+//! `/admin/audit`: what happened to accounts and credentials, and who was refused.
+use super::frame::{self, Frame, Section};
+use super::pager::Pager;
+use super::words;
+use crate::auth::Auth;
+use crate::auth::audit::Record;
+use crate::http::audit::read;
+use crate::http::problem::Problem;
+use crate::http::query::{Query, cut};
+use crate::http::state::gateway;
+use askama::Template;
+use salvo::{Depot, Request, Response, handler};
+
+/// Rows of one page.
+const ROWS: usize = 50;
+/// What can be asked for, as a choice.
+const KINDS: [(&str, &str); 12] = [
+    ("", "Everything"),
+    ("sign-in", "Sign-ins, also those refused"),
+    ("sign-in.refused", "Sign-ins refused"),
+    ("sign-out", "Sign-outs"),
+    ("request.refused", "Requests refused"),
+    ("account", "Accounts: all changes"),
+    ("account.created", "Accounts created"),
+    ("account.deleted", "Accounts deleted"),
+    ("role.changed", "Roles changed"),
+    ("password.changed", "Passwords changed"),
+    ("key.created", "API keys made"),
+    ("key.revoked", "API keys revoked"),
+];
+
+#[derive(Template)]
+#[template(path = "admin/audit.html")]
+struct Trail {
+    frame: Frame,
+    rows: Vec<Row>,
+    pager: Pager,
+    account: String,
+    what: String,
+    kinds: [(&'static str, &'static str); 12],
+}
+
+/// An event as it is shown.
+struct Row {
+    at: String,
+    what: String,
+    is_refusal: bool,
+    account: Who,
+    by: Who,
+    from: String,
+    detail: String,
+    /// How many times, when more than once.
+    times: String,
+}
+
+/// An account, as far as it is known.
+struct Who {
+    name: String,
+    /// The address of its page, without the prefix.
+    path: Option<String>,
+}
+
+impl Who {
+    fn of(id: Option<&str>, auth: &Auth) -> Self {
+        let Some(id) = id else { return Self { name: String::new(), path: None } };
+        match auth.accounts.get(id) {
+            Some(account) => {
+                Self { name: words::name(&account), path: Some(format!("/admin/users/{id}")) }
+            }
+            None if id == "local" => Self { name: "Local administration".to_owned(), path: None },
+            None => Self { name: id.to_owned(), path: None },
+        }
+    }
+}
+
+/// The page.
+#[handler]
+pub(in crate::http) async fn get(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let asked = Query::read(req, &["cursor", "account", "what"])?;
+    // A form sends its empty fields, too.
+    let query = asked.filled();
+    let gateway = gateway(depot)?;
+    let auth = gateway.auth.clone();
+    let mut records = read(&query, gateway, ROWS).await?;
+    let mut ids: Vec<_> = records.iter().map(|record| record.id.to_string()).collect();
+    let next = cut(&mut ids, ROWS, |id| id);
+    records.truncate(ROWS);
+    let text = |name: &str| query.get(name).unwrap_or_default().to_owned();
+    let frame = Frame::of(req, depot, res, Section::Audit);
+    let filter = [("account", query.get("account")), ("what", query.get("what"))];
+    let is_first = query.get("cursor").is_none();
+    let page = Trail {
+        rows: records.into_iter().map(|record| row(record, &auth)).collect(),
+        pager: Pager::new(&frame, "/admin/audit", &filter, is_first, next.as_deref()),
+        account: text("account"),
+        what: text("what"),
+        kinds: KINDS,
+        frame,
+    };
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+fn row(record: Record, auth: &Auth) -> Row {
+    Row {
+        at: words::second(&record.at),
+        is_refusal: record.what.ends_with(".refused"),
+        what: record.what,
+        account: Who::of(record.account.as_deref(), auth),
+        by: Who::of(record.by.as_deref(), auth),
+        from: record.from.map(|from| from.to_string()).unwrap_or_default(),
+        detail: record.detail,
+        times: if record.count > 1 { words::number(record.count) } else { String::new() },
+    }
+}

@@ -1,0 +1,335 @@
+//! The Business Objects: the list, one of them, and what is done with it.
+use super::form::form;
+use super::frame::{self, Frame, Section};
+use super::words;
+use crate::auth::{Caller, Role};
+use crate::business_object::catalogue::IfMatch;
+use crate::business_object::members;
+use crate::business_object::resource::{BusinessObject, Compiled, Definition};
+use crate::export::{Entry, Push, Status};
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+use crate::http::business_objects::{SEGMENT, named};
+use crate::http::caller::caller;
+use crate::http::problem::Problem;
+use crate::http::push::everything;
+use crate::http::query::Query;
+use crate::http::service::origin;
+use crate::http::state::{blocking, gateway, state};
+use askama::Template;
+use percent_encoding::utf8_percent_encode;
+use salvo::{Depot, Request, Response, handler};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Exports that are looked at for the last one of each Business Object.
+const LOOKED_AT: usize = 1000;
+/// Objects that are counted before one of them is deleted.
+const COUNTED: usize = 10_000;
+
+#[derive(Template)]
+#[template(path = "admin/business_objects.html")]
+struct List {
+    frame: Frame,
+    rows: Vec<Row>,
+}
+
+/// One row of the list.
+struct Row {
+    id: String,
+    name: String,
+    description: String,
+    enabled: bool,
+    schedule: String,
+    targets: Vec<String>,
+    last: Option<Last>,
+}
+
+/// The last export of a Business Object.
+struct Last {
+    id: String,
+    age: String,
+    state: super::exports::State,
+}
+
+#[derive(Template)]
+#[template(path = "admin/business_object.html")]
+struct One {
+    frame: Frame,
+    object: BusinessObject,
+    schedule: String,
+    next: Option<String>,
+    by: String,
+    at: String,
+    namespaces: Vec<String>,
+    /// Where data is sent.
+    address: String,
+    last: Option<Last>,
+}
+
+#[derive(Template)]
+#[template(path = "admin/delete.html")]
+struct Delete {
+    frame: Frame,
+    id: String,
+    name: String,
+    version: u64,
+    objects: String,
+    waiting: String,
+    keys: String,
+}
+
+/// The list.
+#[handler]
+pub(in crate::http) async fn list(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let gateway = gateway(depot)?;
+    let rows = blocking(move || {
+        let all = gateway.catalogue.list();
+        let mut last = last_exports(&gateway, &all)?;
+        let row = |compiled: &Arc<Compiled>| {
+            let BusinessObject { id, definition, .. } = &compiled.object;
+            Row {
+                last: last.remove(id).map(|entry| Last::of(&entry)),
+                id: id.clone(),
+                name: definition.name.clone(),
+                description: definition.description.clone(),
+                enabled: definition.enabled,
+                schedule: schedule(definition),
+                targets: targets(definition),
+            }
+        };
+        Ok(all.iter().map(row).collect())
+    })
+    .await?;
+    frame::show(res, depot, &List { frame, rows });
+    Ok(())
+}
+
+/// One of them.
+#[handler]
+pub(in crate::http) async fn get(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let gateway = gateway(depot)?;
+    let compiled = named(req, &gateway)?;
+    let base = origin(depot).base_url(state(depot).settings()).unwrap_or_default();
+    let page = blocking(move || {
+        let object = compiled.object.clone();
+        let last = last_exports(&gateway, std::slice::from_ref(&compiled))?;
+        let account = object.updated_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
+        let name = utf8_percent_encode(&object.definition.name, SEGMENT);
+        Ok(One {
+            frame,
+            schedule: schedule(&object.definition),
+            next: next(&object.definition),
+            by: account.map_or_else(
+                || object.updated_by.clone().unwrap_or_default(),
+                |account| words::name(&account),
+            ),
+            at: words::moment(&object.updated_at),
+            namespaces: compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
+            address: format!("{base}/api/v1/business-objects/{name}?mode=ADD"),
+            last: last.into_values().next().map(|entry| Last::of(&entry)),
+            object,
+        })
+    })
+    .await?;
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+/// Exports everything now.
+#[handler]
+pub(in crate::http) async fn push(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let gateway = gateway(depot)?;
+    let compiled = named(req, &gateway)?;
+    let page = format!("/admin/business-objects/{}", compiled.object.id);
+    match everything(depot, gateway, compiled).await? {
+        Ok(Push { exports, reason }) => match (exports.as_slice(), reason) {
+            ([], reason) => {
+                let reason = reason.unwrap_or_default();
+                frame::failed(res, depot, &page, &format!("Nothing was exported: {reason}"));
+            }
+            ([one], _) => {
+                let objects = words::many(one.object_count, "object", "objects");
+                let words = format!("An export of {objects} is queued for {}.", one.target);
+                frame::done(res, depot, &format!("/admin/exports/{}", one.id), &words);
+            }
+            (all, _) => {
+                let words = format!(
+                    "{} are queued, one a target.",
+                    words::many(all.len() as u64, "export", "exports")
+                );
+                frame::done(res, depot, "/admin/exports", &words);
+            }
+        },
+        Err(fault) => frame::failed(res, depot, &page, &fault.detail),
+    }
+    Ok(())
+}
+
+/// Asks whether one is to be deleted.
+#[handler]
+pub(in crate::http) async fn ask_delete(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let gateway = gateway(depot)?;
+    let compiled = named(req, &gateway)?;
+    let by = caller(depot).clone();
+    let page = blocking(move || Ok(concerned(frame, &gateway, &compiled, &by)?)).await?;
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+/// Deletes it.
+#[handler]
+pub(in crate::http) async fn delete(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let form = form(depot);
+    let gateway = gateway(depot)?;
+    let compiled = named(req, &gateway)?;
+    let BusinessObject { id, definition, .. } = compiled.object.clone();
+    let version = form.word("version").and_then(|version| version.parse().ok());
+    let asked = version.map_or(IfMatch::Exists, IfMatch::Version);
+    let key = id.clone();
+    let deleted = blocking(move || Ok(gateway.catalogue.delete(&key, asked))).await?;
+    match deleted {
+        Ok(()) => {
+            let words = format!("{} is deleted; its objects are still stored.", definition.name);
+            frame::done(res, depot, "/admin/business-objects", &words);
+        }
+        Err(fault) => {
+            let page = format!("/admin/business-objects/{id}/delete");
+            frame::failed(res, depot, &page, &format!("It was not deleted: {}", fault.detail));
+        }
+    }
+    Ok(())
+}
+
+/// How much the deletion of one concerns.
+fn concerned(
+    frame: Frame,
+    gateway: &Gateway,
+    compiled: &Compiled,
+    by: &Caller,
+) -> Result<Delete, Fault> {
+    let BusinessObject { id, definition, version, .. } = &compiled.object;
+    let objects = count(gateway, compiled)?;
+    let waiting = entries(gateway, LOOKED_AT, |entry| {
+        entry.business_object == *id && entry.status != Status::Delivered
+    })?;
+    let keys = gateway.auth.keys.list(by, None, usize::MAX);
+    let keys = keys.iter().filter(|key| key.business_object.as_ref() == Some(id)).count();
+    let more = if objects > COUNTED { "more than " } else { "" };
+    let objects = words::many(objects.min(COUNTED) as u64, "object", "objects");
+    Ok(Delete {
+        frame,
+        id: id.clone(),
+        name: definition.name.clone(),
+        version: *version,
+        objects: format!("{more}{objects}"),
+        waiting: words::many(waiting.len() as u64, "export", "exports"),
+        keys: words::many(keys as u64, "API key", "API keys"),
+    })
+}
+
+/// The objects that belong to one; one more than [`COUNTED`] when there are more.
+fn count(gateway: &Gateway, compiled: &Compiled) -> Result<usize, Fault> {
+    let mut count = 0;
+    let mut after: Option<String> = None;
+    while count <= COUNTED {
+        let (page, _) = members::page_of(&gateway.store, compiled, after.as_deref(), 1000)?;
+        count += page.len();
+        match page.last() {
+            Some(last) => after = Some(last.as_str().to_owned()),
+            None => return Ok(count),
+        }
+    }
+    Ok(COUNTED + 1)
+}
+
+/// The newest export of each.
+fn last_exports(gateway: &Gateway, of: &[Arc<Compiled>]) -> Result<HashMap<String, Entry>, Fault> {
+    let mut last = HashMap::new();
+    entries(gateway, LOOKED_AT, |entry| {
+        let is_one = of.iter().any(|compiled| compiled.object.id == entry.business_object);
+        if is_one && !last.contains_key(&entry.business_object) {
+            last.insert(entry.business_object.clone(), entry.clone());
+        }
+        false
+    })?;
+    Ok(last)
+}
+
+/// The exports that are wanted, of the newest so many.
+fn entries(
+    gateway: &Gateway,
+    most: usize,
+    mut wanted: impl FnMut(&Entry) -> bool,
+) -> Result<Vec<Entry>, Fault> {
+    const PAGE: usize = 200;
+    let mut found = Vec::new();
+    let mut after: Option<String> = None;
+    let mut looked_at = 0;
+    while looked_at < most {
+        let page = gateway.exporter.list(after.as_deref(), PAGE)?;
+        looked_at += PAGE;
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        found.extend(page.into_iter().filter(|entry| wanted(entry)));
+    }
+    Ok(found)
+}
+
+impl Last {
+    fn of(entry: &Entry) -> Self {
+        Self {
+            id: entry.id.clone(),
+            age: words::age(&entry.created_at),
+            state: super::exports::State::of(entry.status),
+        }
+    }
+}
+
+fn targets(definition: &Definition) -> Vec<String> {
+    definition.push_targets.iter().map(|target| target.bucket_name.clone()).collect()
+}
+
+/// When it is exported by itself, in words.
+fn schedule(definition: &Definition) -> String {
+    let zone = definition.timezone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default();
+    let mut parts: Vec<String> =
+        definition.schedule.iter().map(|schedule| format!("{schedule}{zone}")).collect();
+    if definition.export_on_change {
+        parts.push("on change".to_owned());
+    }
+    parts.join(", ")
+}
+
+/// When the schedule runs next.
+fn next(definition: &Definition) -> Option<String> {
+    let schedule = definition.automatic().ok()?.schedule?;
+    let next = schedule.next(chrono::Utc::now())?;
+    Some(next.format("%Y-%m-%d %H:%M:%S UTC").to_string())
+}

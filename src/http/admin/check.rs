@@ -1,0 +1,314 @@
+//! A mapping checked as it is typed, and what sample data would become through it. The page of the editor
+//! shows the same that its script asks for, as HTML.
+use super::form::form;
+use crate::business_object::derive;
+use crate::business_object::ingest::{self, Limits, Status, Trial};
+use crate::business_object::json;
+use crate::business_object::mapping::{self, FieldKind, Mapping, Property, Shape, Value};
+use crate::business_object::namespace;
+use crate::business_object::resource::{BusinessObject, Compiled, Conditions, Definition};
+use crate::fault::{Fault, Finding, Place};
+use crate::gateway::Gateway;
+use crate::http::problem::Problem;
+use crate::http::state::{blocking, gateway};
+use askama::Template;
+use salvo::http::StatusCode;
+use salvo::{Depot, Response, handler};
+use std::fmt::Write as _;
+
+/// Objects of a sample, and values in them, at most: a trial keeps ingestions waiting.
+const MOST_OBJECTS: usize = 100;
+const MOST_VALUES: usize = 20_000;
+/// Quads that are shown.
+const SHOWN_QUADS: usize = 200;
+/// Objects that are shown.
+const SHOWN_OBJECTS: usize = 20;
+
+/// What a check found.
+#[derive(Debug, Default, Template)]
+#[template(path = "admin/checked.html")]
+pub(super) struct Checked {
+    /// Whether there is a mapping at all.
+    pub(super) is_there: bool,
+    /// What is wrong in the text of the mapping.
+    pub(super) faults: Vec<Line>,
+    /// What is wrong with it as a whole.
+    pub(super) whole: Option<String>,
+    /// Fields, those of nested objects included.
+    pub(super) fields: usize,
+    pub(super) namespaces: Vec<Space>,
+    pub(super) sample: Sample,
+}
+
+/// A fault at a line.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) line: u64,
+    pub(super) column: u64,
+    pub(super) message: String,
+}
+
+/// A namespace of the mapping.
+#[derive(Debug)]
+pub(super) struct Space {
+    pub(super) name: String,
+    pub(super) base: String,
+    /// Whether it would be made.
+    pub(super) is_new: bool,
+}
+
+/// What became of the sample data.
+#[derive(Debug, Default)]
+pub(super) enum Sample {
+    /// There is none, or no sound mapping to try it with.
+    #[default]
+    Untried,
+    /// It does not fit: where, and why.
+    Refused(String, Vec<(String, String)>),
+    Tried(Tried),
+}
+
+/// What would be stored.
+#[derive(Debug, Default)]
+pub(super) struct Tried {
+    pub(super) objects: Vec<Object>,
+    /// Objects beyond those.
+    pub(super) more_objects: usize,
+    /// N-Quads.
+    pub(super) quads: String,
+    pub(super) quad_count: usize,
+    pub(super) more_quads: usize,
+    /// Where, and what.
+    pub(super) warnings: Vec<(String, String)>,
+}
+
+/// An object of the sample.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) number: usize,
+    pub(super) uri: String,
+    /// What an ingestion would do with it.
+    pub(super) status: &'static str,
+    /// Where nested objects stand in it, and their URIs.
+    pub(super) nested: Vec<(String, String)>,
+    /// As the view gives it back.
+    pub(super) view: String,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Checks what the editor's form holds, and answers with what belongs below it.
+#[handler]
+pub(in crate::http) async fn check(depot: &mut Depot, res: &mut Response) -> Result<(), Problem> {
+    let form = form(depot);
+    let gateway = gateway(depot)?;
+    let (config, sample) = (form.text("config"), form.text("sample"));
+    let conditions = super::draft::conditions(&form);
+    let checked = blocking(move || Ok(of(&gateway, &config, &conditions, &sample))).await?;
+    super::frame::show_with(res, depot, StatusCode::OK, &checked);
+    Ok(())
+}
+
+/// Checks a mapping, and tries sample data with it. Blocks.
+pub(super) fn of(
+    gateway: &Gateway,
+    config: &str,
+    conditions: &[(String, String)],
+    sample: &str,
+) -> Checked {
+    if config.trim().is_empty() {
+        return Checked::default();
+    }
+    let mut checked = Checked { is_there: true, ..Checked::default() };
+    let mapping = match mapping::compile(config) {
+        Ok(mapping) => mapping,
+        Err(findings) => {
+            checked.faults = findings.into_iter().map(line).collect();
+            return checked;
+        }
+    };
+    checked.fields = fields(&mapping.root);
+    if let Err(fault) = try_out(gateway, mapping, conditions, sample, &mut checked) {
+        checked.whole = Some(told(&fault));
+    }
+    checked
+}
+
+/// Looks at the namespaces, and at the sample if there is one.
+fn try_out(
+    gateway: &Gateway,
+    mapping: Mapping,
+    conditions: &[(String, String)],
+    sample: &str,
+    checked: &mut Checked,
+) -> Result<(), Fault> {
+    {
+        let read = gateway.store.read();
+        for name in mapping.namespaces() {
+            let there = namespace::get(&read, name)?;
+            checked.namespaces.push(Space {
+                name: name.to_owned(),
+                is_new: there.is_none(),
+                base: there
+                    .map_or_else(|| gateway.catalogue.default_base(name), |there| there.uri_base),
+            });
+        }
+    }
+    let compiled = compiled(mapping, conditions);
+    if sample.trim().is_empty() {
+        return gateway.catalogue.rehearse(&compiled.mapping, |_| Ok(()));
+    }
+    let nesting = gateway.settings.limits.nesting;
+    let data = match derive::samples(sample, nesting) {
+        Ok(objects) => format!("{{\"data\":{}}}", json::Json::Array(objects)),
+        Err(fault) => {
+            checked.sample = refused(&fault);
+            return gateway.catalogue.rehearse(&compiled.mapping, |_| Ok(()));
+        }
+    };
+    let limits = Limits {
+        nesting: nesting.saturating_add(2),
+        objects: MOST_OBJECTS,
+        values: MOST_VALUES,
+        idempotency_keys: 0,
+        idempotency_bytes: 0,
+        history: 0,
+    };
+    let tried = gateway.catalogue.rehearse(&compiled.mapping, |transaction| {
+        Ok(ingest::try_out(transaction, &limits, &compiled, data.as_bytes()))
+    })?;
+    checked.sample = match tried {
+        Ok(trial) => Sample::Tried(Tried::of(trial, nesting)),
+        Err(fault) => refused(&fault),
+    };
+    Ok(())
+}
+
+/// A Business Object that is not stored.
+fn compiled(mapping: Mapping, conditions: &[(String, String)]) -> Compiled {
+    use crate::business_object::resource::Condition;
+    // What is no IRI is told where the definition is saved.
+    let conditions: Conditions = conditions
+        .iter()
+        .map(|(predicate, value)| Condition { predicate: predicate.clone(), value: value.clone() })
+        .filter_map(|condition| condition.terms().ok())
+        .collect();
+    let object = BusinessObject {
+        id: String::new(),
+        definition: Definition { enabled: true, ..Definition::default() },
+        version: 0,
+        created_at: String::new(),
+        updated_at: String::new(),
+        updated_by: None,
+        created_namespaces: Vec::new(),
+    };
+    Compiled { object, mapping, conditions }
+}
+
+impl Tried {
+    fn of(trial: Trial, nesting: usize) -> Self {
+        let Trial { answer, added, views } = trial;
+        let mut tried = Self {
+            more_objects: answer.objects.len().saturating_sub(SHOWN_OBJECTS),
+            quad_count: added.len(),
+            more_quads: added.len().saturating_sub(SHOWN_QUADS),
+            warnings: answer
+                .warnings
+                .into_iter()
+                .map(|warning| (place(&warning.pointer), warning.message))
+                .collect(),
+            ..Self::default()
+        };
+        for quad in added.iter().take(SHOWN_QUADS) {
+            // Writing into a string cannot fail.
+            let _ = writeln!(tried.quads, "{quad} .");
+        }
+        for (outcome, view) in answer.objects.into_iter().zip(views).take(SHOWN_OBJECTS) {
+            let prefix = format!("/data/{}", outcome.index);
+            let nested = outcome.nested.into_iter().map(|nested| {
+                let place = nested.pointer.strip_prefix(&prefix).unwrap_or(&nested.pointer);
+                (place.to_owned(), nested.uri)
+            });
+            tried.objects.push(Object {
+                number: outcome.index + 1,
+                status: match outcome.status {
+                    Status::Created => "new",
+                    Status::Updated => "there already, would be added to",
+                    _ => "there already, nothing would change",
+                },
+                nested: nested.collect(),
+                view: pretty(&view.json, nesting),
+                warnings: view.warnings.iter().map(ToString::to_string).collect(),
+                uri: outcome.uri,
+            });
+        }
+        tried
+    }
+}
+
+/// JSON of this gateway's own making with white space.
+pub(super) fn pretty(text: &[u8], nesting: usize) -> String {
+    match json::parse(text, nesting.saturating_add(2)) {
+        Ok(json) => format!("{json:#}"),
+        Err(_) => String::from_utf8_lossy(text).into_owned(),
+    }
+}
+
+fn refused(fault: &Fault) -> Sample {
+    let findings = fault.errors.iter().map(|finding| {
+        let place = match &finding.place {
+            Place::Pointer(pointer) => place(pointer),
+            Place::Line { line, column } => format!("line {line}, column {column}"),
+            Place::Whole => String::new(),
+        };
+        (place, finding.message.clone())
+    });
+    Sample::Refused(fault.detail.clone(), findings.collect())
+}
+
+/// A JSON Pointer into `{"data": [...]}` as people read it: `object 1, /flow`.
+fn place(pointer: &str) -> String {
+    let Some(rest) = pointer.strip_prefix("/data/") else { return pointer.to_owned() };
+    let (index, inside) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    match index.parse::<usize>() {
+        Ok(index) if inside.is_empty() => format!("object {}", index + 1),
+        Ok(index) => format!("object {}, {inside}", index + 1),
+        Err(_) => pointer.to_owned(),
+    }
+}
+
+/// A finding of a mapping.
+pub(super) fn line(finding: Finding) -> Line {
+    match finding.place {
+        Place::Line { line, column } => Line { line, column, message: finding.message },
+        _ => Line { line: 1, column: 1, message: finding.message },
+    }
+}
+
+fn told(fault: &Fault) -> String {
+    match fault.errors.as_slice() {
+        [] => fault.detail.clone(),
+        errors => {
+            errors.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+fn fields(shape: &Shape) -> usize {
+    let nested = shape.fields.iter().map(|field| match &field.kind {
+        FieldKind::Property(Property { value: Value::Object(inner), .. }) => fields(inner),
+        _ => 0,
+    });
+    shape.fields.len() + nested.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_as_people_count() {
+        assert_eq!(place("/data/0"), "object 1");
+        assert_eq!(place("/data/2/parts/0/label"), "object 3, /parts/0/label");
+        assert_eq!(place("/config"), "/config");
+    }
+}

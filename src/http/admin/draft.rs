@@ -1,0 +1,184 @@
+//! What the editor's form holds, between a definition and the body that the API takes.
+use super::form::Form;
+use crate::business_object::resource::{BusinessObject, Definition};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+/// The fields that a fault can stand beside, by their names in the API.
+pub(super) const FIELDS: &[&str] = &[
+    "name",
+    "description",
+    "enabled",
+    "config",
+    "conditions",
+    "pushTargets",
+    "schedule",
+    "timezone",
+    "exportOnChange",
+    "debounce",
+    "retention",
+];
+
+/// Rows of conditions that are read.
+const MOST_CONDITIONS: usize = 100;
+
+/// What the editor's form holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Draft {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) enabled: bool,
+    pub(super) config: String,
+    /// Predicate and value of each.
+    pub(super) conditions: Vec<(String, String)>,
+    pub(super) targets: BTreeSet<String>,
+    pub(super) schedule: String,
+    pub(super) timezone: String,
+    pub(super) export_on_change: bool,
+    pub(super) debounce: String,
+    pub(super) retention: String,
+    /// The version that was edited.
+    pub(super) version: Option<u64>,
+    pub(super) sample: String,
+}
+
+impl Draft {
+    /// What is there, to be edited.
+    pub(super) fn of(object: &BusinessObject) -> Self {
+        Self { version: Some(object.version), ..Self::of_definition(&object.definition) }
+    }
+
+    fn of_definition(definition: &Definition) -> Self {
+        let definition = definition.clone();
+        let conditions = definition.conditions.into_iter();
+        let targets = definition.push_targets.into_iter();
+        Self {
+            name: definition.name,
+            description: definition.description,
+            enabled: definition.enabled,
+            config: definition.config,
+            conditions: conditions
+                .map(|condition| (condition.predicate, condition.value))
+                .collect(),
+            targets: targets.map(|target| target.bucket_name).collect(),
+            schedule: definition.schedule.unwrap_or_default(),
+            timezone: definition.timezone.unwrap_or_default(),
+            export_on_change: definition.export_on_change,
+            debounce: definition.debounce.unwrap_or_default(),
+            retention: definition.retention.unwrap_or_default(),
+            version: None,
+            sample: String::new(),
+        }
+    }
+
+    /// What was sent; `known` are the targets that had a box.
+    pub(super) fn read(form: &Form, known: &[String]) -> Self {
+        let word = |name: &str| form.word(name).unwrap_or_default();
+        let ticked = known.iter().filter(|name| form.is_ticked(&format!("target.{name}"))).cloned();
+        let others = form.text("pushTargets");
+        let others = others.split([',', ' ', '\n', '\t']).filter(|name| !name.is_empty());
+        Self {
+            name: word("name"),
+            description: form.text("description").trim().to_owned(),
+            enabled: form.is_ticked("enabled"),
+            config: form.text("config"),
+            conditions: conditions(form),
+            targets: ticked.chain(others.map(str::to_owned)).collect(),
+            schedule: word("schedule"),
+            timezone: word("timezone"),
+            export_on_change: form.is_ticked("exportOnChange"),
+            debounce: word("debounce"),
+            retention: word("retention"),
+            version: form.word("version").and_then(|version| version.parse().ok()),
+            sample: form.text("sample"),
+        }
+    }
+
+    /// The body that the API takes.
+    pub(super) fn body(&self) -> Vec<u8> {
+        let conditions: Vec<Value> = self
+            .conditions
+            .iter()
+            .map(|(predicate, value)| json!({"predicate": predicate, "value": value}))
+            .collect();
+        let targets: Vec<Value> =
+            self.targets.iter().map(|name| json!({"bucketName": name})).collect();
+        let mut body = Map::new();
+        let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
+        put("name", json!(self.name));
+        put("description", json!(self.description));
+        put("enabled", json!(self.enabled));
+        put("config", json!(self.config));
+        put("conditions", json!(conditions));
+        put("pushTargets", json!(targets));
+        put("exportOnChange", json!(self.export_on_change));
+        for (name, text) in [
+            ("schedule", &self.schedule),
+            ("timezone", &self.timezone),
+            ("debounce", &self.debounce),
+            ("retention", &self.retention),
+        ] {
+            if !text.is_empty() {
+                put(name, json!(text));
+            }
+        }
+        Value::Object(body).to_string().into_bytes()
+    }
+
+    /// Every field with its words and its value, to be laid side by side.
+    pub(super) fn values(&self) -> [(&'static str, String); 11] {
+        let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+        let conditions =
+            self.conditions.iter().map(|(predicate, value)| format!("{predicate} = {value}"));
+        let targets = self.targets.iter().map(String::as_str);
+        [
+            ("Name", self.name.clone()),
+            ("Description", self.description.clone()),
+            ("Enabled", yes(self.enabled)),
+            ("Mapping", self.config.clone()),
+            ("Conditions", conditions.collect::<Vec<_>>().join("\n")),
+            ("Targets", targets.collect::<Vec<_>>().join(", ")),
+            ("Schedule", self.schedule.clone()),
+            ("Time zone", self.timezone.clone()),
+            ("Export on change", yes(self.export_on_change)),
+            ("Wait for further changes", self.debounce.clone()),
+            ("Keep for", self.retention.clone()),
+        ]
+    }
+
+    /// The rows of conditions that the form shows: those that are there, and some to fill in.
+    pub(super) fn rows(&self) -> Vec<(usize, String, String)> {
+        let empty = std::iter::repeat_n((String::new(), String::new()), 2);
+        let rows = self.conditions.iter().cloned().chain(empty).enumerate();
+        rows.map(|(row, (predicate, value))| (row, predicate, value)).collect()
+    }
+}
+
+/// The conditions of a form; rows without any text are none.
+pub(super) fn conditions(form: &Form) -> Vec<(String, String)> {
+    let part = |row: usize, name: &str| form.word(&format!("condition.{row}.{name}"));
+    (0..MOST_CONDITIONS)
+        .map(|row| (part(row, "predicate"), part(row, "value")))
+        .filter(|(predicate, value)| predicate.is_some() || value.is_some())
+        .map(|(predicate, value)| (predicate.unwrap_or_default(), value.unwrap_or_default()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_comes_back_as_it_was() {
+        let body = br#"{"name": "Pump", "description": "d", "enabled": false, "config":
+            "type: object\npath: Pump:.\nfields:\n  n:\n    type: string\n    path: <urn:n>\n",
+            "conditions": [{"predicate": "urn:p", "value": "urn:v"}],
+            "pushTargets": [{"bucketName": "plant-exports"}], "schedule": "0 5 * * *",
+            "timezone": "Europe/Vienna", "exportOnChange": true, "debounce": "2s", "retention": "P30D"}"#;
+        let (definition, ..) = Definition::read(body).unwrap();
+        let draft = Draft::of_definition(&definition);
+        let (again, ..) = Definition::read(&draft.body()).unwrap();
+        assert_eq!(again, definition);
+        assert_eq!(draft.rows().len(), 3);
+    }
+}

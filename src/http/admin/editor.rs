@@ -1,0 +1,292 @@
+//! A Business Object written and changed.
+use super::check::{self, Checked};
+use super::draft::{Draft, FIELDS};
+use super::form::{Faults, Form, form};
+use super::frame::{self, Frame, Section};
+use super::words;
+use crate::business_object::catalogue::IfMatch;
+use crate::business_object::derive::Note;
+use crate::business_object::resource::{BusinessObject, Compiled};
+use crate::fault::{Fault, Finding, Kind, Place};
+use crate::gateway::Gateway;
+use crate::http::business_objects::{define, named, redefine};
+use crate::http::caller::caller;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::{blocking, gateway, state};
+use askama::Template;
+use salvo::http::StatusCode;
+use salvo::{Depot, Request, Response, handler};
+use std::sync::Arc;
+
+#[derive(Template)]
+#[template(path = "admin/editor.html")]
+pub(super) struct Editor {
+    pub(super) frame: Frame,
+    pub(super) heading: String,
+    /// Where the form goes, without the prefix.
+    pub(super) action: String,
+    /// Where to go when it is given up.
+    pub(super) back: String,
+    pub(super) draft: Draft,
+    /// The targets that have a box.
+    pub(super) known: Vec<String>,
+    pub(super) checked: Checked,
+    pub(super) faults: Faults,
+    /// What to look at in a mapping that was derived.
+    pub(super) notes: Vec<Note>,
+    /// What somebody else has changed meanwhile.
+    pub(super) changed: Option<Changed>,
+}
+
+/// What somebody else has changed since the form was loaded.
+pub(super) struct Changed {
+    by: String,
+    at: String,
+    /// What differs: the field, what is stored now, what the form holds.
+    fields: Vec<(&'static str, String, String)>,
+}
+
+/// The targets that there are, which have a box each.
+pub(super) fn known(gateway: &Gateway) -> Result<Vec<String>, Fault> {
+    Ok(gateway.exporter.targets()?.into_iter().map(|target| target.name).collect())
+}
+
+impl Editor {
+    /// The form of a new Business Object.
+    pub(super) fn of_new(frame: Frame, draft: Draft, known: Vec<String>, checked: Checked) -> Self {
+        Self {
+            frame,
+            heading: "New Business Object".to_owned(),
+            action: "/admin/business-objects/new".to_owned(),
+            back: "/admin/business-objects".to_owned(),
+            draft,
+            known,
+            checked,
+            faults: Faults::default(),
+            notes: Vec::new(),
+            changed: None,
+        }
+    }
+
+    /// The form of one that is there.
+    fn of(
+        frame: Frame,
+        object: &BusinessObject,
+        draft: Draft,
+        known: Vec<String>,
+        checked: Checked,
+    ) -> Self {
+        let page = format!("/admin/business-objects/{}", object.id);
+        Self {
+            heading: format!("Edit {}", object.definition.name),
+            action: format!("{page}/edit"),
+            back: page,
+            ..Self::of_new(frame, draft, known, checked)
+        }
+    }
+
+    /// The targets of the draft that have no box.
+    fn others(&self) -> String {
+        let others = self.draft.targets.iter().filter(|name| !self.known.contains(name));
+        others.map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// An empty form.
+#[handler]
+pub(in crate::http) async fn new(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let gateway = gateway(depot)?;
+    let known = blocking(move || Ok(known(&gateway)?)).await?;
+    let draft = Draft { enabled: true, ..Draft::default() };
+    frame::show(res, depot, &Editor::of_new(frame, draft, known, Checked::default()));
+    Ok(())
+}
+
+/// The form of one that is there.
+#[handler]
+pub(in crate::http) async fn edit(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let gateway = gateway(depot)?;
+    let there = named(req, &gateway)?;
+    let draft = Draft::of(&there.object);
+    let (draft, known, checked) = checked(gateway, draft).await?;
+    frame::show(res, depot, &Editor::of(frame, &there.object, draft, known, checked));
+    Ok(())
+}
+
+/// Takes a new one.
+#[handler]
+pub(in crate::http) async fn create(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let form = form(depot);
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    if form.is_ticked("check") {
+        let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+        let (draft, known, checked) = only_checked(gateway, form).await?;
+        frame::show(res, depot, &Editor::of_new(frame, draft, known, checked));
+        return Ok(());
+    }
+    let one_at_a_time = state.defining.lock().await;
+    let by = caller(depot).id().to_owned();
+    let (gateway, draft, saved) = blocking(move || {
+        let draft = read_draft(&form, &gateway)?;
+        let taken = gateway.catalogue.get(&draft.name);
+        let saved = if taken.is_some_and(|there| there.object.definition.name == draft.name) {
+            let message = "this name is taken; choose another one, or edit that Business Object";
+            let found = vec![Finding::at("/name", message)];
+            Err(Fault::with(Kind::Conflict, "The name is taken.", found))
+        } else {
+            define(&gateway, &by, &draft.body(), IfMatch::Any).map(|(compiled, _)| compiled)
+        };
+        Ok((gateway, draft, saved))
+    })
+    .await?;
+    drop(one_at_a_time);
+    match saved {
+        Ok(compiled) => saved_as(&compiled, "is there", depot, res),
+        Err(fault) => {
+            let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+            let (draft, known, checked) = checked(gateway, draft).await?;
+            refused(Editor::of_new(frame, draft, known, checked), fault, depot, res);
+        }
+    }
+    Ok(())
+}
+
+/// Takes what was changed.
+#[handler]
+pub(in crate::http) async fn save(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let form = form(depot);
+    let gateway = gateway(depot)?;
+    let there = named(req, &gateway)?;
+    if form.is_ticked("check") {
+        let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+        let (draft, known, checked) = only_checked(gateway, form).await?;
+        frame::show(res, depot, &Editor::of(frame, &there.object, draft, known, checked));
+        return Ok(());
+    }
+    let by = caller(depot).id().to_owned();
+    let id = there.object.id.clone();
+    let (gateway, draft, saved) = blocking(move || {
+        let draft = read_draft(&form, &gateway)?;
+        let asked = draft.version.map_or(IfMatch::Exists, IfMatch::Version);
+        let saved = redefine(&gateway, &by, &id, &draft.body(), asked);
+        Ok((gateway, draft, saved))
+    })
+    .await?;
+    match saved {
+        Ok(compiled) => saved_as(&compiled, "is saved", depot, res),
+        Err(fault) => {
+            let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+            let now = named(req, &gateway)?;
+            let changed = (fault.kind == Kind::PreconditionFailed)
+                .then(|| Changed::between(&gateway, &now.object, &draft));
+            let (mut draft, known, checked) = checked(gateway, draft).await?;
+            if changed.is_some() {
+                draft.version = Some(now.object.version);
+            }
+            let page = Editor::of(frame, &now.object, draft, known, checked);
+            refused(Editor { changed, ..page }, fault, depot, res);
+        }
+    }
+    Ok(())
+}
+
+fn read_draft(form: &Form, gateway: &Gateway) -> Result<Draft, Fault> {
+    Ok(Draft::read(form, &known(gateway)?))
+}
+
+/// What the form holds, with what a check of it found.
+async fn only_checked(
+    gateway: Gateway,
+    form: Form,
+) -> Result<(Draft, Vec<String>, Checked), Problem> {
+    let read = gateway.clone();
+    let draft = blocking(move || Ok(read_draft(&form, &read)?)).await?;
+    checked(gateway, draft).await
+}
+
+/// A draft with what a check of it found.
+pub(super) async fn checked(
+    gateway: Gateway,
+    draft: Draft,
+) -> Result<(Draft, Vec<String>, Checked), Problem> {
+    blocking(move || {
+        let checked = check::of(&gateway, &draft.config, &draft.conditions, &draft.sample);
+        Ok((draft, known(&gateway)?, checked))
+    })
+    .await
+}
+
+fn saved_as(compiled: &Arc<Compiled>, done: &str, depot: &Depot, res: &mut Response) {
+    let BusinessObject { id, definition, created_namespaces, .. } = &compiled.object;
+    let mut words = format!("{} {done}.", definition.name);
+    if !created_namespaces.is_empty() {
+        words += &format!(" Namespaces were made: {}.", created_namespaces.join(", "));
+    }
+    frame::done(res, depot, &format!("/admin/business-objects/{id}"), &words);
+}
+
+/// Shows the form again with what is wrong.
+fn refused(mut page: Editor, mut fault: Fault, depot: &Depot, res: &mut Response) {
+    let all = fault.errors.len();
+    // Those of the mapping stand at their lines, below it.
+    fault.errors.retain(|finding| !matches!(finding.place, Place::Line { .. }));
+    let of_mapping = all - fault.errors.len();
+    let conflict = fault.kind == Kind::PreconditionFailed;
+    let several = all > 1;
+    let mut faults = Faults::of(&Problem::from(fault), FIELDS);
+    if conflict {
+        "Somebody else has changed this Business Object meanwhile, and nothing of yours is saved yet."
+            .clone_into(&mut faults.detail);
+    } else if all > 0 {
+        faults.detail = if several {
+            "Some fields need to be mended."
+        } else {
+            "One field needs to be mended."
+        }
+        .to_owned();
+    }
+    if of_mapping > 0 {
+        let words = words::many(of_mapping as u64, "fault", "faults");
+        faults.add("config", &format!("the mapping has {words}, listed below it"));
+    }
+    let status = faults.status;
+    page.faults = faults;
+    let status = if status.is_success() { StatusCode::UNPROCESSABLE_ENTITY } else { status };
+    frame::show_with(res, depot, status, &page);
+}
+
+impl Changed {
+    fn between(gateway: &Gateway, now: &BusinessObject, draft: &Draft) -> Self {
+        let account = now.updated_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
+        let by = account.map_or_else(
+            || now.updated_by.clone().unwrap_or_else(|| "somebody".to_owned()),
+            |account| words::name(&account),
+        );
+        let stored = Draft::of(now).values();
+        let fields =
+            stored.into_iter().zip(draft.values()).filter(|(stored, yours)| stored != yours);
+        let fields = fields.map(|((name, stored), (_, yours))| (name, stored, yours)).collect();
+        Self { by, at: words::moment(&now.updated_at), fields }
+    }
+}

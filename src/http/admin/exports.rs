@@ -1,0 +1,422 @@
+//! The exports: the queue in its order, the history, one export with its file, and what is done with it.
+use super::frame::{self, Frame, Section};
+use super::pager::Pager;
+use super::words;
+use crate::auth::Role;
+use crate::export::{Content, Entry, Exporter, Kind, Status};
+use crate::fault::Fault;
+use crate::gateway::Gateway;
+use crate::http::business_objects::path;
+use crate::http::problem::Problem;
+use crate::http::query::{Query, cursor};
+use crate::http::state::{blocking, gateway};
+use askama::Template;
+use salvo::{Depot, Request, Response, handler};
+use std::io::Read as _;
+
+/// Rows of one page.
+const ROWS: usize = 50;
+/// Exports of a target's queue that are shown.
+const QUEUED: usize = 100;
+/// Exports that are looked at for one page of those that are asked for.
+const LOOKED_AT: usize = 5_000;
+/// Bytes of a file that are shown.
+const SHOWN: usize = 16 << 10;
+
+/// What the list can be narrowed down to.
+const STATES: [(&str, &str); 5] = [
+    ("", "All, newest first"),
+    ("queue", "Waiting, in order"),
+    ("blocked", "Blocked"),
+    ("parked", "Parked"),
+    ("delivered", "Delivered"),
+];
+
+#[derive(Template)]
+#[template(path = "admin/exports.html")]
+struct List {
+    frame: Frame,
+    states: Vec<Choice>,
+    business_objects: Vec<Choice>,
+    targets: Vec<Choice>,
+    /// Whether what waits is shown, in its order.
+    is_queue: bool,
+    lines: Vec<Line>,
+    rows: Vec<Row>,
+    /// Whether something is left out by what was asked for.
+    is_narrowed: bool,
+    pager: Pager,
+}
+
+/// One of some to choose from.
+struct Choice {
+    value: String,
+    words: String,
+    is_chosen: bool,
+}
+
+/// What waits for one target.
+struct Line {
+    target: String,
+    rows: Vec<Row>,
+    more: usize,
+    blocked: Option<String>,
+}
+
+/// One row of a list.
+struct Row {
+    /// Its place in the queue.
+    place: usize,
+    id: String,
+    /// Whether it has a page: what waits for room in the spool has none that lasts.
+    is_entry: bool,
+    business_object: String,
+    target: String,
+    sequence: u64,
+    kind: &'static str,
+    objects: String,
+    size: String,
+    age: String,
+    state: State,
+}
+
+/// How far an export has come, as it is shown.
+pub(super) struct State(Status);
+
+#[derive(Template)]
+#[template(path = "admin/export.html")]
+struct One {
+    frame: Frame,
+    entry: Entry,
+    state: State,
+    kind: &'static str,
+    created: String,
+    delivered: Option<String>,
+    size: String,
+    objects: String,
+    by: Option<String>,
+    /// The name of the file, without the folders before it.
+    file: String,
+    content: Shown,
+    may_retry: bool,
+    may_park: bool,
+    may_replay: bool,
+}
+
+/// The begin of the file.
+enum Shown {
+    /// It, how much of it that is in words, and whether it is all.
+    Text { text: String, size: String, is_all: bool },
+    /// Why there is none.
+    Gone(String),
+}
+
+impl State {
+    pub(super) fn of(status: Status) -> Self {
+        Self(status)
+    }
+
+    pub(super) fn words(&self) -> &'static str {
+        match self.0 {
+            Status::Waiting => "waits for room",
+            Status::Queued => "queued",
+            Status::Delivering => "under way",
+            Status::Delivered => "delivered",
+            Status::Blocked => "blocked",
+            Status::Parked => "parked",
+        }
+    }
+
+    pub(super) fn class(&self) -> &'static str {
+        match self.0 {
+            Status::Delivered => "good",
+            Status::Waiting | Status::Parked => "warn",
+            Status::Blocked => "bad",
+            Status::Queued | Status::Delivering => "",
+        }
+    }
+}
+
+impl Row {
+    fn of(place: usize, entry: Entry) -> Self {
+        Self {
+            place,
+            is_entry: entry.status != Status::Waiting,
+            id: entry.id,
+            business_object: entry.business_object_name,
+            target: entry.target,
+            sequence: entry.sequence,
+            kind: kind(entry.kind),
+            objects: words::number(entry.object_count),
+            size: words::size(entry.bytes),
+            age: words::age(&entry.created_at),
+            state: State(entry.status),
+        }
+    }
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Full => "full",
+        Kind::Incremental => "changes",
+        Kind::Deleted => "deletions",
+    }
+}
+
+/// What a page of the list is asked for.
+#[derive(Clone)]
+struct Asked {
+    state: String,
+    business_object: Option<String>,
+    target: Option<String>,
+    after: Option<String>,
+}
+
+impl Asked {
+    fn takes(&self, entry: &Entry) -> bool {
+        let state = match self.state.as_str() {
+            "blocked" => entry.status == Status::Blocked,
+            "parked" => entry.status == Status::Parked,
+            "delivered" => entry.status == Status::Delivered,
+            "queue" => !matches!(entry.status, Status::Delivered | Status::Parked),
+            _ => true,
+        };
+        let is =
+            |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
+        state
+            && is(&self.business_object, &entry.business_object)
+            && is(&self.target, &entry.target)
+    }
+}
+
+/// The list.
+#[handler]
+pub(in crate::http) async fn list(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let query = Query::read(req, &["state", "businessObject", "target", "cursor"])?;
+    let word = |name: &str| query.get(name).filter(|word| !word.is_empty()).map(str::to_owned);
+    let asked = Asked {
+        state: word("state").unwrap_or_default(),
+        business_object: word("businessObject"),
+        target: word("target"),
+        after: query.uuid_cursor()?,
+    };
+    let frame = Frame::of(req, depot, res, Section::Exports);
+    let gateway = gateway(depot)?;
+    let page = blocking(move || Ok(listed(frame, &gateway, &asked)?)).await?;
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+fn listed(frame: Frame, gateway: &Gateway, asked: &Asked) -> Result<List, Fault> {
+    let is_queue = asked.state == "queue";
+    let targets = gateway.exporter.targets()?;
+    let mut lines = Vec::new();
+    let (mut rows, mut next) = (Vec::new(), None);
+    if is_queue {
+        for target in &targets {
+            if asked.target.as_ref().is_some_and(|wanted| *wanted != target.name) {
+                continue;
+            }
+            let (entries, all) = gateway.exporter.line(&target.name, QUEUED)?;
+            let more = all.saturating_sub(entries.len());
+            let entries = entries.into_iter().enumerate().filter(|(_, entry)| asked.takes(entry));
+            let rows: Vec<_> = entries.map(|(place, entry)| Row::of(place + 1, entry)).collect();
+            if !rows.is_empty() || more > 0 {
+                let (target, blocked) = (target.name.clone(), target.blocked.clone());
+                lines.push(Line { target, rows, more, blocked });
+            }
+        }
+    } else {
+        let (found, cursor) = page(&gateway.exporter, asked)?;
+        rows = found.into_iter().map(|entry| Row::of(0, entry)).collect();
+        next = cursor;
+    }
+    let parameters = [
+        ("state", Some(asked.state.as_str()).filter(|state| !state.is_empty())),
+        ("businessObject", asked.business_object.as_deref()),
+        ("target", asked.target.as_deref()),
+    ];
+    let is_narrowed = parameters.iter().any(|(_, value)| value.is_some());
+    let is_first = asked.after.is_none();
+    let pager = Pager::new(&frame, "/admin/exports", &parameters, is_first, next.as_deref());
+    let all = gateway.catalogue.list();
+    let business_objects = all
+        .iter()
+        .map(|compiled| (compiled.object.id.clone(), compiled.object.definition.name.clone()));
+    let states = STATES.iter().map(|(value, words)| ((*value).to_owned(), (*words).to_owned()));
+    let names = targets.iter().map(|target| (target.name.clone(), target.name.clone()));
+    Ok(List {
+        states: choices(None, states, Some(&asked.state)),
+        business_objects: choices(Some("All"), business_objects, asked.business_object.as_ref()),
+        targets: choices(Some("All"), names, asked.target.as_ref()),
+        frame,
+        is_queue,
+        lines,
+        rows,
+        is_narrowed,
+        pager,
+    })
+}
+
+fn choices(
+    all: Option<&str>,
+    others: impl Iterator<Item = (String, String)>,
+    chosen: Option<&String>,
+) -> Vec<Choice> {
+    let all = all.map(|words| (String::new(), words.to_owned()));
+    all.into_iter()
+        .chain(others)
+        .map(|(value, words)| Choice {
+            is_chosen: chosen.is_some_and(|chosen| *chosen == value),
+            value,
+            words,
+        })
+        .collect()
+}
+
+/// Exports that are asked for, newest first, and the cursor of the next page.
+fn page(exporter: &Exporter, asked: &Asked) -> Result<(Vec<Entry>, Option<String>), Fault> {
+    const PAGE: usize = 200;
+    let mut found: Vec<Entry> = Vec::new();
+    let mut after = asked.after.clone();
+    let mut looked_at = 0;
+    while looked_at < LOOKED_AT {
+        let page = exporter.list(after.as_deref(), PAGE)?;
+        let is_last = page.len() < PAGE;
+        looked_at += PAGE;
+        for entry in page {
+            if asked.takes(&entry) && found.len() == ROWS {
+                let next = found.last().map(|last| cursor(&last.id));
+                return Ok((found, next));
+            }
+            after = Some(entry.id.clone());
+            if asked.takes(&entry) {
+                found.push(entry);
+            }
+        }
+        if is_last {
+            return Ok((found, None));
+        }
+    }
+    // There may be more: the next page goes on where this one stopped to look.
+    Ok((found, after.as_deref().map(cursor)))
+}
+
+/// One export.
+#[handler]
+pub(in crate::http) async fn get(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let frame = Frame::of(req, depot, res, Section::Exports);
+    let gateway = gateway(depot)?;
+    let id = path(req, "id").to_owned();
+    let page = blocking(move || {
+        let entry = gateway.exporter.get(&id)?;
+        let entry = entry.ok_or_else(|| {
+            Problem::not_found(format!("There is no export {id:?}, or it is no longer recorded."))
+        })?;
+        Ok(one(frame, &gateway, entry))
+    })
+    .await?;
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+fn one(frame: Frame, gateway: &Gateway, entry: Entry) -> One {
+    let content = match gateway.exporter.content(&entry.id) {
+        Ok(content) => shown(content),
+        Err(fault) => Shown::Gone(fault.detail),
+    };
+    let is_kept = matches!(content, Shown::Text { .. });
+    let account = entry.pushed_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
+    let waits = matches!(entry.status, Status::Queued | Status::Blocked);
+    let may = frame.may(Role::Admin);
+    One {
+        state: State(entry.status),
+        kind: kind(entry.kind),
+        created: words::moment(&entry.created_at),
+        delivered: entry.delivered_at.as_deref().map(words::moment),
+        size: words::size(entry.bytes),
+        objects: words::many(entry.object_count, "object", "objects"),
+        by: account.map(|account| words::name(&account)).or_else(|| entry.pushed_by.clone()),
+        file: entry.key.rsplit('/').next().unwrap_or_default().to_owned(),
+        may_retry: may && (waits || entry.status == Status::Parked),
+        may_park: may && waits,
+        may_replay: may && is_kept && entry.status == Status::Delivered,
+        content,
+        frame,
+        entry,
+    }
+}
+
+/// The begin of a file, cut where a character ends.
+fn shown(content: Content) -> Shown {
+    let mut bytes = Vec::with_capacity(SHOWN.min(usize::try_from(content.length).unwrap_or(SHOWN)));
+    if let Err(error) = content.file.take(SHOWN as u64).read_to_end(&mut bytes) {
+        return Shown::Gone(format!("it could not be read: {error}"));
+    }
+    let is_all = bytes.len() as u64 == content.length;
+    let text = match std::str::from_utf8(&bytes) {
+        Ok(text) => text.to_owned(),
+        Err(error) => String::from_utf8_lossy(bytes.get(..error.valid_up_to()).unwrap_or_default())
+            .into_owned(),
+    };
+    Shown::Text { size: words::size(text.len() as u64), text, is_all }
+}
+
+/// Tries a waiting export's target now, or queues a parked one again.
+#[handler]
+pub(in crate::http) async fn retry(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    act(req, depot, res, Exporter::retry, "It is tried now.").await
+}
+
+/// Takes a waiting export out of the way.
+#[handler]
+pub(in crate::http) async fn park(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let words =
+        "It is parked: those behind it go on, and consumers see a gap until it is tried again.";
+    act(req, depot, res, Exporter::park, words).await
+}
+
+/// Queues a delivered file again.
+#[handler]
+pub(in crate::http) async fn replay(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    act(req, depot, res, Exporter::replay, "Its file is queued again, under its own key.").await
+}
+
+async fn act(
+    req: &Request,
+    depot: &Depot,
+    res: &mut Response,
+    action: impl FnOnce(&Exporter, &str) -> Result<Entry, Fault> + Send + 'static,
+    done: &str,
+) -> Result<(), Problem> {
+    let exporter = gateway(depot)?.exporter;
+    let id = path(req, "id").to_owned();
+    let page = format!("/admin/exports/{id}");
+    match blocking(move || Ok(action(&exporter, &id))).await? {
+        Ok(_) => frame::done(res, depot, &page, done),
+        Err(fault) if fault.kind == crate::fault::Kind::NotFound => return Err(fault.into()),
+        Err(fault) => frame::failed(res, depot, &page, &fault.detail),
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! `/admin/keys`: API keys. A key is shown once, on the page that answers its making.
+use super::form::{Faults, Form, form};
+use super::frame::{self, Frame, Section};
+use super::pager::Pager;
+use super::words;
+use crate::auth::keys::{Key, New};
+use crate::auth::{Auth, Role};
+use crate::gateway::Gateway;
+use crate::http::api_keys::{make, named, revoke};
+use crate::http::caller::caller;
+use crate::http::problem::Problem;
+use crate::http::query::{Query, cut};
+use crate::http::service::origin;
+use crate::http::state::{gateway, state};
+use askama::Template;
+use jiff::Timestamp;
+use salvo::{Depot, Request, Response, handler};
+use serde_json::Value;
+
+/// Rows of one page.
+const ROWS: usize = 50;
+/// The fields that findings may stand beside.
+const FIELDS: &[&str] = &["name", "role", "expiresAt", "businessObject"];
+
+#[derive(Template)]
+#[template(path = "admin/keys.html")]
+struct List {
+    frame: Frame,
+    rows: Vec<Row>,
+    pager: Pager,
+}
+
+#[derive(Template)]
+#[template(path = "admin/key_new.html")]
+struct Creation {
+    frame: Frame,
+    faults: Faults,
+    name: String,
+    role: String,
+    expires: String,
+    business_object: String,
+    roles: Vec<(&'static str, &'static str)>,
+    business_objects: Vec<(String, String)>,
+}
+
+#[derive(Template)]
+#[template(path = "admin/key_made.html")]
+struct Made {
+    frame: Frame,
+    row: Row,
+    key: String,
+    /// What programs ask.
+    address: String,
+}
+
+#[derive(Template)]
+#[template(path = "admin/key_revoke.html")]
+struct Revocation {
+    frame: Frame,
+    row: Row,
+}
+
+/// A key as it is shown.
+struct Row {
+    id: String,
+    name: String,
+    role: Role,
+    /// What its owner is called, and the address of that account's page.
+    owner: String,
+    owner_path: Option<String>,
+    business_object: String,
+    created: String,
+    expires: String,
+    is_over: bool,
+    last_used: String,
+}
+
+impl Row {
+    fn of(key: &Key, gateway: &Gateway, now: Timestamp) -> Self {
+        let at = key.expires_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
+        let (owner, owner_path) = owner(key.owner.as_deref(), &gateway.auth);
+        let business_object = key.business_object.as_ref().map(|id| {
+            let found = gateway.catalogue.get(id);
+            found
+                .map_or_else(|| format!("{id} (deleted)"), |one| one.object.definition.name.clone())
+        });
+        Self {
+            id: key.id.clone(),
+            name: key.name.clone(),
+            role: key.role,
+            owner,
+            owner_path,
+            business_object: business_object.unwrap_or_else(|| "all".to_owned()),
+            created: words::minute(&key.created_at),
+            expires: key.expires_at.as_deref().map_or_else(|| "never".into(), words::minute),
+            is_over: key.expires_at.is_some() && at.is_none_or(|at| at <= now),
+            last_used: key.last_used.as_deref().map_or_else(|| "never".into(), words::minute),
+        }
+    }
+}
+
+/// What the owner of a key is called, and where its account is.
+fn owner(id: Option<&str>, auth: &Auth) -> (String, Option<String>) {
+    let Some(id) = id else { return ("Local administration".to_owned(), None) };
+    match auth.accounts.get(id) {
+        Some(account) => (words::name(&account), Some(format!("/admin/users/{id}"))),
+        None => (id.to_owned(), None),
+    }
+}
+
+/// The list: one's own, and to an Admin those of everybody.
+#[handler]
+pub(in crate::http) async fn list(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let query = Query::read(req, &["cursor"])?;
+    let after = query.uuid_cursor()?;
+    let gateway = gateway(depot)?;
+    let mut keys = gateway.auth.keys.list(caller(depot), after.as_deref(), ROWS + 1);
+    let next = cut(&mut keys, ROWS, |key| &key.id);
+    let now = gateway.clock.now();
+    let frame = Frame::of(req, depot, res, Section::Keys);
+    let page = List {
+        rows: keys.iter().map(|key| Row::of(key, &gateway, now)).collect(),
+        pager: Pager::new(&frame, "/admin/keys", &[], after.is_none(), next.as_deref()),
+        frame,
+    };
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+/// The form of a new key.
+#[handler]
+pub(in crate::http) async fn creation(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    show_creation(req, depot, res, Faults::default(), &Form::default())
+}
+
+fn show_creation(
+    req: &Request,
+    depot: &Depot,
+    res: &mut Response,
+    faults: Faults,
+    form: &Form,
+) -> Result<(), Problem> {
+    let gateway = gateway(depot)?;
+    let frame = Frame::of(req, depot, res, Section::Keys);
+    let mut roles = vec![("User", "User: reads")];
+    if frame.may(Role::Contributor) {
+        roles.push(("Contributor", "Contributor: also ingests, exports, and keeps namespaces"));
+    }
+    if frame.may(Role::Admin) {
+        roles.push(("Admin", "Admin: may do everything"));
+        roles.push(("Metrics", "Metrics: reads /metrics and nothing else, for monitoring"));
+    }
+    let names = gateway.catalogue.list();
+    let names = names.iter().map(|one| {
+        let name = one.object.definition.name.clone();
+        (name.clone(), name)
+    });
+    let all = (String::new(), "All of them".to_owned());
+    let page = Creation {
+        name: form.text("name"),
+        role: form.word("role").unwrap_or_else(|| {
+            if frame.may(Role::Contributor) { "Contributor" } else { "User" }.to_owned()
+        }),
+        expires: form.text("expiresAt"),
+        business_object: form.text("businessObject"),
+        business_objects: std::iter::once(all).chain(names).collect(),
+        roles,
+        frame,
+        faults,
+    };
+    let status = page.faults.status;
+    frame::show_with(res, depot, status, &page);
+    Ok(())
+}
+
+/// Makes a key, and shows it.
+#[handler]
+pub(in crate::http) async fn create(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let (form, gateway) = (form(depot), gateway(depot)?);
+    let mut sent = form.members(&["name", "role", "businessObject"]);
+    if let Some(day) = form.word("expiresAt") {
+        // Until the end of the day that was chosen.
+        let is_day = day.len() == 10;
+        sent.insert(
+            "expiresAt".into(),
+            if is_day { format!("{day}T23:59:59Z") } else { day }.into(),
+        );
+    }
+    let made = match New::read(Value::Object(sent).to_string().as_bytes()) {
+        Ok(new) => make(gateway.clone(), caller(depot), new).await,
+        Err(fault) => Err(fault.into()),
+    };
+    let (key, secret) = match made {
+        Ok(made) => made,
+        Err(problem) => {
+            return show_creation(req, depot, res, Faults::of(&problem, FIELDS), &form);
+        }
+    };
+    let page = Made {
+        frame: Frame::of(req, depot, res, Section::Keys),
+        row: Row::of(&key, &gateway, gateway.clock.now()),
+        key: secret,
+        address: origin(depot).base_url(state(depot).settings()).unwrap_or_default(),
+    };
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+/// Asks before a key is revoked.
+#[handler]
+pub(in crate::http) async fn revocation(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let gateway = gateway(depot)?;
+    let row = Row::of(&*named(req, depot)?, &gateway, gateway.clock.now());
+    let page = Revocation { frame: Frame::of(req, depot, res, Section::Keys), row };
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+/// Revokes a key.
+#[handler]
+pub(in crate::http) async fn end(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let key = named(req, depot)?;
+    revoke(gateway(depot)?, caller(depot), &key.id).await?;
+    let words = format!("The API key {:?} was revoked.", key.name);
+    frame::done(res, depot, "/admin/keys", &words);
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! `/admin`: is it well, and if not, why.
+use super::frame::{self, Frame, Section};
+use super::health::{Concern, concerns};
+use super::plot::{Of, Plot};
+use super::words;
+use crate::auth::Role;
+use crate::export::TargetState;
+use crate::gateway::status::Status;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::{blocking, gateway};
+use crate::telemetry::metrics::{Count, Snapshot, recent_counts};
+use askama::Template;
+use salvo::{Depot, Request, Response, handler};
+
+/// Lines of the log that are shown.
+const LINES: usize = 5;
+
+#[derive(Template)]
+#[template(path = "admin/overview.html")]
+struct Overview {
+    frame: Frame,
+    /// Why it is not well, what is worst first.
+    concerns: Vec<Concern>,
+    /// What is well, in a sentence.
+    summary: String,
+    targets: Vec<Target>,
+    plots: [Plot; 4],
+    lines: Vec<Line>,
+    facts: Vec<(&'static str, String)>,
+}
+
+/// A target's row.
+struct Target {
+    name: String,
+    class: &'static str,
+    state: &'static str,
+    depth: String,
+    size: String,
+    oldest: String,
+    last: String,
+}
+
+/// A line of the log.
+struct Line {
+    time: String,
+    is_error: bool,
+    text: String,
+    fields: String,
+}
+
+#[handler]
+pub(in crate::http) async fn get(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let frame = Frame::of(req, depot, res, Section::Overview);
+    let gateway = gateway(depot)?;
+    let defined = gateway.catalogue.list().len() as u64;
+    let first = gateway.auth.accounts.with_initial_password();
+    let status = blocking(move || Ok(gateway.status()?)).await?;
+    let first = first.as_ref().map(|account| account.id.as_str());
+    let page = Overview {
+        concerns: concerns(&status, first, &frame),
+        summary: summary(&status, defined),
+        targets: status.targets.iter().map(target).collect(),
+        plots: plots(&recent_counts()),
+        lines: lines(&status, frame.may(Role::Admin)),
+        facts: facts(&status),
+        frame,
+    };
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+fn summary(status: &Status, defined: u64) -> String {
+    let objects =
+        words::many(defined, "Business Object is defined", "Business Objects are defined");
+    let waiting = match status.queue.depth {
+        0 => "nothing waits".to_owned(),
+        depth => format!("{} on the way", words::many(depth, "export is", "exports are")),
+    };
+    format!("{objects}, and {waiting}.")
+}
+
+fn target(target: &TargetState) -> Target {
+    let (class, state) = match target {
+        TargetState { blocked: Some(_), .. } => ("bad", "Blocked"),
+        TargetState { paused: Some(_), .. } => ("warn", "Paused"),
+        TargetState { depth: 1.., .. } => ("", "Delivering"),
+        TargetState { reachable: Some(true), .. } => ("good", "Reachable"),
+        TargetState { reachable: Some(false), .. } => ("warn", "Not reached"),
+        _ => ("", "Not used yet"),
+    };
+    let ago = |moment: &str| format!("{} ago", words::age(moment));
+    Target {
+        name: target.name.clone(),
+        class,
+        state,
+        depth: words::number(target.depth),
+        size: if target.depth == 0 { "–".to_owned() } else { words::size(target.bytes) },
+        oldest: target.oldest_age_seconds.map_or_else(|| "–".to_owned(), words::span),
+        last: target.last_delivery.as_deref().map_or_else(|| "never".to_owned(), ago),
+    }
+}
+
+/// The newest warnings and errors; their particulars are for Admins.
+fn lines(status: &Status, is_admin: bool) -> Vec<Line> {
+    // Refusals have a page of their own, the audit trail.
+    let lines = status.last_errors.iter().filter(|line| line.code != "auth::audit");
+    let shown = lines.take(LINES).map(|line| Line {
+        time: words::second(&line.time),
+        is_error: line.level == "error",
+        text: line.text.clone(),
+        fields: if is_admin {
+            let fields = line.fields.iter().map(|(name, value)| format!("{name}: {value}"));
+            fields.collect::<Vec<_>>().join(", ")
+        } else {
+            String::new()
+        },
+    });
+    shown.collect()
+}
+
+fn plots(recent: &Snapshot) -> [Plot; 4] {
+    let ingested =
+        |counts: &[Count]| -> Vec<_> { counts.iter().map(|count| (count.objects, 0)).collect() };
+    let delivered = |counts: &[Count]| -> Vec<_> {
+        counts.iter().map(|count| (count.delivered, count.failed)).collect()
+    };
+    let of = |heading, (one, more), wrong, is_day: bool| Of {
+        heading,
+        one,
+        more,
+        wrong,
+        from: if is_day { "24 h ago" } else { "60 min ago" },
+        step: if is_day { "15 min" } else { "1 min" },
+    };
+    let objects = ("object", "objects");
+    let exports = ("export delivered", "exports delivered");
+    let failed = ("failed attempt", "failed attempts");
+    [
+        Plot::new(
+            of("Ingested in the last hour", objects, ("", ""), false),
+            &ingested(&recent.hour),
+        ),
+        Plot::new(of("Ingested in the last day", objects, ("", ""), true), &ingested(&recent.day)),
+        Plot::new(
+            of("Exported in the last hour", exports, failed, false),
+            &delivered(&recent.hour),
+        ),
+        Plot::new(of("Exported in the last day", exports, failed, true), &delivered(&recent.day)),
+    ]
+}
+
+fn facts(status: &Status) -> Vec<(&'static str, String)> {
+    let size = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), words::size);
+    let memory = match status.memory.limit_bytes {
+        Some(limit) => format!("{} of {}", size(status.memory.resident_bytes), words::size(limit)),
+        None => size(status.memory.resident_bytes),
+    };
+    let follows = match status.clock.synchronised {
+        Some(true) => "followed",
+        Some(false) => "not followed",
+        None => "not known whether followed",
+    };
+    let on_disk = status.disk.journal_bytes.saturating_add(status.disk.index_bytes);
+    vec![
+        ("Disk free", size(status.disk.free_bytes)),
+        ("Memory used", memory),
+        ("Clock", format!("{} UTC", words::second(&status.clock.now))),
+        ("Time server", follows.to_owned()),
+        ("Data on disk", words::size(on_disk)),
+        ("Facts held", format!("{} quads", words::number(status.store.quads))),
+        ("Running for", words::span(status.uptime_seconds)),
+        ("Version", status.version.to_owned()),
+        ("Gateway", status.gateway_id.clone()),
+    ]
+}

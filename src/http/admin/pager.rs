@@ -1,0 +1,41 @@
+//! The links below a list that has more pages.
+use super::frame::Frame;
+use percent_encoding::utf8_percent_encode;
+use std::fmt::Write as _;
+
+use crate::http::business_objects::SEGMENT;
+
+/// Where the first and the next page are.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Pager {
+    pub(super) first: Option<String>,
+    pub(super) next: Option<String>,
+}
+
+impl Pager {
+    /// For the list at `path` (without the prefix) with these query parameters, of which some page is
+    /// shown; `next` is the cursor of the one after it.
+    pub(super) fn new(
+        frame: &Frame,
+        path: &str,
+        parameters: &[(&str, Option<&str>)],
+        is_first: bool,
+        next: Option<&str>,
+    ) -> Self {
+        let address = |cursor: Option<&str>| {
+            let mut address = format!("{}{path}", frame.prefix);
+            let given = parameters.iter().filter_map(|(name, value)| Some((*name, (*value)?)));
+            let all = given.chain(cursor.map(|cursor| ("cursor", cursor)));
+            for (at, (name, value)) in all.enumerate() {
+                let before = if at == 0 { '?' } else { '&' };
+                // Writing into a string cannot fail.
+                let _ = write!(address, "{before}{name}={}", utf8_percent_encode(value, SEGMENT));
+            }
+            address
+        };
+        Self {
+            first: (!is_first).then(|| address(None)),
+            next: next.map(|cursor| address(Some(cursor))),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! A page to ask the graph in GraphQL. With script the answer comes without loading the page.
+use super::check::pretty;
+use super::form::form;
+use super::frame::{self, Frame, Section};
+use crate::http::caller::caller;
+use crate::http::graphql;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::gateway;
+use askama::Template;
+use salvo::{Depot, Request, Response, handler};
+use serde_json::{Map, Value};
+
+/// What stands there at first.
+const FIRST: &str = "{\n  authenticatedUser {\n    id\n    email\n    roles\n  }\n}\n";
+
+#[derive(Template)]
+#[template(path = "admin/query.html")]
+struct Page {
+    frame: Frame,
+    query: String,
+    variables: String,
+    result: Option<String>,
+}
+
+/// The page.
+#[handler]
+pub(in crate::http) async fn get(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let asked = Query::read(req, &["query"])?;
+    let query = asked.get("query").unwrap_or(FIRST).to_owned();
+    let frame = Frame::of(req, depot, res, Section::Query);
+    frame::show(res, depot, &Page { frame, query, variables: String::new(), result: None });
+    Ok(())
+}
+
+/// The same with the answer.
+#[handler]
+pub(in crate::http) async fn post(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let form = form(depot);
+    let (query, variables) = (form.text("query"), form.text("variables"));
+    let result = asked(depot, &query, &variables).await?;
+    let frame = Frame::of(req, depot, res, Section::Query);
+    frame::show(res, depot, &Page { frame, query, variables, result: Some(result) });
+    Ok(())
+}
+
+async fn asked(depot: &Depot, query: &str, variables: &str) -> Result<String, Problem> {
+    let mut members = Map::new();
+    members.insert("query".to_owned(), query.into());
+    if !variables.trim().is_empty() {
+        match serde_json::from_str::<Value>(variables) {
+            Ok(value) => members.insert("variables".to_owned(), value),
+            Err(error) => return Ok(format!("The variables are not JSON: {error}")),
+        };
+    }
+    let nesting = gateway(depot)?.settings.limits.nesting;
+    let answer = graphql::ask(depot, caller(depot), members).await?;
+    Ok(pretty(&serde_json::to_vec(&answer).unwrap_or_default(), nesting))
+}

@@ -1,0 +1,115 @@
+//! A new Business Object derived from a pasted sample.
+use super::draft::Draft;
+use super::editor::{self, Editor};
+use super::form::{Faults, form};
+use super::frame::{self, Frame, Section};
+use crate::business_object::derive::{self, Names};
+use crate::fault::{Fault, Finding, Place};
+use crate::gateway::Gateway;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::{blocking, gateway};
+use askama::Template;
+use salvo::http::StatusCode;
+use salvo::{Depot, Request, Response, handler};
+
+/// The most bytes of a sample.
+const LONGEST: usize = 1 << 20;
+
+#[derive(Template)]
+#[template(path = "admin/derive.html")]
+struct Page {
+    frame: Frame,
+    /// The name; not `name`, which the form's macros have for the field's.
+    called: String,
+    vocabulary: String,
+    sample: String,
+    faults: Faults,
+}
+
+/// The form.
+#[handler]
+pub(in crate::http) async fn get(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let page = Page {
+        vocabulary: vocabulary(&gateway(depot)?),
+        frame: Frame::of(req, depot, res, Section::BusinessObjects),
+        called: String::new(),
+        sample: String::new(),
+        faults: Faults::default(),
+    };
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+/// Guesses the mapping, and shows it in the editor.
+#[handler]
+pub(in crate::http) async fn post(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let form = form(depot);
+    let gateway = gateway(depot)?;
+    let name = form.word("name").unwrap_or_default();
+    let vocabulary = form.word("vocabulary").unwrap_or_else(|| vocabulary(&gateway));
+    let sample = form.text("sample");
+    let nesting = gateway.settings.limits.nesting;
+    let mut faults = Faults::default();
+    if name.is_empty() {
+        faults.add("name", "a name is missing; it tells what the objects are, such as Pump");
+    }
+    if sample.trim().is_empty() {
+        faults.add("sample", "the sample is missing: paste JSON as the plant system sends it");
+    } else if sample.len() > LONGEST {
+        faults
+            .add("sample", "the sample is longer than 1 MiB; some objects of each kind are enough");
+    }
+    let mut derived = None;
+    if faults.each().next().is_none() {
+        let names = (name.clone(), vocabulary.clone());
+        let text = sample.clone();
+        let guessed = blocking(move || {
+            let names = Names { business_object: &names.0, vocabulary: &names.1 };
+            Ok(derive::samples(&text, nesting).map_err(|fault| ("sample", fault)).and_then(
+                |samples| derive::derive(names, &samples).map_err(|fault| (of(&fault), fault)),
+            ))
+        })
+        .await?;
+        match guessed {
+            Ok(guessed) => derived = Some(guessed),
+            Err((field, fault)) => faults.add(field, &fault.detail),
+        }
+    }
+    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let Some(derived) = derived else {
+        "No mapping could be made.".clone_into(&mut faults.detail);
+        let page = Page { frame, called: name, vocabulary, sample, faults };
+        frame::show_with(res, depot, StatusCode::UNPROCESSABLE_ENTITY, &page);
+        return Ok(());
+    };
+    let draft = Draft { name, enabled: true, config: derived.config, sample, ..Draft::default() };
+    let (draft, known, checked) = editor::checked(gateway, draft).await?;
+    let page = Editor::of_new(frame, draft, known, checked);
+    frame::show(res, depot, &Editor { notes: derived.notes, ..page });
+    Ok(())
+}
+
+/// The field that a fault of deriving concerns.
+fn of(fault: &Fault) -> &'static str {
+    let is_vocabulary =
+        |finding: &Finding| finding.place == Place::Pointer("/vocabulary".to_owned());
+    if fault.errors.iter().any(is_vocabulary) { "vocabulary" } else { "sample" }
+}
+
+/// What the IRIs of properties begin with unless somebody says otherwise.
+fn vocabulary(gateway: &Gateway) -> String {
+    match &gateway.settings.base_url {
+        Some(base_url) => format!("{}/vocabulary/", base_url.trim_end_matches('/')),
+        None => gateway.catalogue.default_base("vocabulary"),
+    }
+}

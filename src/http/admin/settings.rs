@@ -1,0 +1,101 @@
+//! `/admin/settings`: the configuration in force, each value with where it comes from.
+use super::frame::{self, Frame, Section};
+use crate::config::{Effective, Setting, TABLE};
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::state;
+use askama::Template;
+use salvo::{Depot, Request, Response, handler};
+
+#[derive(Template)]
+#[template(path = "admin/settings.html")]
+struct Page {
+    frame: Frame,
+    /// What the operator should know.
+    warnings: Vec<String>,
+    /// What somebody has set.
+    given: Vec<Row>,
+    /// What is as it comes.
+    defaults: Vec<Row>,
+}
+
+/// One value in force.
+struct Row {
+    name: String,
+    value: String,
+    origin: String,
+    meaning: String,
+}
+
+impl From<&Effective> for Row {
+    fn from(effective: &Effective) -> Self {
+        let Effective { name, value, origin } = effective;
+        // Quotes tell where a text ends; here its cell does.
+        let plain = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        let plain = plain.filter(|value| !value.contains(['\\', '"'])).unwrap_or(value);
+        Self {
+            name: name.clone(),
+            value: plain.to_owned(),
+            origin: if origin.starts_with("--") {
+                "command line".to_owned()
+            } else {
+                origin.clone()
+            },
+            // Backticks are for those who read it as Markdown.
+            meaning: setting(name).map_or("", |setting| setting.meaning).replace('`', ""),
+        }
+    }
+}
+
+/// The setting of this name, in which anything may stand for a part in angle brackets.
+fn setting(name: &str) -> Option<&'static Setting> {
+    TABLE.iter().find(|setting| match setting.name.split_once('<') {
+        None => setting.name == name,
+        Some((before, rest)) => {
+            let after = rest.split_once('>').map_or("", |(_, after)| after);
+            name.strip_prefix(before).is_some_and(|name| name.ends_with(after))
+        }
+    })
+}
+
+/// The page.
+#[handler]
+pub(in crate::http) async fn get(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let state = state(depot);
+    let (defaults, given): (Vec<_>, Vec<_>) =
+        state.settings().effective.iter().partition(|value| value.origin == "default");
+    let page = Page {
+        frame: Frame::of(req, depot, res, Section::Settings),
+        warnings: state.settings().warnings.clone(),
+        given: given.into_iter().map(Row::from).collect(),
+        defaults: defaults.into_iter().map(Row::from).collect(),
+    };
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_shown_with_its_meaning_and_a_secret_is_not() {
+        let row = |name: &str, value: &str| {
+            let origin = "default".to_owned();
+            Row::from(&Effective { name: name.to_owned(), value: value.to_owned(), origin })
+        };
+        let port = row("server.port", "\"8080\"");
+        assert_eq!(port.value, "8080");
+        assert!(port.meaning.starts_with("The TCP port"));
+        assert_eq!(row("service.log.level", r#""a\"b""#).value, r#""a\"b""#);
+        let secret = row("service.export.targets.my.bucket.secret-access-key", "******");
+        assert_eq!(secret.value, "******");
+        assert!(secret.meaning.contains("secret"));
+        assert_eq!(row("nothing", "").meaning, "");
+    }
+}

@@ -1,0 +1,122 @@
+//! The targets: how each of them is, and a test of whether it would take files.
+use super::frame::{self, Frame, Section};
+use super::words;
+use crate::auth::Role;
+use crate::export::{Probe, TargetState};
+use crate::http::business_objects::path;
+use crate::http::problem::Problem;
+use crate::http::query::Query;
+use crate::http::state::{blocking, gateway};
+use askama::Template;
+use salvo::{Depot, Request, Response, handler};
+
+#[derive(Template)]
+#[template(path = "admin/targets.html")]
+struct List {
+    frame: Frame,
+    targets: Vec<Target>,
+}
+
+/// One target.
+struct Target {
+    name: String,
+    kind: &'static str,
+    class: &'static str,
+    state: &'static str,
+    blocked: Option<Blocked>,
+    paused: Option<String>,
+    waiting: String,
+    oldest: Option<String>,
+    last: Option<String>,
+    /// Business Objects whose exports wait for room.
+    without_room: u64,
+}
+
+/// Why it takes nothing.
+struct Blocked {
+    cause: String,
+    since: Option<String>,
+    attempts: String,
+    next: Option<String>,
+}
+
+/// All of them.
+#[handler]
+pub(in crate::http) async fn list(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let frame = Frame::of(req, depot, res, Section::Targets);
+    let exporter = gateway(depot)?.exporter;
+    let targets = blocking(move || Ok(exporter.targets()?)).await?;
+    frame::show(
+        res,
+        depot,
+        &List { frame, targets: targets.into_iter().map(Target::of).collect() },
+    );
+    Ok(())
+}
+
+/// Tests one.
+#[handler]
+pub(in crate::http) async fn test(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let exporter = gateway(depot)?.exporter;
+    let Probe { target, ok, cause, milliseconds, .. } =
+        exporter.probe(path(req, "bucketName")).await?;
+    let cause = cause.unwrap_or_default();
+    if ok {
+        let remark = if cause.is_empty() { cause } else { format!(" To know: {cause}.") };
+        let words = format!(
+            "{target} answered in {milliseconds} ms, and nothing was found that is in the way of a delivery.{remark}"
+        );
+        frame::done(res, depot, "/admin/targets", &words);
+    } else {
+        frame::failed(
+            res,
+            depot,
+            "/admin/targets",
+            &format!("{target} would take nothing: {cause}"),
+        );
+    }
+    Ok(())
+}
+
+impl Target {
+    fn of(target: TargetState) -> Self {
+        let (class, state) = match (&target.blocked, &target.paused, target.reachable) {
+            (Some(_), ..) => ("bad", "blocked"),
+            (None, Some(_), _) if target.depth > 0 => ("warn", "paused"),
+            (None, _, Some(true)) => ("good", "reached"),
+            (None, _, Some(false)) => ("warn", "not reached"),
+            (None, _, None) => ("", "not tried yet"),
+        };
+        let blocked = target.blocked.map(|cause| Blocked {
+            cause,
+            since: target.blocked_since.as_deref().map(words::age),
+            attempts: words::many(target.attempts, "attempt", "attempts"),
+            next: target.next_attempt.as_deref().map(words::moment),
+        });
+        let size = words::size(target.bytes);
+        Self {
+            kind: if target.kind == "s3" { "S3 bucket" } else { "directory" },
+            class,
+            state,
+            blocked,
+            paused: target.paused,
+            waiting: match target.depth {
+                0 => "nothing".to_owned(),
+                depth => format!("{}, {size}", words::many(depth, "export", "exports")),
+            },
+            oldest: target.oldest.as_deref().map(words::age),
+            last: target.last_delivery.as_deref().map(words::age),
+            without_room: target.waiting,
+            name: target.name,
+        }
+    }
+}

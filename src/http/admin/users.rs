@@ -1,0 +1,419 @@
+//! `/admin/users`: the accounts.
+use super::form::{Faults, Form, form};
+use super::frame::{self, Frame, Section};
+use super::pager::Pager;
+use super::words;
+use crate::auth::accounts::{Edit, New, NewPassword};
+use crate::auth::{Account, Role, Source};
+use crate::business_object::catalogue::IfMatch;
+use crate::http::caller::caller;
+use crate::http::problem::Problem;
+use crate::http::query::{Query, cut};
+use crate::http::state::gateway;
+use crate::http::users::{alter, make, named, remove, set_password};
+use askama::Template;
+use salvo::{Depot, Request, Response, handler};
+use serde_json::json;
+
+/// Rows of one page.
+const ROWS: usize = 50;
+/// The roles of accounts, as a choice.
+const ROLES: [(&str, &str); 3] = [
+    ("User", "User: may look at everything but users, audit trail and settings"),
+    ("Contributor", "Contributor: also ingests, exports, and keeps namespaces"),
+    ("Admin", "Admin: may do everything"),
+];
+
+#[derive(Template)]
+#[template(path = "admin/users.html")]
+struct List {
+    frame: Frame,
+    rows: Vec<Shown>,
+    pager: Pager,
+    /// What people sign in at, when it is not here.
+    provider: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "admin/user_new.html")]
+struct Creation {
+    frame: Frame,
+    faults: Faults,
+    filled: Filled,
+    roles: [(&'static str, &'static str); 3],
+}
+
+#[derive(Template)]
+#[template(path = "admin/user.html")]
+struct One {
+    frame: Frame,
+    faults: Faults,
+    shown: Shown,
+    filled: Filled,
+    roles: [(&'static str, &'static str); 3],
+    version: u64,
+}
+
+#[derive(Template)]
+#[template(path = "admin/user_delete.html")]
+struct Deletion {
+    frame: Frame,
+    shown: Shown,
+    version: u64,
+    keys: String,
+}
+
+/// An account as it is shown.
+pub(super) struct Shown {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) given_name: String,
+    pub(super) family_name: String,
+    pub(super) email: String,
+    pub(super) organization: String,
+    pub(super) role: Role,
+    pub(super) is_service_account: bool,
+    pub(super) is_enabled: bool,
+    pub(super) is_built_in: bool,
+    pub(super) source: &'static str,
+    pub(super) first_login: String,
+    pub(super) last_login: String,
+    pub(super) created: String,
+    /// What its provider knows it by, and who that is.
+    pub(super) identity: Option<(String, String)>,
+    pub(super) client_id: Option<String>,
+}
+
+impl From<&Account> for Shown {
+    fn from(account: &Account) -> Self {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let time =
+            |at: &Option<String>| at.as_deref().map_or_else(|| "never".into(), words::minute);
+        Self {
+            id: account.id.clone(),
+            name: words::name(account),
+            given_name: text(&account.given_name),
+            family_name: text(&account.family_name),
+            email: account.email.clone(),
+            organization: text(&account.organization),
+            role: account.role,
+            is_service_account: account.is_service_account(),
+            is_enabled: account.enabled,
+            is_built_in: account.source() == Source::BuiltIn,
+            source: match account.source() {
+                Source::BuiltIn => "Built in",
+                Source::OpenIdConnect => "OpenID Connect",
+                Source::ServiceAccount => "Access token",
+            },
+            first_login: time(&account.first_login),
+            last_login: time(&account.last_login),
+            created: words::minute(&account.created_at),
+            identity: account
+                .identity
+                .as_ref()
+                .map(|identity| (identity.name.clone(), identity.issuer.clone())),
+            client_id: account.client_id.clone(),
+        }
+    }
+}
+
+/// What stands in the fields of an account's form.
+#[derive(Default)]
+pub(super) struct Filled {
+    pub(super) given_name: String,
+    pub(super) family_name: String,
+    pub(super) email: String,
+    pub(super) organization: String,
+    pub(super) role: String,
+    pub(super) enabled: bool,
+}
+
+impl From<&Account> for Filled {
+    fn from(account: &Account) -> Self {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        Self {
+            given_name: text(&account.given_name),
+            family_name: text(&account.family_name),
+            email: account.email.clone(),
+            organization: text(&account.organization),
+            role: account.role.name().to_owned(),
+            enabled: account.enabled,
+        }
+    }
+}
+
+impl From<&Form> for Filled {
+    fn from(form: &Form) -> Self {
+        let text = |name| form.word(name).unwrap_or_default();
+        Self {
+            given_name: text("givenName"),
+            family_name: text("familyName"),
+            email: text("email"),
+            organization: text("organization"),
+            role: text("roles"),
+            enabled: form.is_ticked("enabled"),
+        }
+    }
+}
+
+/// The fields that findings may stand beside.
+pub(super) const FIELDS: &[&str] = &[
+    "givenName",
+    "familyName",
+    "email",
+    "organization",
+    "roles",
+    "enabled",
+    "password",
+    "currentPassword",
+];
+
+/// What the API would have been sent: these fields, and the role and `enabled` where the form has them.
+pub(super) fn body(form: &Form, names: &[&str], is_whole: bool) -> Vec<u8> {
+    let mut members = form.members(names);
+    if is_whole {
+        members.insert("roles".into(), json!([form.word("roles").unwrap_or_default()]));
+        members.insert("enabled".into(), json!(form.is_ticked("enabled")));
+    }
+    serde_json::Value::Object(members).to_string().into_bytes()
+}
+
+/// The body of a change of password; the two that were typed must be the same.
+pub(super) fn password(form: &Form, account: &Account) -> Result<NewPassword, Faults> {
+    let (typed, again) = (form.text("password"), form.text("again"));
+    let mut members = serde_json::Map::new();
+    members.insert("password".into(), typed.clone().into());
+    if form.is_ticked("currentPassword") {
+        members.insert("currentPassword".into(), form.text("currentPassword").into());
+    }
+    let body = serde_json::Value::Object(members).to_string();
+    let read = NewPassword::read(body.as_bytes(), &account.email);
+    let new = read.map_err(|fault| Faults::of(&fault.into(), FIELDS))?;
+    if typed != again {
+        return Err(Faults::one("again", "it is another one than above; type it twice"));
+    }
+    Ok(new)
+}
+
+/// The version that a form was filled in for.
+fn version(form: &Form) -> IfMatch {
+    let version = form.word("version").and_then(|version| version.parse().ok());
+    version.map_or(IfMatch::Any, IfMatch::Version)
+}
+
+/// The list.
+#[handler]
+pub(in crate::http) async fn list(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let query = Query::read(req, &["cursor"])?;
+    let after = query.uuid_cursor()?;
+    let auth = gateway(depot)?.auth;
+    let mut accounts = auth.accounts.list(after.as_deref(), ROWS + 1)?;
+    let next = cut(&mut accounts, ROWS, |account| &account.id);
+    let frame = Frame::of(req, depot, res, Section::Users);
+    let page = List {
+        rows: accounts.iter().map(|account| Shown::from(&**account)).collect(),
+        pager: Pager::new(&frame, "/admin/users", &[], after.is_none(), next.as_deref()),
+        provider: auth.oidc.as_ref().map(|oidc| oidc.registration().to_owned()),
+        frame,
+    };
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+/// The form of a new account.
+#[handler]
+pub(in crate::http) async fn creation(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    if !gateway(depot)?.auth.accounts.has_passwords() {
+        return Err(Problem::not_found(
+            "people sign in at the identity provider, which makes their accounts at their first sign-in",
+        ));
+    }
+    let filled = Filled { role: "User".to_owned(), enabled: true, ..Filled::default() };
+    show_creation(req, depot, res, Faults::default(), filled);
+    Ok(())
+}
+
+fn show_creation(req: &Request, depot: &Depot, res: &mut Response, faults: Faults, filled: Filled) {
+    let frame = Frame::of(req, depot, res, Section::Users);
+    let status = faults.status;
+    frame::show_with(res, depot, status, &Creation { frame, faults, filled, roles: ROLES });
+}
+
+/// Makes an account.
+#[handler]
+pub(in crate::http) async fn create(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let (form, gateway) = (form(depot), gateway(depot)?);
+    let filled = Filled::from(&form);
+    let names = ["givenName", "familyName", "email", "organization"];
+    let mut sent = form.members(&names);
+    sent.insert("password".into(), form.text("password").into());
+    sent.insert("roles".into(), json!([filled.role]));
+    sent.insert("enabled".into(), json!(filled.enabled));
+    let sent = serde_json::Value::Object(sent).to_string();
+    let made = match New::read(sent.as_bytes()) {
+        Ok(new) => make(&gateway, caller(depot), new).await,
+        Err(fault) => Err(fault.into()),
+    };
+    match made {
+        Ok(account) => {
+            let words = format!("The account {} was made.", account.email);
+            frame::done(res, depot, "/admin/users", &words);
+        }
+        Err(problem) => show_creation(req, depot, res, Faults::of(&problem, FIELDS), filled),
+    }
+    Ok(())
+}
+
+/// One account.
+#[handler]
+pub(in crate::http) async fn one(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let account = named(req, &gateway(depot)?)?;
+    let filled = Filled::from(&*account);
+    show_one((req, depot, res), &account, filled, Faults::default());
+    Ok(())
+}
+
+fn show_one(
+    (req, depot, res): (&Request, &Depot, &mut Response),
+    account: &Account,
+    filled: Filled,
+    faults: Faults,
+) {
+    let frame = Frame::of(req, depot, res, Section::Users);
+    let status = faults.status;
+    let page = One {
+        frame,
+        faults,
+        shown: Shown::from(account),
+        filled,
+        roles: ROLES,
+        version: account.version,
+    };
+    frame::show_with(res, depot, status, &page);
+}
+
+/// Changes an account; of a provider's only whether it may come in.
+#[handler]
+pub(in crate::http) async fn change(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let (form, gateway) = (form(depot), gateway(depot)?);
+    let account = named(req, &gateway)?;
+    let is_built_in = account.source() == Source::BuiltIn;
+    let names = ["givenName", "familyName", "email", "organization"];
+    let edit = if is_built_in {
+        Edit::read(&body(&form, &names, true)).map_err(Problem::from)
+    } else {
+        Ok(Edit { enabled: Some(form.is_ticked("enabled")), ..Edit::of(&account) })
+    };
+    let changed = match edit {
+        Ok(edit) => alter(&gateway, caller(depot), &account.id, version(&form), edit).await,
+        Err(problem) => Err(problem),
+    };
+    match changed {
+        Ok(account) => {
+            let words = format!("The account {} was changed.", account.email);
+            frame::done(res, depot, &format!("/admin/users/{}", account.id), &words);
+        }
+        Err(problem) => {
+            let filled = if is_built_in {
+                Filled::from(&form)
+            } else {
+                Filled { enabled: form.is_ticked("enabled"), ..Filled::from(&*account) }
+            };
+            show_one((req, depot, res), &account, filled, Faults::of(&problem, FIELDS));
+        }
+    }
+    Ok(())
+}
+
+/// Sets the password of somebody else; one's own is set on the page of the profile.
+#[handler]
+pub(in crate::http) async fn set(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let (form, gateway) = (form(depot), gateway(depot)?);
+    let account = named(req, &gateway)?;
+    let done = match password(&form, &account) {
+        Ok(new) => set_password(depot, &gateway, &account, new)
+            .await
+            .map_err(|problem| Faults::of(&problem, FIELDS)),
+        Err(faults) => Err(faults),
+    };
+    match done {
+        Ok(()) => {
+            let words =
+                format!("The password of {} was set, and its sessions ended.", account.email);
+            frame::done(res, depot, &format!("/admin/users/{}", account.id), &words);
+        }
+        Err(faults) => {
+            show_one((req, depot, res), &account, Filled::from(&*account), faults);
+        }
+    }
+    Ok(())
+}
+
+/// Asks before an account is deleted.
+#[handler]
+pub(in crate::http) async fn deletion(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let gateway = gateway(depot)?;
+    let account = named(req, &gateway)?;
+    let keys = gateway.auth.keys.list(caller(depot), None, usize::MAX);
+    let keys = keys.iter().filter(|key| key.owner.as_ref() == Some(&account.id)).count();
+    let page = Deletion {
+        frame: Frame::of(req, depot, res, Section::Users),
+        shown: Shown::from(&*account),
+        version: account.version,
+        keys: words::many(keys as u64, "API key", "API keys"),
+    };
+    frame::show(res, depot, &page);
+    Ok(())
+}
+
+/// Deletes an account.
+#[handler]
+pub(in crate::http) async fn delete(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let (form, gateway) = (form(depot), gateway(depot)?);
+    let account = named(req, &gateway)?;
+    match remove(gateway, caller(depot), &account.id, version(&form)).await {
+        Ok(()) => {
+            let words = format!("The account {} was deleted.", account.email);
+            frame::done(res, depot, "/admin/users", &words);
+        }
+        Err(problem) => {
+            frame::failed(res, depot, &format!("/admin/users/{}", account.id), problem.detail());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Numbers, sizes and times as people read them.
+use crate::auth::Account;
+use jiff::Timestamp;
+
+/// What an account is called: its names, or what it signs in with.
+pub(super) fn name(account: &Account) -> String {
+    let names = [account.given_name.as_deref(), account.family_name.as_deref()];
+    let name = names.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    if name.is_empty() { account.email.clone() } else { name }
+}
+
+/// A whole number with its thousands told apart: `12,345`.
+pub(super) fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// So many of something: `1 export`, `2 exports`.
+pub(super) fn many(count: u64, one: &str, more: &str) -> String {
+    format!("{} {}", number(count), if count == 1 { one } else { more })
+}
+
+/// A size: `734 B`, `1.5 MiB`.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let (mut tenths, mut unit) = (u128::from(bytes) * 10 / 1024, "KiB");
+    for next in UNITS.into_iter().skip(1) {
+        if tenths < 10_240 {
+            break;
+        }
+        (tenths, unit) = (tenths / 1024, next);
+    }
+    if tenths >= 1000 || tenths % 10 == 0 {
+        format!("{} {unit}", tenths / 10)
+    } else {
+        format!("{}.{} {unit}", tenths / 10, tenths % 10)
+    }
+}
+
+/// A time that has passed: `8 s`, `3 min`, `2 h 5 min`, `4 d 1 h`.
+pub(super) fn span(seconds: u64) -> String {
+    let two = |big: u64, unit: &str, small: u64, under: &str| match small {
+        0 => format!("{big} {unit}"),
+        _ => format!("{big} {unit} {small} {under}"),
+    };
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => two(seconds / 3600, "h", seconds % 3600 / 60, "min"),
+        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3600, "h"),
+    }
+}
+
+/// How long ago a moment (RFC 3339) was; empty when it cannot be read.
+pub(super) fn age(moment: &str) -> String {
+    moment.parse::<Timestamp>().map(|at| span(seconds_since(at))).unwrap_or_default()
+}
+
+/// Seconds since a moment; none for one that is to come.
+pub(super) fn seconds_since(at: Timestamp) -> u64 {
+    u64::try_from(Timestamp::now().as_second().saturating_sub(at.as_second())).unwrap_or_default()
+}
+
+/// A moment (RFC 3339) to the minute, for lists whose heading names UTC: `2026-03-01 14:05`.
+pub(super) fn minute(moment: &str) -> String {
+    match moment.parse::<Timestamp>() {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => moment.to_owned(),
+    }
+}
+
+/// The same to the second: `2026-03-01 14:05:09`.
+pub(super) fn second(moment: &str) -> String {
+    match moment.parse::<Timestamp>() {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => moment.to_owned(),
+    }
+}
+
+/// The same with its time zone: `2026-03-01 14:05:09 UTC`.
+pub(super) fn moment(moment: &str) -> String {
+    format!("{} UTC", second(moment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_at_a_glance() {
+        for (count, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(number(count), text);
+        }
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1 KiB"),
+            (1536, "1.5 KiB"),
+            (150 << 20, "150 MiB"),
+            ((1 << 30) - 1, "1023 MiB"),
+            (1 << 30, "1 GiB"),
+            (u64::MAX, "16383 PiB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+        for (seconds, text) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (3600, "1 h"),
+            (7500, "2 h 5 min"),
+            (86_400, "1 d"),
+            (349_200, "4 d 1 h"),
+        ] {
+            assert_eq!(span(seconds), text);
+        }
+        assert_eq!(many(1, "export", "exports"), "1 export");
+        assert_eq!(many(2000, "export", "exports"), "2,000 exports");
+        assert_eq!(second("2026-03-01T14:05:09.25Z"), "2026-03-01 14:05:09");
+        assert_eq!(minute("2026-03-01T14:05:09.25Z"), "2026-03-01 14:05");
+        assert_eq!(age("2999-01-01T00:00:00Z"), "0 s");
+    }
+}

@@ -1,0 +1,107 @@
+// The editor of a Business Object: the mapping and the sample are checked as they are typed, and each fault
+// is marked at its line. The server checks; without this script it does so when the form is sent.
+
+const PAUSE = 400;
+const form = document.getElementById('editor');
+const config = document.getElementById('config');
+const sample = document.getElementById('sample');
+const gutter = form.querySelector('.gutter');
+
+// Line numbers, and marks where a fault is.
+function number() {
+  const wrong = new Set(document.getElementById('checked').dataset.lines.split(' ').filter(Boolean).map(Number));
+  const lines = config.value.split('\n').length;
+  const rows = [];
+  for (let line = 1; line <= lines; line += 1) {
+    const row = document.createElement('div');
+    row.textContent = wrong.has(line) ? `✗ ${line}` : line;
+    if (wrong.has(line)) row.className = 'fault';
+    rows.push(row);
+  }
+  gutter.replaceChildren(...rows);
+  gutter.scrollTop = config.scrollTop;
+  config.toggleAttribute('data-faulty', wrong.size > 0);
+}
+
+// Asks the server, never for two texts at once: the answer to an older one is dropped.
+let due = 0;
+let asking = null;
+
+async function check() {
+  asking?.abort();
+  const asked = new AbortController();
+  asking = asked;
+  try {
+    const answer = await fetch(form.dataset.check, { method: 'POST', body: new URLSearchParams(new FormData(form)), signal: asked.signal });
+    if (!answer.ok) {
+      if (answer.status === 401) say('Your session has ended. Copy what you have written, and sign in again.');
+      return;
+    }
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const fresh = page.getElementById('checked');
+    const old = document.getElementById('checked');
+    if (!fresh) return;
+    // What was opened stays open.
+    const open = new Map([...old.querySelectorAll('details')].map((e) => [e.firstElementChild.textContent, e.open]));
+    for (const e of fresh.querySelectorAll('details')) e.open = open.get(e.firstElementChild.textContent) ?? e.open;
+    old.dataset.lines = fresh.dataset.lines;
+    old.replaceChildren(...document.adoptNode(fresh).childNodes);
+    number();
+  } catch (error) {
+    if (error.name !== 'AbortError') say('The gateway does not answer; what you write is checked once it does.');
+  }
+}
+
+function say(words) {
+  const line = document.createElement('p');
+  line.className = 'verdict warn';
+  line.setAttribute('role', 'status');
+  line.textContent = words;
+  document.getElementById('checked').replaceChildren(line);
+}
+
+function soon() {
+  clearTimeout(due);
+  due = setTimeout(check, PAUSE);
+}
+
+config.addEventListener('input', () => { number(); soon(); });
+config.addEventListener('scroll', () => { gutter.scrollTop = config.scrollTop; });
+sample.addEventListener('input', soon);
+form.addEventListener('input', (event) => { if (event.target.name.startsWith('condition.')) soon(); });
+
+// A fault's link goes to its line.
+form.addEventListener('click', (event) => {
+  const link = event.target.closest('a[data-line]');
+  if (!link) return;
+  event.preventDefault();
+  const lines = config.value.split('\n');
+  const line = Math.min(Number(link.dataset.line), lines.length) - 1;
+  const begin = lines.slice(0, line).reduce((sum, text) => sum + text.length + 1, 0);
+  const column = [...lines[line]].slice(0, Number(link.dataset.column) - 1).join('').length;
+  config.focus();
+  config.setSelectionRange(begin + column, begin + lines[line].length);
+  config.scrollTop = Math.max(0, line * parseFloat(getComputedStyle(config).lineHeight) - config.clientHeight / 3);
+});
+
+// A new line begins where the one before does.
+config.addEventListener('keydown', (event) => {
+  if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+  const before = config.value.slice(0, config.selectionStart).split('\n').pop();
+  const indent = before.match(/^ */)[0] + (/:\s*$/.test(before) ? '  ' : '');
+  if (!indent) return;
+  event.preventDefault();
+  // Unlike `setRangeText` this can be undone.
+  document.execCommand('insertText', false, `\n${indent}`);
+});
+
+// What was typed is not lost by a slip.
+let changed = false;
+form.addEventListener('input', () => { changed = true; });
+form.addEventListener('submit', () => { changed = false; });
+addEventListener('beforeunload', (event) => { if (changed) event.preventDefault(); });
+
+// It would be what the Enter key in a field does.
+form.querySelector('.without-script').remove();
+document.body.classList.add('scripted');
+number();

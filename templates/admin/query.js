@@ -1,0 +1,76 @@
+// The query page: asks without loading the page, and shows the schema. Without it the form does.
+
+const form = document.getElementById('query-form');
+const result = document.getElementById('result');
+const told = document.getElementById('told');
+let asking = null;
+
+async function ask() {
+  asking?.abort();
+  const asked = new AbortController();
+  asking = asked;
+  const { query, variables } = form.elements;
+  let body = `{"query":${JSON.stringify(query.value)}`;
+  if (variables.value.trim()) {
+    try {
+      JSON.parse(variables.value);
+      // As it was typed: numbers keep all their digits.
+      body += `,"variables":${variables.value}`;
+    } catch (error) {
+      told.textContent = `The variables are not JSON: ${error.message}`;
+      variables.focus();
+      return;
+    }
+  }
+  const begun = performance.now();
+  told.textContent = 'Asking …';
+  try {
+    const answer = await fetch(form.dataset.graphql, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'application/graphql-response+json, application/json;q=0.9' },
+      body: `${body}}`,
+      signal: asked.signal,
+    });
+    const text = await answer.text();
+    result.textContent = pretty(text);
+    const faults = /"errors":/.test(text) ? ', with faults' : '';
+    told.textContent = answer.status === 401 ? 'Your session has ended; sign in again.' : `Answered in ${Math.round(performance.now() - begun)} ms${faults}.`;
+  } catch (error) {
+    if (error.name !== 'AbortError') told.textContent = 'The gateway does not answer.';
+  }
+}
+
+// White space is put in without touching what stands there: numbers keep all their digits.
+function pretty(text) {
+  const out = [];
+  let depth = 0;
+  let opened = false;
+  const line = () => out.push('\n', '  '.repeat(depth));
+  for (const token of text.match(/"(?:\\.|[^"\\])*"|[{}[\]:,]|[^\s"{}[\]:,]+/g) ?? []) {
+    const closes = token === '}' || token === ']';
+    if (closes) depth -= 1;
+    if (opened !== closes) line();
+    opened = token === '{' || token === '[';
+    if (opened) depth += 1;
+    out.push(token === ':' ? ': ' : token);
+    if (token === ',') line();
+  }
+  return out.join('');
+}
+
+form.addEventListener('submit', (event) => { event.preventDefault(); ask(); });
+form.addEventListener('keydown', (event) => {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); ask(); }
+});
+for (const element of document.querySelectorAll('.with-script')) element.hidden = false;
+
+document.getElementById('sdl').addEventListener('toggle', async (event) => {
+  const place = event.target.querySelector('pre');
+  if (!event.target.open || place.dataset.loaded) return;
+  try {
+    const answer = await fetch(form.dataset.schema);
+    if (!answer.ok) return;
+    place.textContent = await answer.text();
+    place.dataset.loaded = 'true';
+  } catch { /* The link to it stays. */ }
+});

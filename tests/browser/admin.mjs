@@ -1,0 +1,116 @@
+// What the tests of the administration interface share: a gateway with something in it, people of every
+// role, and what every page keeps to.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { request } from 'playwright-core';
+import { gateway, wellMade } from './browser.mjs';
+
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export const secret = 'correct horse battery staple';
+export const people = {
+  Admin: { email: 'admin', password: process.env.PASSWORD },
+  Contributor: { email: 'carla@plant.example', givenName: 'Carla', familyName: 'Curie', password: secret },
+  User: { email: 'uwe@plant.example', givenName: 'Uwe', familyName: 'Unruh', organization: 'Plant Nord', password: secret },
+};
+
+// The API as a script in a page of the gateway has it, with the session of this person.
+export async function api(person) {
+  const context = await request.newContext({ baseURL: gateway, extraHTTPHeaders: { Origin: gateway } });
+  const ask = async (method, path, data, headers = {}) => {
+    const answer = await context.fetch(path, { method, data, headers });
+    assert.ok(answer.ok(), `${method} ${path} answered ${answer.status()}: ${await answer.text()}`);
+    const text = await answer.text();
+    return text ? JSON.parse(text) : null;
+  };
+  await ask('POST', '/login', { email: person.email, password: person.password });
+  return { ask, close: () => context.dispose() };
+}
+
+export const pump = {
+  name: 'Pump',
+  description: 'Pumps of the plant',
+  enabled: true,
+  config: 'type: object\npath: "Pump:."\nfields:\n  uri: { type: id }\n  name: { type: string, path: "<https://plant.example/name>", required: true }\n  flow: { type: number, path: "<https://plant.example/flow>" }\n',
+  conditions: [],
+  pushTargets: [{ bucketName: 'archive' }],
+};
+
+// A person of each role, a Business Object with objects and an export, a namespace, and an API key.
+export async function furnish() {
+  const { ask, close } = await api(people.Admin);
+  for (const role of ['Contributor', 'User']) {
+    const { email, givenName, familyName, organization, password } = people[role];
+    await ask('POST', '/api/v1/users', { email, givenName, familyName, organization, password, roles: [role] });
+  }
+  await ask('PUT', '/api/v1/business-objects', pump);
+  await ask('POST', '/api/v1/business-objects/Pump', { data: [{ name: 'P-1', flow: 12.5 }, { name: 'P-2' }] });
+  await ask('POST', '/api/v1/business-objects/Pump/push');
+  await ask('PUT', '/api/v1/namespaces/Tank', { uriBase: 'https://plant.example/id/Tank/', generator: 'counter' });
+  await ask('POST', '/api/v1/api-keys', { name: 'line 4', role: 'Contributor', businessObject: 'Pump' });
+  await close();
+}
+
+// Signs in on the page, from wherever it leads there.
+export async function signIn(page, person, path = '/admin') {
+  await page.goto(`${gateway}${path}`);
+  await page.getByLabel('Email').fill(person.email);
+  await page.getByLabel('Password').fill(person.password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.waitForURL((url) => !url.pathname.startsWith('/login'));
+}
+
+// What axe-core finds against WCAG 2.2 AA and its own best practices.
+export async function accessible(page, where) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, {
+    resultTypes: ['violations'],
+    runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+  }));
+  const found = violations.map(({ id, help, nodes }) => `${id}: ${help}\n  ${nodes.map((node) => `${node.html}\n  ${node.failureSummary}`).join('\n  ')}`);
+  assert.deepEqual(found, [], where);
+}
+
+// Narrow and wide, light and dark.
+export const looks = [360, 1280].flatMap((width) => ['light', 'dark'].map((colorScheme) => ({ width, colorScheme })));
+
+// One page in every look. With SCREENSHOTS naming a folder, how it looks is kept there.
+export async function everyLook(page, name) {
+  for (const { width, colorScheme } of looks) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme });
+    await wellMade(page);
+    await accessible(page, `${name} at ${width} pixels, ${colorScheme}`);
+    if (process.env.SCREENSHOTS) {
+      const file = `${name.replaceAll(/[^a-z0-9]+/gi, '-')}-${width}-${colorScheme}.png`;
+      await page.screenshot({ path: `${process.env.SCREENSHOTS}/${file}`, fullPage: true });
+    }
+  }
+}
+
+// Whether the Tab key comes to everything that can be used, and shows where it is.
+export async function reachable(page, name) {
+  await page.evaluate(() => {
+    document.activeElement?.blur();
+    getSelection().removeAllRanges();
+    const usable = 'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex="0"]';
+    globalThis.unreached = new Set([...document.querySelectorAll(usable)].filter((e) => e.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true }) && !e.disabled));
+  });
+  const all = await page.evaluate(() => globalThis.unreached.size);
+  for (let step = 0; step < all + 10; step += 1) {
+    await page.keyboard.press('Tab');
+    const left = await page.evaluate(() => {
+      const here = document.activeElement;
+      globalThis.unreached.delete(here);
+      if (here !== document.body && here !== document.documentElement) {
+        const { outlineStyle, outlineWidth } = getComputedStyle(here);
+        if (outlineStyle === 'none' || outlineWidth === '0px') throw new Error(`the focus is not seen on ${here.outerHTML}`);
+      }
+      return globalThis.unreached.size;
+    });
+    if (left === 0) return;
+  }
+  const left = await page.evaluate(() => [...globalThis.unreached].map((e) => e.outerHTML));
+  assert.deepEqual(left, [], `${name}: the Tab key does not come to everything`);
+}

@@ -1,0 +1,121 @@
+// The parts of the way from a sample to a delivered export, as somebody goes it in a browser.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { request } from 'playwright-core';
+import { accessible } from './admin.mjs';
+import { gateway } from './browser.mjs';
+
+// What a plant system sends: an object with a URI of its own, and one without.
+export const uri = (name) => `https://plant.example/${name}/101`;
+const sampleOf = (name) => [
+  { uri: uri(name), name: 'P-101 <b>', flow: 12.50, stages: 3, running: true, built: '2019-05-04', tags: ['new', 'hot'], position: { hall: 'A' }, parts: [{ label: 'Seal' }, { label: 'Shaft' }] },
+  { name: 'P-102', flow: 1e3, parts: [] },
+];
+
+export const notice = (page, text) => page.locator('.notice', { hasText: text }).waitFor();
+
+// A new Business Object from the sample, looked at, mended, and saved; it goes to the target `archive`.
+export async function derive(page, name, { script }) {
+  await page.goto(`${gateway}/admin/business-objects`);
+  await page.getByRole('link', { name: /derive .*sample/i }).first().click();
+  await page.getByLabel('Name').fill(name);
+
+  // What is no JSON is said where it stands.
+  await page.getByLabel('Sample', { exact: true }).fill('{"name": ');
+  await page.getByRole('button', { name: 'Derive the mapping' }).click();
+  await page.locator('#sample-fault').waitFor();
+  if (script) await accessible(page, 'a sample that is none');
+  await page.getByLabel('Sample', { exact: true }).fill(JSON.stringify(sampleOf(name), null, 2));
+  await page.getByRole('button', { name: 'Derive the mapping' }).click();
+
+  await page.getByRole('heading', { name: 'New Business Object' }).waitFor();
+  const config = page.getByLabel('Mapping (YAML)');
+  const mapping = await config.inputValue();
+  for (const part of [`path: ${name}:.`, 'type: id', 'type: number', 'type: integer', 'type: boolean', 'type: date', 'type: array', 'path: v:position/']) {
+    assert.ok(mapping.includes(part), `${part} is not in\n${mapping}`);
+  }
+  const checked = page.locator('#checked');
+  await checked.getByText('The sample fits').waitFor();
+  assert.ok((await checked.textContent()).includes(uri(name)));
+  assert.match(await checked.textContent(), /"name": "P-101 <b>"/);
+
+  // A slip is marked at its line, and its link leads there.
+  const wrong = mapping.replace('type: integer', 'type: integr');
+  const line = wrong.split('\n').findIndex((text) => text.includes('integr')) + 1;
+  await config.fill(wrong);
+  if (!script) await page.getByRole('button', { name: 'Check', exact: true }).click();
+  const link = checked.getByRole('link', { name: `Line ${line},` });
+  await link.waitFor();
+  assert.match(await checked.textContent(), /did you mean `integer`/);
+  if (script) {
+    assert.equal((await page.locator('.gutter .fault').textContent()).trim(), `✗ ${line}`);
+    await accessible(page, 'a mapping with a fault');
+    await link.click();
+    const marked = await config.evaluate((e) => e.value.slice(e.selectionStart, e.selectionEnd));
+    assert.equal(marked, 'integr');
+  }
+  // What cannot be saved is not, and nothing that was typed is lost.
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').waitFor();
+  assert.equal(await page.getByLabel('Mapping (YAML)').inputValue(), wrong);
+  await page.locator('#config-fault').waitFor();
+  await page.getByLabel('Mapping (YAML)').fill(mapping);
+  if (script) await checked.getByText('The sample fits').waitFor();
+
+  // Every field with something wrong says so.
+  await page.getByLabel('archive').check();
+  await page.getByLabel('Schedule').fill('every day');
+  await page.getByLabel('Keep objects for').fill('a year');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.locator('#schedule-fault').waitFor();
+  await page.locator('#retention-fault').waitFor();
+  assert.ok(await page.getByLabel('archive').isChecked());
+  await page.getByLabel('Schedule').fill('0 5 * * *');
+  await page.getByLabel('Time zone').fill('Europe/Vienna');
+  await page.getByLabel('Keep objects for').fill('');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await notice(page, `${name} is there.`);
+  await page.getByRole('heading', { level: 1, name }).waitFor();
+  await page.getByText('next on 2').waitFor();
+}
+
+// An API key for the Business Object, and data that a plant system sends with it to the address on its page.
+export async function send(page, name) {
+  const address = await page.locator('#address').textContent();
+  await page.goto(`${gateway}/admin/keys/new`);
+  await page.getByLabel('Name').fill(`plant system of ${name}`);
+  await page.getByLabel('Role').selectOption('Contributor');
+  await page.getByLabel('Business Object').selectOption({ label: name });
+  await page.getByRole('button', { name: 'Make the key' }).click();
+  const key = (await page.locator('#key').textContent()).trim();
+  const plant = await request.newContext({ extraHTTPHeaders: { Authorization: `Bearer ${key}` } });
+  const answer = await plant.post(address, { data: { data: sampleOf(name) } });
+  assert.equal(answer.status(), 200, await answer.text());
+  assert.equal((await answer.json()).created, sampleOf(name).length);
+  await plant.dispose();
+}
+
+// Everything exported, seen to arrive, looked at and downloaded: the same bytes are in the target.
+export async function deliver(page, name, { script }) {
+  await page.goto(`${gateway}/admin/business-objects`);
+  await page.getByRole('link', { name, exact: true }).click();
+  await page.getByRole('button', { name: 'Export now' }).click();
+  await notice(page, `An export of ${sampleOf(name).length} objects is queued for archive.`);
+  const delivered = page.locator('dd .state', { hasText: 'delivered' });
+  // With script it is seen by itself.
+  while (!script && (await delivered.count()) === 0) await page.reload();
+  await delivered.waitFor();
+  const shown = await page.locator('pre.file').textContent();
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download' }).click()]);
+  const bytes = await readFile(await download.path());
+  assert.equal(shown, bytes.toString());
+  const file = JSON.parse(bytes);
+  assert.equal(file.metadata.object_count, sampleOf(name).length);
+  assert.equal(file.metadata.object_type, name);
+  assert.ok(bytes.includes('"flow":1000') || bytes.includes('"flow":1e3'), 'numbers as they came');
+  const text = await page.locator('dl.pairs').textContent();
+  assert.ok(text.includes(createHash('sha256').update(bytes).digest('hex')), text);
+  const key = await page.locator('dt:text-is("Key") + dd').textContent();
+  assert.deepEqual(await readFile(`${process.env.DIR}/data/buckets/archive/${key.trim()}`), bytes);
+}

@@ -1,0 +1,59 @@
+// The overview: what a first visit costs, that it is live in two browsers, and that it works without script.
+import assert from 'node:assert/strict';
+import { api, furnish, people, signIn } from './admin.mjs';
+import { browse, gateway } from './browser.mjs';
+
+await furnish();
+
+// Everything that a first visit brings over the network, from the address to the overview.
+await browse({}, async (page, context) => {
+  const network = await context.newCDPSession(page);
+  await network.send('Network.enable');
+  let bytes = 0;
+  network.on('Network.loadingFinished', (finished) => { bytes += finished.encodedDataLength; });
+  network.on('Network.dataReceived', () => {});
+  await signIn(page, people.User, '/');
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  await page.waitForLoadState('load');
+  console.log(`a first visit transfers ${bytes} bytes`);
+  assert.ok(bytes > 5_000 && bytes < 200_000, `a first visit transfers ${bytes} bytes`);
+});
+
+// What one does, the other sees without touching anything.
+await browse({}, async (page, context) => {
+  await signIn(page, people.Admin);
+  await page.getByText('The first password is still in use.').waitFor();
+  const other = await context.browser().newContext();
+  const theirs = await other.newPage();
+  await signIn(theirs, people.Contributor);
+  const objects = (of) => of.locator('figure').first().locator('figcaption').textContent();
+  const before = [await objects(page), await objects(theirs)];
+  const { ask, close } = await api(people.Contributor);
+  await ask('POST', '/api/v1/business-objects/Pump', { data: [{ name: 'P-3' }] });
+  await close();
+  for (const [at, watched] of [page, theirs].entries()) {
+    await watched.waitForFunction((was) => document.querySelector('figure figcaption').textContent !== was, before[at]);
+    assert.match(await objects(watched), /3 objects/);
+  }
+  // Where the focus is, it stays.
+  const link = page.getByRole('link', { name: 'Change it' });
+  await link.focus();
+  const contributor = await api(people.Contributor);
+  await contributor.ask('POST', '/api/v1/business-objects/Pump', { data: [{ name: 'P-4' }] });
+  await contributor.close();
+  await page.getByText('4 objects').first().waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Change it');
+  await other.close();
+});
+
+// Without script it is the same page.
+await browse({ javaScriptEnabled: false }, async (page) => {
+  await signIn(page, people.User);
+  await page.getByRole('heading', { name: 'What waits for its target' }).waitFor();
+  await page.getByRole('rowheader', { name: 'archive' }).waitFor();
+  await page.getByRole('img', { name: /^Exported in the last hour: 1 export delivered/ }).waitFor();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
+  await page.goto(`${gateway}/admin`);
+  assert.equal(new URL(page.url()).pathname, '/login');
+});

@@ -1,0 +1,64 @@
+//! What the service manager is told (`sd_notify(3)`), read from the socket that it would listen on.
+use crate::server::{PATIENCE, Server, signal};
+use serde_json::json;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+
+struct Manager(UnixDatagram);
+
+impl Manager {
+    fn listen(path: &Path) -> Self {
+        let socket = UnixDatagram::bind(path).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(socket)
+    }
+
+    /// Waits for a notice with such a line, and gives all that came until then.
+    #[track_caller]
+    fn until(&self, line: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            let mut notice = [0; 4096];
+            let length =
+                self.0.recv(&mut notice).unwrap_or_else(|e| panic!("{line}: {e}: {lines:?}"));
+            let notice = String::from_utf8_lossy(&notice[..length]).into_owned();
+            lines.extend(notice.lines().map(str::to_owned));
+            if notice.lines().any(|told| told.starts_with(line)) {
+                return lines;
+            }
+        }
+    }
+}
+
+#[test]
+fn it_is_told_when_the_gateway_is_ready_how_it_is_and_that_it_is_alive() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let manager = Manager::listen(&path);
+    let environment = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "4000000")];
+    let server = Server::start_with(dir.path(), &["--service.data-dir=data"], &environment);
+    let told = manager.until("STATUS=Serving; no export waits");
+    // Once it is open it is no longer told to be opening.
+    let ready = told.iter().position(|line| line == "READY=1").expect("it is ready");
+    let opening = told.iter().rposition(|line| line.starts_with("STATUS=Opening"));
+    assert!(opening.is_none_or(|opening| opening > ready), "{told:?}");
+    manager.until("WATCHDOG=1");
+
+    // A target that is blocked is told by its name.
+    std::fs::create_dir_all(dir.path().join("data/buckets")).unwrap();
+    std::fs::File::create(dir.path().join("data/buckets/away")).unwrap();
+    let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
+    let definition =
+        json!({ "name": "Notes", "config": config, "pushTargets": [{ "bucketName": "away" }] });
+    server.client.put("/api/v1/business-objects", &definition).expect(201);
+    let note = json!({ "data": [{ "text": "a" }] }).to_string();
+    server.client.post("/api/v1/business-objects/Notes", note).expect(200);
+    server.client.post("/api/v1/business-objects/Notes/push", "").expect(202);
+    manager.until("STATUS=Serving; 1 export waits; away is blocked: ");
+
+    signal(server.id(), "HUP");
+    manager.until("RELOADING=1");
+    manager.until("READY=1");
+    server.stop();
+    manager.until("STOPPING=1");
+}

@@ -1,0 +1,91 @@
+//! Forms of the administration interface act for the session whose token they carry, and for nobody else.
+use crate::server::{Server, connect};
+use penstock::auth::{Role, sessions::Sessions};
+
+const NEW: &str = "/admin/new-namespace";
+const HTML: (&str, &str) = ("Accept", "text/html");
+const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_of_another_site_changes_nothing() {
+    let server = Server::start(&[]).await;
+    let cookie = server.sign_in(Role::Contributor);
+    let token = Sessions::csrf(cookie.split_once('=').unwrap().1);
+    let other = server.sign_in(Role::Contributor);
+    let foreign = Sessions::csrf(other.split_once('=').unwrap().1);
+    let send = async |site: Option<&str>, token: &str, name: &str| {
+        let mut headers = vec![("Cookie", cookie.as_str()), HTML, FORM];
+        headers.extend(site.map(|site| ("Sec-Fetch-Site", site)));
+        let body = format!("_csrf={token}&name={name}");
+        connect(server.address, "POST", NEW, &headers, body).await
+    };
+    for (site, token) in [
+        (None, ""),
+        (None, foreign.as_str()),
+        (Some("cross-site"), ""),
+        (Some("same-site"), foreign.as_str()),
+    ] {
+        let refused = send(site, token, "Tank").await.expect(403);
+        assert!(refused.text().contains("You may not do this"), "{site:?}");
+        server.get("/api/v1/namespaces/Tank").await.expect(404);
+    }
+    // With its token it may come from anywhere, and on it goes with a GET.
+    let done = send(None, &token, "Tank").await.expect(303);
+    assert_eq!(done.header("location"), "/admin/namespaces");
+    server.get("/api/v1/namespaces/Tank").await.expect(200);
+    send(Some("same-origin"), "", "Valve").await.expect(303);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_a_page_to_a_person_and_a_problem_to_a_program() {
+    let server = Server::start(&[]).await;
+    let cookie = server.sign_in(Role::User);
+    let session = ("Cookie", cookie.as_str());
+    for (method, path, status, words) in [
+        ("GET", "/admin/users", 403, "it needs the role Admin"),
+        ("POST", "/admin/users/new", 403, "it needs the role Admin"),
+        ("GET", "/admin/nothing", 404, "there is nothing at"),
+        ("PUT", "/admin", 405, "does not take PUT"),
+        ("GET", "/admin?x=1", 400, "no query parameter"),
+    ] {
+        let page = connect(server.address, method, path, &[session, HTML], "").await;
+        let page = page.expect(status);
+        assert!(page.header("content-type").starts_with("text/html"), "{method} {path}");
+        let text = page.text();
+        assert!(text.contains(words) && text.contains("aria-label=\"Main\""), "{text}");
+        let problem = connect(server.address, method, path, &[session], "").await.problem(status);
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
+    // Elsewhere nothing is a page.
+    connect(server.address, "GET", "/api/v1/users", &[session, HTML], "").await.problem(403);
+    // A form whose session is over leads to the sign-in rather than into the void.
+    let over = connect(server.address, "POST", NEW, &[HTML, FORM], "name=Tank").await.expect(401);
+    assert!(over.text().contains("href=\"/login?return=/admin\""), "{}", over.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_forbids_script_and_style_that_are_not_its_own() {
+    let server = Server::start(&[]).await;
+    let cookie = server.sign_in(Role::Admin);
+    let headers = [("Cookie", cookie.as_str()), HTML];
+    for path in ["/admin", "/admin/users", "/admin/settings", "/admin/audit", "/admin/nothing"] {
+        let page = connect(server.address, "GET", path, &headers, "").await;
+        let policy = page.header("content-security-policy");
+        for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"] {
+            assert!(policy.contains(part), "{path}: {policy}");
+        }
+        assert!(!policy.contains("unsafe") && !policy.contains('*'), "{path}: {policy}");
+        let text = page.text();
+        for inline in [" style=", "<style", "onclick=", "javascript:"] {
+            assert!(!text.contains(inline), "{path} has {inline}");
+        }
+    }
+    // What is kept for good is never what another version of the program had.
+    let text = connect(server.address, "GET", "/admin", &headers, "").await.text();
+    let (_, rest) = text.split_once("<link rel=\"stylesheet\" href=\"").unwrap();
+    let style = rest.split('"').next().unwrap();
+    let answer = connect(server.address, "GET", style, &[], "").await.expect(200);
+    assert!(answer.header("cache-control").contains("immutable"));
+    let old = style.replace(style.split('/').nth(3).unwrap(), "0000000000000000");
+    connect(server.address, "GET", &old, &[], "").await.problem(404);
+}

@@ -1,0 +1,46 @@
+//! What docs/graphql.md shows is what the gateway answers.
+use crate::server::Server;
+use serde_json::{Value, json};
+
+const PAGE: &str = include_str!("../../docs/graphql.md");
+
+#[tokio::test]
+async fn the_examples_are_answered_as_they_say() {
+    let server = Server::start(&[]).await;
+    let json = [("Content-Type", "application/json")];
+    let mut asked: Option<&str> = None;
+    let mut answered = 0;
+    for (language, text) in blocks() {
+        match (language.split_once(' '), language) {
+            (Some(("yaml", name)), _) => {
+                let definition = json!({"name": name, "config": text}).to_string();
+                server.send("PUT", "/api/v1/business-objects", &json, definition).await.expect(201);
+            }
+            (Some(("json", name)), _) => {
+                let name = name.strip_prefix("data ").unwrap();
+                let body = format!("{{\"data\": {text}}}");
+                let path = format!("/api/v1/business-objects/{name}?mode=ADD");
+                server.send("POST", &path, &json, body).await.expect(200);
+            }
+            (None, "graphql") => assert_eq!(asked.replace(text), None, "{text} has no answer"),
+            (None, "json") => {
+                let body = json!({"query": asked.take().unwrap()}).to_string();
+                let answer = server.send("POST", "/graphql", &json, body).await.expect(200);
+                // Values keep their digits, so that 12.50 is not 12.5 here.
+                let expected: Value = serde_json::from_str(text).unwrap();
+                assert_eq!(answer.json(), expected, "{text}");
+                answered += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(answered > 5 && asked.is_none());
+    server.stop().await;
+}
+
+/// The blocks of code with what stands behind their fence.
+fn blocks() -> Vec<(&'static str, &'static str)> {
+    let parts: Vec<&str> = PAGE.split("```").collect();
+    let inner = parts.iter().skip(1).step_by(2);
+    inner.map(|block| block.split_once('\n').unwrap()).collect()
+}

@@ -1,0 +1,60 @@
+//! The administration interface in a real browser.
+use crate::chromium::drive;
+use crate::{Gateway, Provider};
+
+/// What a gateway of these tests has that must be seen nowhere.
+const SECRET: &str = "planted-secret-0123456789";
+
+/// Runs a script against a gateway of its own, with the first password.
+async fn walk(script: &str) {
+    let target = "--service.export.targets";
+    let settings = [
+        "--service.log.level=warn".to_owned(),
+        // Nobody listens there, and nothing leads to it.
+        format!("{target}.away.type=s3"),
+        format!("{target}.away.endpoint=http://127.0.0.1:9"),
+        format!("{target}.away.access-key-id=key"),
+        format!("{target}.away.secret-access-key={SECRET}"),
+        format!("{target}.archive.type=directory"),
+    ];
+    let gateway = Gateway::start(&settings).await;
+    let file = gateway.dir.path().join("data/initial-admin-password");
+    let password = std::fs::read_to_string(file).unwrap();
+    let environment = [
+        ("GATEWAY", gateway.url.as_str()),
+        ("PASSWORD", password.trim()),
+        ("SECRET", SECRET),
+        ("DIR", gateway.dir.path().to_str().unwrap()),
+    ];
+    drive(script, &environment);
+    assert!(!gateway.log().contains(SECRET) && !gateway.log().contains("ERROR"));
+}
+
+#[tokio::test]
+async fn every_page_is_well_made_for_every_role() {
+    walk("walk.mjs").await;
+}
+
+#[tokio::test]
+async fn the_overview_is_live_in_two_browsers_and_needs_no_script() {
+    walk("overview.mjs").await;
+}
+
+#[tokio::test]
+async fn people_keys_and_namespaces_are_kept_by_forms() {
+    walk("people.mjs").await;
+}
+
+#[tokio::test]
+async fn from_the_first_start_to_a_delivered_export_with_a_browser_alone() {
+    walk("first_export.mjs").await;
+}
+
+#[tokio::test]
+async fn whoever_signs_in_at_the_provider_goes_from_a_sample_to_a_delivered_export() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let gateway =
+        Gateway::at(&provider, &["--service.export.targets.archive.type=directory"]).await;
+    let dir = gateway.dir.path().to_str().unwrap();
+    drive("provider_export.mjs", &[("GATEWAY", &gateway.url), ("DIR", dir)]);
+}

@@ -1,0 +1,157 @@
+//! Samples of any shape, and the mapping that is derived from them.
+use crate::text;
+use crate::world::World;
+use penstock::business_object::derive::{Derived, Names, derive, samples};
+use penstock::business_object::ingest::Mode;
+use penstock::business_object::json::Json;
+use penstock::business_object::mapping;
+use proptest::prelude::*;
+
+const NESTING: usize = 128;
+
+/// What stands under one name of all samples.
+#[derive(Debug, Clone)]
+enum Kind {
+    Text(&'static str),
+    Integer,
+    Number,
+    Boolean,
+    Object(Vec<(String, Kind)>),
+    Array(Box<Kind>),
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z]{1,6}",
+        1 => "[ -~]{1,8}",
+        1 => "[\u{a0}-\u{2fff}\u{1f600}]{1,4}",
+        1 => Just("@id".to_owned()),
+        1 => Just("null".to_owned()),
+    ]
+    // `uri` names the object, and control characters stand in no name of a field.
+    .prop_filter("a name of a field", |name| name != "uri" && !name.chars().any(char::is_control))
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    let leaf = prop_oneof![
+        prop_oneof![
+            Just("[a-z ]{0,8}"),
+            Just("2026-0[1-9]-1[0-9]"),
+            Just("2026-0[1-9]-1[0-9]T10:00:0[0-9](Z|\\+01:00)"),
+            Just("(http://x/|urn:x:|x:)[a-z]{1,4}"),
+        ]
+        .prop_map(Kind::Text),
+        Just(Kind::Integer),
+        Just(Kind::Number),
+        Just(Kind::Boolean),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let array = inner
+            .clone()
+            .prop_filter("no arrays in arrays", |kind| !matches!(kind, Kind::Array(_)))
+            .prop_map(|kind| Kind::Array(Box::new(kind)));
+        prop_oneof![fields(inner).prop_map(Kind::Object), array]
+    })
+}
+
+fn fields(kind: impl Strategy<Value = Kind>) -> impl Strategy<Value = Vec<(String, Kind)>> {
+    prop::collection::vec((name(), kind), 0..5).prop_map(|mut fields| {
+        let mut seen = std::collections::HashSet::new();
+        fields.retain(|(name, _)| seen.insert(name.clone()));
+        fields
+    })
+}
+
+/// A value; `gaps` tells whether arrays hold `null`, which stands for nothing.
+fn value(kind: &Kind, gaps: bool) -> BoxedStrategy<Json> {
+    match kind {
+        Kind::Text(form) => {
+            proptest::string::string_regex(form).unwrap().prop_map(Json::String).boxed()
+        }
+        Kind::Integer => any::<i64>().prop_map(|n| Json::Number(n.to_string())).boxed(),
+        Kind::Number => "-?(0|[1-9][0-9]{0,9})(\\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?"
+            .prop_map(Json::Number)
+            .boxed(),
+        Kind::Boolean => any::<bool>().prop_map(Json::Bool).boxed(),
+        Kind::Object(fields) => object(fields, gaps),
+        Kind::Array(kind) => {
+            let gap = Just(Json::Null);
+            let element = prop_oneof![9 => value(kind, gaps), u32::from(gaps) => gap];
+            prop::collection::vec(element, 0..4).prop_map(Json::Array).boxed()
+        }
+    }
+}
+
+/// An object of which each member is there, is `null`, or is not there.
+fn object(fields: &[(String, Kind)], gaps: bool) -> BoxedStrategy<Json> {
+    let members: Vec<_> = fields
+        .iter()
+        .map(|(name, kind)| {
+            let name = name.clone();
+            let value = prop_oneof![
+                8 => value(kind, gaps).prop_map(Some),
+                1 => Just(Some(Json::Null)),
+                1 => Just(None),
+            ];
+            value.prop_map(move |value| value.map(|value| (name.clone(), value)))
+        })
+        .collect();
+    members.prop_map(|members| Json::Object(members.into_iter().flatten().collect())).boxed()
+}
+
+fn derived(objects: &[Json]) -> Derived {
+    let names = Names { business_object: "Pump", vocabulary: "https://plant.example/v/" };
+    derive(names, objects).unwrap()
+}
+
+/// Whether the sample says twice which URI an object has: then several of them are one.
+fn names_objects(json: &Json) -> bool {
+    match json {
+        Json::Object(members) => members.iter().any(|(name, value)| {
+            matches!(name.as_str(), "@id" | "id" | "iri") || names_objects(value)
+        }),
+        Json::Array(elements) => elements.iter().any(names_objects),
+        _ => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn samples_come_back_through_the_mapping_that_is_derived_from_them(
+        objects in fields(kind()).prop_flat_map(|fields| prop::collection::vec(object(&fields, false), 1..4)),
+    ) {
+        let derived = derived(&objects);
+        let misfits: Vec<_> = derived.notes.iter().filter(|note| note.misfit).collect();
+        prop_assert!(misfits.iter().all(|note| note.message.contains("holds no value")), "{misfits:?}");
+        let mapping = mapping::compile(&derived.config).unwrap();
+        // Several objects with one URI are one, which is another matter.
+        prop_assume!(misfits.is_empty() && !objects.iter().any(names_objects));
+        let world = World::new(&mapping.root);
+        world.send(Mode::Validate, &objects).unwrap();
+        let answer = world.send(Mode::Add, &objects).unwrap();
+        for (object, outcome) in objects.iter().zip(&answer.objects) {
+            let pointer = format!("/data/{}", outcome.index);
+            let expected = text::expected(&mapping.root, object, &pointer, outcome);
+            prop_assert_eq!(text::normal(&world.view(&outcome.uri)), expected);
+        }
+    }
+
+    #[test]
+    fn whatever_json_is_pasted_gives_a_mapping_or_a_reason(
+        objects in prop::collection::vec(
+            kind().prop_flat_map(|kind| value(&kind, true)).prop_map(|value| Json::Object(vec![("a".to_owned(), value)])),
+            1..6,
+        ),
+    ) {
+        let derived = derived(&objects);
+        let mapping = mapping::compile(&derived.config).unwrap();
+        let text = objects.iter().map(text::write).collect::<Vec<_>>().join("\n");
+        prop_assert_eq!(&samples(&text, NESTING).unwrap(), &objects);
+        // Without a note that something does not fit, it does.
+        if derived.notes.iter().all(|note| !note.misfit) && !objects.iter().any(names_objects) {
+            World::new(&mapping.root).send(Mode::Validate, &objects).unwrap();
+        }
+    }
+}

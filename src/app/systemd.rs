@@ -37,7 +37,7 @@ pub(super) async fn reloading(reload: impl Future<Output = ()>) {
 pub(super) async fn run(state: Arc<State>) {
     let every = sd_notify::watchdog_enabled().map_or(EVERY, |limit| EVERY.min(limit / 4));
     let mut opening = Opening { replayed: 0, since: Instant::now() };
-    let mut committed = 0;
+    let mut steps = 0;
     loop {
         let (status, alive) = match state.gateway_if_open() {
             None => {
@@ -47,7 +47,12 @@ pub(super) async fn run(state: Arc<State>) {
                     opening.goes_on(done) || state.is_waiting(),
                 )
             }
-            Some(gateway) => (words(gateway).await, is_alive(gateway, &mut committed, every).await),
+            Some(gateway) => {
+                // Threads that block may all be taken for a while.
+                let words = timeout(every, words(gateway)).await;
+                let words = words.unwrap_or_else(|_| "Serving; busy".to_owned());
+                (words, is_alive(gateway, &mut steps, every).await)
+            }
         };
         let mut notice = vec![NotifyState::Status(&status)];
         if alive {
@@ -82,20 +87,18 @@ impl Opening {
     }
 }
 
-/// Whether the store makes progress, or lets a writer in. One that refuses (`mend` opens it anew) is
-/// alive, too.
-async fn is_alive(gateway: &Gateway, committed: &mut u64, within: Duration) -> bool {
-    let store = gateway.store.clone();
-    let sequence = tokio::task::spawn_blocking(move || store.stats().sequence);
-    let Ok(Ok(sequence)) = timeout(within, sequence).await else { return false };
-    if std::mem::replace(committed, sequence) != sequence {
+/// Whether the store makes progress, be it within one long change, or lets a writer in. One that refuses (`mend`
+/// opens it anew) is alive, too.
+async fn is_alive(gateway: &Gateway, steps: &mut u64, within: Duration) -> bool {
+    let now = gateway.store.steps();
+    if std::mem::replace(steps, now) != now {
         return true;
     }
     let store = gateway.store.clone();
     let asked = tokio::task::spawn_blocking(move || {
         let _ = store.transact::<_, penstock_store::Error>(|_| Ok(()));
     });
-    timeout(within, asked).await.is_ok()
+    timeout(within, asked).await.is_ok() || gateway.store.steps() != now
 }
 
 /// How the gateway is, in a line.

@@ -53,6 +53,8 @@ pub(crate) struct Inner {
     pub(crate) closing: Closing,
     /// How many quads were added and removed since the store was opened.
     touched: AtomicU64,
+    /// What [`Store::steps`] gives.
+    steps: AtomicU64,
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     /// Keeps other processes out; dropped last.
@@ -84,6 +86,7 @@ impl Store {
             index: RwLock::new(index),
             closing: Closing::default(),
             touched: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
             dir: dir.to_owned(),
             options,
             _lock: lock,
@@ -155,7 +158,7 @@ impl Store {
         let mut writer = self.inner().writer();
         self.inner().synced().check()?;
         self.inner().make_room(&writer)?;
-        let mut transaction = Transaction::new(self.read().index);
+        let mut transaction = Transaction::new(self.read().index, &self.inner().steps);
         let value = change(&mut transaction)?;
         let changes = transaction.into_changes()?;
         let sequence = self.inner().commit(&mut writer, &changes)?;
@@ -177,6 +180,13 @@ impl Store {
         let writer = self.inner().writer();
         self.inner().synced().check()?;
         self.inner().checkpoint(&writer)
+    }
+
+    /// A number that grows with each quad that a transaction adds or removes and with each commit, also while
+    /// one is under way. It is read without waiting for anything: whoever sees it grow knows that writers go on,
+    /// however long one of them takes.
+    pub fn steps(&self) -> u64 {
+        self.inner().steps.load(Ordering::Relaxed)
     }
 
     /// What the store holds and uses now.
@@ -232,6 +242,7 @@ impl Inner {
         writer.append(sequence, &payload)?;
         // Before it can be read: who counts what was read must not count too little here.
         self.touched.fetch_add(changes.added + changes.removed, Ordering::AcqRel);
+        self.steps.fetch_add(1, Ordering::Relaxed);
         let mut index = self.index_mut();
         index.apply(sequence, &change).inspect_err(|error| self.synced().poison(error))?;
         Ok(sequence)

@@ -8,6 +8,7 @@ use oxrdf::{NamedNode, NamedOrBlankNode, Quad, QuadRef};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::RwLockReadGuard;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A change in the making: reads see the store with the change applied.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct Transaction<'a> {
     documents: Documents,
     added: u64,
     removed: u64,
+    /// Counts what is done, so that others see it go on: see [`crate::Store::steps`].
+    steps: &'a AtomicU64,
 }
 
 /// The changes of a transaction, taken off the store that it read.
@@ -42,7 +45,7 @@ impl Changes {
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(index: RwLockReadGuard<'a, Index>) -> Self {
+    pub(crate) fn new(index: RwLockReadGuard<'a, Index>, steps: &'a AtomicU64) -> Self {
         Self {
             index,
             terms: Terms::new(),
@@ -51,6 +54,7 @@ impl<'a> Transaction<'a> {
             documents: Documents::new(),
             added: 0,
             removed: 0,
+            steps,
         }
     }
 
@@ -100,6 +104,7 @@ impl<'a> Transaction<'a> {
 
     /// Adds a quad; `false` when it is there already.
     pub fn insert(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
+        self.steps.fetch_add(1, Ordering::Relaxed);
         let quad = self.terms.hold_quad(quad)?;
         match self.quads.changes.get(&quad) {
             Some(true) => return Ok(false),
@@ -123,6 +128,7 @@ impl<'a> Transaction<'a> {
 
     /// Removes a quad; `false` when it is not there.
     pub fn remove(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
+        self.steps.fetch_add(1, Ordering::Relaxed);
         let quad = self.terms.hold_quad(quad)?;
         match self.quads.changes.get(&quad) {
             Some(false) => return Ok(false),

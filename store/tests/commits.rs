@@ -9,6 +9,23 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 #[test]
+fn a_long_change_is_seen_to_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let before = store.steps();
+    store
+        .transact::<_, Error>(|change| {
+            change.insert(quad("s", "p", text("o")).as_ref())?;
+            assert!(store.steps() > before);
+            Ok(())
+        })
+        .unwrap();
+    let after = store.steps();
+    store.transact::<_, Error>(|_| Ok(())).unwrap();
+    assert_eq!(store.steps(), after, "nothing was done");
+}
+
+#[test]
 fn all_of_many_committers_are_durable_when_they_are_told_so() {
     let [dir, cut] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let options = Options { write_back_bytes: 20_000, segment_bytes: 4_000, ..Options::default() };

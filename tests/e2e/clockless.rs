@@ -20,7 +20,10 @@ impl Clock {
     /// `None` where the Debian package faketime is not installed.
     pub(crate) fn at(dir: &Path, offset: &str) -> Option<Self> {
         let Some(library) = faketime() else {
-            assert!(std::env::var_os("CI").is_none(), "the Debian package faketime is not installed");
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "the Debian package faketime is not installed"
+            );
             eprintln!("skipped: the Debian package faketime is not installed");
             return None;
         };

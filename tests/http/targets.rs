@@ -42,5 +42,7 @@ async fn a_target_is_tested_without_anything_being_written() {
     assert_eq!((&found["ok"], &found["causedBy"]), (&false.into(), &"gateway".into()));
     // What is queued knows nothing of it.
     let targets = server.get("/api/v1/targets").await.expect(200).json();
-    assert!(targets["items"].as_array().unwrap().iter().all(|target| target["reachable"].is_null()));
+    assert!(
+        targets["items"].as_array().unwrap().iter().all(|target| target["reachable"].is_null())
+    );
 }

@@ -10,11 +10,10 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    clippy::cast_precision_loss,
+    clippy::indexing_slicing,
     reason = "a bench stops at what it did not expect, and prints what it found"
 )]
 
-#[expect(dead_code, reason = "the bench beside Oxigraph uses the rest")]
 #[path = "oxigraph/client.rs"]
 mod client;
 #[expect(dead_code, reason = "the bench beside Oxigraph uses the rest")]

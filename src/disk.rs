@@ -1,6 +1,5 @@
 //! The room on the disk of the data directory, and the part of it that is kept in reserve.
 use crate::fault::{Fault, Kind};
-use nix::sys::statvfs::statvfs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +15,7 @@ pub struct Disk {
 
 /// The bytes that are free for us on the disk of a directory; `None` when it cannot be told.
 pub fn free(dir: &Path) -> Option<u64> {
-    let stat = statvfs(dir).ok()?;
-    Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
+    penstock_store::free(dir).ok()
 }
 
 impl Disk {

@@ -1,7 +1,8 @@
 //! The same work done by Penstock and by the server of Oxigraph, over HTTP, one after the other:
 //!
 //! 100,000 objects of 10 triples (5 references that 20 objects share, 5 strings of 38 bytes that none
-//! share) come in, 100 a request, each answered before the next is sent; then single objects are read, and
+//! share) come in, 100 a request, each answered and durable before the next is sent (Oxigraph syncs its log
+//! now and then, so that the client does it for it after each answer); then single objects are read, and
 //! then all of them, as objects in the order of their URIs. One client, one connection.
 //!
 //! `benches/oxigraph/run` fetches Oxigraph and runs it. `cargo test --benches` only compiles it.

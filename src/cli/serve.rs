@@ -3,6 +3,7 @@ use super::output::{self, CONFIGURATION, DATA, DISK, FAILED, PERMISSION};
 use super::owner;
 use crate::config::{self, Loaded, LogFormat, Settings, Sources};
 use crate::fault::{Fault, Kind};
+use crate::memory::Memory;
 use crate::{app, telemetry};
 use clap::Command;
 use std::process::ExitCode;
@@ -52,6 +53,7 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
             "A setting was read."
         );
     }
+    let settings = within_memory(settings);
     match serve(settings, sources) {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
@@ -59,6 +61,22 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
             status(&fault).into()
         }
     }
+}
+
+/// The settings, and no larger requests than the memory that there is can hold.
+fn within_memory(settings: Settings) -> Settings {
+    let Some(memory) = Memory::new(settings.limits.memory).limit() else { return settings };
+    let limits = settings.limits.within(memory);
+    if limits != settings.limits {
+        tracing::info!(
+            memory,
+            body = limits.body,
+            in_flight = limits.in_flight,
+            values = limits.values,
+            "Requests may hold less than is configured, since memory is small."
+        );
+    }
+    Settings { limits, ..settings }
 }
 
 /// The status that a fault ends the service with.

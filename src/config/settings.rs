@@ -188,6 +188,23 @@ pub struct GraphqlLimits {
     pub fields: usize,
 }
 
+impl Limits {
+    /// These, and no more of what takes memory than fits into so many bytes of it: a sixteenth for all bodies
+    /// at once, half of that for one, and a third for the values of the change under way, at a kilobyte each.
+    /// Smaller ones than a small gateway's are not asked for.
+    #[must_use]
+    pub fn within(self, memory: u64) -> Self {
+        let bodies = (memory / 16).max(8 << 20);
+        let values = usize::try_from(memory / (3 << 10)).unwrap_or(usize::MAX).max(10_000);
+        Self {
+            body: self.body.min(bodies / 2),
+            in_flight: self.in_flight.min(bodies),
+            values: self.values.min(values),
+            ..self
+        }
+    }
+}
+
 /// `service.events.*`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Events {
@@ -424,5 +441,21 @@ mod tests {
         assert!(within("fd00::1", net("fd00::", 8)));
         assert!(within("fd00::1", net("::", 0)));
         assert!(!within("10.0.0.1", net("::", 0)));
+    }
+
+    #[test]
+    fn requests_hold_no_more_than_memory_has_room_for() {
+        let sources = crate::config::Sources::default();
+        let configured = crate::config::load(&sources).unwrap().settings.limits;
+        assert_eq!(configured.within(1 << 30), configured);
+        let of_a_gateway = configured.within(150 << 20);
+        assert_eq!(of_a_gateway.in_flight, (150 << 20) / 16);
+        assert_eq!(of_a_gateway.body, (150 << 20) / 32);
+        assert_eq!(of_a_gateway.values, 51_200);
+        let of_a_small_one = configured.within(1 << 20);
+        assert_eq!((of_a_small_one.in_flight, of_a_small_one.body), (8 << 20, 4 << 20));
+        assert_eq!(of_a_small_one.values, 10_000);
+        let modest = Limits { body: 1 << 20, in_flight: 2 << 20, values: 100, ..configured };
+        assert_eq!(modest.within(1 << 20), modest);
     }
 }

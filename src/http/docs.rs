@@ -1,14 +1,16 @@
 //! The OpenAPI document and the Swagger UI, which is part of the program and fetches nothing from
 //! elsewhere.
 use super::service::origin;
-use salvo::http::ResBody;
-use salvo::http::StatusCode;
+use bytes::Bytes;
+use flate2::read::GzDecoder;
 use salvo::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, LOCATION,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    HeaderValue, LOCATION, VARY,
 };
-use salvo::oapi::swagger_ui::{self, Config};
+use salvo::http::{HeaderMap, ResBody, StatusCode};
 use salvo::oapi::{OpenApi, Server};
 use salvo::{Depot, Request, Response, handler};
+use std::io::Read as _;
 use std::sync::Arc;
 
 /// Answers with the document.
@@ -28,10 +30,46 @@ impl Document {
     }
 }
 
+/// A file of the page.
+struct File {
+    name: &'static str,
+    media_type: &'static str,
+    content: Content,
+}
+
+enum Content {
+    Plain(&'static [u8]),
+    Gzip(&'static [u8]),
+}
+
+/// All that the page loads; `templates/swagger/README.md` says where it is from.
+static FILES: [File; 4] = [
+    File {
+        name: "",
+        media_type: "text/html; charset=utf-8",
+        content: Content::Plain(include_bytes!("../../templates/swagger/index.html")),
+    },
+    File {
+        name: "start.js",
+        media_type: "text/javascript; charset=utf-8",
+        content: Content::Plain(include_bytes!("../../templates/swagger/start.js")),
+    },
+    File {
+        name: "swagger-ui-bundle.js",
+        media_type: "text/javascript; charset=utf-8",
+        content: Content::Gzip(include_bytes!("../../templates/swagger/swagger-ui-bundle.js.gz")),
+    },
+    File {
+        name: "swagger-ui.css",
+        media_type: "text/css; charset=utf-8",
+        content: Content::Gzip(include_bytes!("../../templates/swagger/swagger-ui.css.gz")),
+    },
+];
+
 /// The page's files; its addresses are relative, so that any prefix works.
 #[handler]
 pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Response) {
-    let path = req.params().tail().unwrap_or_default().to_owned();
+    let path = req.params().tail().unwrap_or_default();
     if path.is_empty() && !req.uri().path().ends_with('/') {
         let location = format!("{}/swagger-ui/", origin(depot).prefix);
         if let Ok(location) = HeaderValue::from_str(&location) {
@@ -40,23 +78,50 @@ pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Resp
         res.status_code(StatusCode::FOUND);
         return;
     }
-    // Without this, the page would ask a validator on the internet about every document.
-    let config = Config::new(["../api-doc/openapi.json"]).validator_url("none");
-    let Ok(Some(file)) = swagger_ui::serve(&path, "Penstock", "", "", &config) else {
+    let name = if path == "index.html" { "" } else { path };
+    let Some(file) = FILES.iter().find(|file| file.name == name) else {
         res.status_code(StatusCode::NOT_FOUND);
         return;
     };
     let headers = res.headers_mut();
-    if let Ok(media_type) = HeaderValue::from_str(&file.content_type) {
-        headers.insert(CONTENT_TYPE, media_type);
-    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(file.media_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(
         CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(
-            "default-src 'self'; script-src 'self' 'unsafe-inline'; \
-             style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'",
+            "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+             frame-ancestors 'none'",
         ),
     );
-    res.replace_body(ResBody::Once(file.bytes.into_owned().into()));
+    let body: Bytes = match file.content {
+        Content::Plain(bytes) => Bytes::from_static(bytes),
+        Content::Gzip(bytes) => {
+            headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
+            if takes_gzip(req.headers()) {
+                headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+                Bytes::from_static(bytes)
+            } else {
+                unpacked(bytes).into()
+            }
+        }
+    };
+    res.replace_body(ResBody::Once(body));
+}
+
+/// Whether the client says that it takes gzip (RFC 9110, 12.5.3).
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let said = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    said.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+        name.trim().eq_ignore_ascii_case("gzip") && weight.is_none_or(|weight| weight > 0.0)
+    })
+}
+
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    GzDecoder::new(bytes)
+        .read_to_end(&mut plain)
+        .expect("the file is part of the program, and a test unpacks it");
+    plain
 }

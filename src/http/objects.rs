@@ -4,14 +4,13 @@ use super::problem::Problem;
 use super::query::{Query, cursor};
 use super::reply::{Outcome, Reply};
 use super::shapes;
-use super::state::{blocking, gateway};
+use super::state::{blocking, brief, gateway};
 use crate::business_object::resource::Compiled;
 use crate::business_object::{members, view};
 use crate::gateway::Gateway;
 use oxrdf::NamedNode;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
-use std::sync::Arc;
 
 /// A page ends early when its objects together are as long as this.
 const PAGE_BYTES: usize = 4 << 20;
@@ -39,7 +38,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
         if query.get("limit").or(query.get("cursor")).is_some() {
             return Err(Problem::malformed("uri names one object: leave out limit and cursor"));
         }
-        return one(gateway, business_object, uri).await;
+        return one(&gateway, &business_object, uri);
     }
     blocking(move || {
         let store = &gateway.store;
@@ -91,15 +90,15 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let business_object = named(req, &gateway)?;
-    one(gateway, business_object, path(req, "uri")).await
+    one(&gateway, &business_object, path(req, "uri"))
 }
 
-async fn one(gateway: Gateway, business_object: Arc<Compiled>, uri: &str) -> Outcome {
+fn one(gateway: &Gateway, business_object: &Compiled, uri: &str) -> Outcome {
     let node = NamedNode::new(uri)
         .map_err(|error| Problem::malformed(format!("{uri:?} is no IRI: {error}")))?;
-    blocking(move || {
+    brief(|| {
         let read = gateway.store.read();
-        if !members::contains(&read, &business_object, &node)? {
+        if !members::contains(&read, business_object, &node)? {
             return Err(Problem::not_found(format!(
                 "no stored object {} belongs to {:?}",
                 node.as_str(),
@@ -110,5 +109,4 @@ async fn one(gateway: Gateway, business_object: Arc<Compiled>, uri: &str) -> Out
         view::render(&read, &business_object.mapping.root, &node, &mut out, &mut Vec::new())?;
         Ok(Reply::bytes("application/json", out))
     })
-    .await
 }

@@ -38,6 +38,16 @@ mod faultless {
 #[cfg(not(feature = "faults"))]
 use faultless::{Operation, strike};
 
+/// The bytes that are free for us on the disk of a folder.
+pub fn free(folder: &Path) -> io::Result<u64> {
+    // How wide the two numbers are depends on the processor.
+    fn product(count: impl Into<u64>, bytes: impl Into<u64>) -> u64 {
+        count.into().saturating_mul(bytes.into())
+    }
+    let disk = nix::sys::statvfs::statvfs(folder)?;
+    Ok(product(disk.blocks_available(), disk.fragment_size()))
+}
+
 /// Makes an [`Error::Io`] of an operating system's error.
 pub(crate) fn fault(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();

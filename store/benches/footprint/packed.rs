@@ -7,7 +7,7 @@ use penstock_store::{Error, Options, Pattern, Read as _, Store, SubjectFilter};
 use std::io::{BufRead as _, BufReader};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Objects read in a step, at most.
 const SAMPLE: u64 = 50_000;
@@ -41,13 +41,19 @@ pub(crate) fn load(dir: &Path, quads: u64, order: Order) {
     let mut costs = Vec::new();
     let whole = Stretch::begin();
     let mut stretch = Stretch::begin();
+    let mut waits = Vec::new();
     for n in 0..commits {
         if n == early || n == commits - length {
             stretch = Stretch::begin();
+            waits.clear();
         }
+        let began = Instant::now();
         commit(&store, &work, n * IN_COMMIT);
+        waits.push(began.elapsed());
         if n + 1 == early + length || n + 1 == commits {
-            costs.push((stretch.computed(), stretch.computed_here(), stretch.written()));
+            waits.sort_unstable();
+            let median = waits.get(waits.len() / 2).map_or(0.0, Duration::as_secs_f64);
+            costs.push((stretch.computed(), stretch.computed_here(), stretch.written(), median));
         }
     }
     whole.tell_rate("quads committed", objects * OF_OBJECT);
@@ -57,6 +63,7 @@ pub(crate) fn load(dir: &Path, quads: u64, order: Order) {
         tell("computing late/early", format!("{:.2}", late.0 / early.0.max(0.01)));
         let here = late.1 / early.1.max(0.01);
         tell("computing late/early, of the thread that commits", format!("{here:.2}"));
+        tell("median wait for a commit, late/early", format!("{:.2}", late.3 / early.3.max(1e-6)));
         tell("written late/early", format!("{:.2}", late.2 as f64 / early.2.max(1) as f64));
     }
     let stop = Stretch::begin();

@@ -12,7 +12,6 @@ use super::note::Note;
 use super::runs::{self, Runs};
 use super::{Index, damaged};
 use crate::{Error, files};
-use nix::sys::statvfs::statvfs;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -139,6 +138,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         note,
         blocks: Blocks::new(engine, tree::shape),
         runs,
+        names: super::names::Names::default(),
         dir: dir.to_owned(),
         broken: None,
         closed: false,
@@ -172,10 +172,9 @@ impl Index {
     pub(crate) fn begin_checkpoint(&self) -> Result<(), Error> {
         self.check()?;
         let needed = self.dirty_bytes() as u64 * ROOM_FACTOR + ROOM_SPARE;
-        let failed =
-            |error: nix::Error| files::fault("asking for the room of", &self.dir)(error.into());
-        let room = statvfs(&self.dir).map_err(failed)?;
-        if room.blocks_available().saturating_mul(room.fragment_size()) < needed {
+        let free =
+            files::free(&self.dir).map_err(files::fault("asking for the room of", &self.dir))?;
+        if free < needed {
             let full = std::io::ErrorKind::StorageFull.into();
             return Err(files::fault("writing a checkpoint to", &folder(&self.dir))(full));
         }

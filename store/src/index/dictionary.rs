@@ -142,9 +142,15 @@ impl Index {
 
     /// The IRI or blank node of an id.
     pub(super) fn name(&self, id: u64) -> Result<Term, Error> {
+        if let Some(name) = self.names.get(id) {
+            return Ok(name);
+        }
         let key = numbered(tree::ID_NAME, &[id]);
         let read = |bytes: &[u8]| term::decode(bytes).map(TermRef::into_owned);
-        self.blocks.get(&key, read)?.flatten().ok_or_else(|| damaged("the name of", &key))
+        let name = self.blocks.get(&key, read)?.flatten();
+        let name = name.ok_or_else(|| damaged("the name of", &key))?;
+        self.names.put(id, &name);
+        Ok(name)
     }
 
     /// The term of a code.

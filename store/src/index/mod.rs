@@ -12,6 +12,7 @@ mod fuzz;
 mod images;
 mod key;
 mod merged;
+mod names;
 mod note;
 mod packing;
 mod page;
@@ -39,6 +40,7 @@ pub(crate) struct Index {
     blocks: Blocks,
     /// What is named in an order that is not the one it comes in.
     runs: Runs,
+    names: names::Names,
     /// Tells it from any other index of this process: ids mean something in one alone.
     instance: u64,
     /// What holds for the state in memory.

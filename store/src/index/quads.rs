@@ -64,7 +64,7 @@ impl Index {
         if row.is_named() {
             self.blocks.insert(&row.posg(), &[])?;
             let op = row.op();
-            if !self.blocks.any(&op)? {
+            if self.blocks.get(&op, |_| ())?.is_none() {
                 self.blocks.insert(&op, &[])?;
             }
         } else {

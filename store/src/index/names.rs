@@ -1,0 +1,71 @@
+//! Names read lately, by their ids, as they come again and again: predicates, graphs, and what many objects
+//! refer to. An id never gets another name, so that nothing has to be forgotten.
+use oxrdf::Term;
+use std::sync::{Mutex, PoisonError};
+
+/// Names kept: 2,048 of at most 128 bytes are less than 400 KB.
+const SLOTS: u64 = 2_048;
+const LONGEST: usize = 128;
+
+/// Each name has one place, by its id, and takes it from the one that had it.
+#[derive(Default)]
+pub(super) struct Names(Mutex<Vec<Option<(u64, Term)>>>);
+
+impl Names {
+    pub(super) fn get(&self, id: u64) -> Option<Term> {
+        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match slots.get(place(id))? {
+            Some((held, name)) if *held == id => Some(name.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn put(&self, id: u64, name: &Term) {
+        let length = match name {
+            Term::NamedNode(iri) => iri.as_str().len(),
+            Term::BlankNode(node) => node.as_str().len(),
+            Term::Literal(_) => return,
+        };
+        if length > LONGEST {
+            return;
+        }
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.is_empty() {
+            slots.resize_with(place(SLOTS - 1) + 1, || None);
+        }
+        if let Some(slot) = slots.get_mut(place(id)) {
+            *slot = Some((id, name.clone()));
+        }
+    }
+}
+
+fn place(id: u64) -> usize {
+    usize::try_from(id % SLOTS).unwrap_or_default()
+}
+
+impl std::fmt::Debug for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Names")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oxrdf::NamedNode;
+
+    #[test]
+    fn a_place_holds_the_name_that_came_last() {
+        let names = Names::default();
+        let name = |text: &str| Term::from(NamedNode::new_unchecked(text));
+        assert_eq!(names.get(1), None);
+        names.put(1, &name("http://e/1"));
+        names.put(2, &name("http://e/2"));
+        assert_eq!(names.get(1), Some(name("http://e/1")));
+        names.put(1 + SLOTS, &name("http://e/other"));
+        assert_eq!(names.get(1), None);
+        assert_eq!(names.get(1 + SLOTS), Some(name("http://e/other")));
+        names.put(3, &name(&"x".repeat(LONGEST + 1)));
+        assert_eq!((names.get(2), names.get(3)), (Some(name("http://e/2")), None));
+    }
+}

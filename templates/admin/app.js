@@ -1,5 +1,4 @@
 // What is live. Every page works without it.
-'use strict';
 
 // Elements with `data-live` are shown anew when an event of one of the types it names comes, at most once a
 // second, and every so often besides. Such requests do not count as use of the session.

@@ -1,6 +1,5 @@
 // The editor of a Business Object: the mapping and the sample are checked as they are typed, and each fault
 // is marked at its line. The server checks; without this script it does so when the form is sent.
-'use strict';
 
 const PAUSE = 400;
 const form = document.getElementById('editor');

@@ -1,5 +1,4 @@
 // The query page: asks without loading the page, and shows the schema. Without it the form does.
-'use strict';
 
 const form = document.getElementById('query-form');
 const result = document.getElementById('result');

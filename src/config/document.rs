@@ -19,7 +19,8 @@ Every setting has one dotted name. It is looked for in these places, and the lat
    (`SERVICE_DATADIR`, `SERVICE_DATA_DIR`). A bucketName is matched without regard to case, `-` and `.`
    among those that the other places name; if there is none, it is the lower case with `-` for `_`. So
    it is with registration identifiers;
-5. files in `$CREDENTIALS_DIRECTORY` (systemd's `LoadCredential=`): the file's name is the setting's;
+5. files in `$CREDENTIALS_DIRECTORY` (systemd's `LoadCredential=`): the file's name is the setting's. A command of
+   root's without it reads `/etc/penstock/credentials`, which the unit loads them from;
 6. `--name=value` on the command line.
 
 - `framework.` may be written `spring.`; `tenantId` is `tenant-id`. A bucketName with dots stands in

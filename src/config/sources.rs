@@ -2,6 +2,7 @@
 use super::fault::ConfigFault;
 use super::kind::Raw;
 use super::{properties, yaml};
+use nix::unistd::geteuid;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ pub struct Sources {
     pub system_dir: PathBuf,
     /// Environment variables.
     pub environment: BTreeMap<String, String>,
-    /// `$CREDENTIALS_DIRECTORY` (systemd.exec(5), "Credentials").
+    /// `$CREDENTIALS_DIRECTORY` (systemd.exec(5), "Credentials"); for root without it, the folder that systemd
+    /// loads them from.
     pub credentials_dir: Option<PathBuf>,
     /// Arguments of the form `--name=value`.
     pub arguments: Vec<String>,
@@ -28,10 +30,17 @@ impl Sources {
         let environment: BTreeMap<_, _> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
+        let system_dir = PathBuf::from("/etc/penstock");
+        // What systemd hands to the service a command of root's reads where it stands: else it would find the
+        // configuration incomplete.
+        let credentials_dir = environment
+            .get("CREDENTIALS_DIRECTORY")
+            .map(PathBuf::from)
+            .or_else(|| geteuid().is_root().then(|| system_dir.join("credentials")));
         Self {
             working_dir: PathBuf::from("."),
-            system_dir: PathBuf::from("/etc/penstock"),
-            credentials_dir: environment.get("CREDENTIALS_DIRECTORY").map(PathBuf::from),
+            system_dir,
+            credentials_dir,
             environment,
             arguments,
         }

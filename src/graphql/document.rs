@@ -8,7 +8,7 @@ use std::convert::Infallible;
 
 /// The operation that is asked for.
 pub(super) struct Document<'d> {
-    document: &'d ExecutableDocument,
+    all: &'d ExecutableDocument,
     pub(super) operation: &'d OperationDefinition,
     variables: &'d Variables,
 }
@@ -32,12 +32,13 @@ impl<'d> Document<'d> {
     ) -> Option<Self> {
         let operation = match (&document.operations, name) {
             (DocumentOperations::Single(only), None) => only,
-            (DocumentOperations::Single(_), Some(_)) => return None,
             (DocumentOperations::Multiple(all), Some(name)) => all.get(name)?,
             (DocumentOperations::Multiple(all), None) if all.len() == 1 => all.values().next()?,
-            (DocumentOperations::Multiple(_), None) => return None,
+            (DocumentOperations::Single(_), Some(_)) | (DocumentOperations::Multiple(_), None) => {
+                return None;
+            }
         };
-        Some(Self { document, operation: &operation.node, variables })
+        Some(Self { all: document, operation: &operation.node, variables })
     }
 
     /// The fields that an object of a type is asked for, in the order in which they come first (GraphQL, 6.3.2).
@@ -81,7 +82,7 @@ impl<'d> Document<'d> {
                 }
                 Selection::FragmentSpread(spread) => {
                     let name = &spread.node.fragment_name.node;
-                    let Some(fragment) = self.document.fragments.get(name) else { continue };
+                    let Some(fragment) = self.all.fragments.get(name) else { continue };
                     if is(&fragment.node.type_condition.node.on.node) {
                         self.collect_set(&fragment.node.selection_set.node, is, selected);
                     }
@@ -117,7 +118,7 @@ impl<'d> Document<'d> {
 
     /// The fragment of this name.
     pub(super) fn fragment(&self, name: &Name) -> Option<&'d FragmentDefinition> {
-        self.document.fragments.get(name).map(|fragment| &fragment.node)
+        self.all.fragments.get(name).map(|fragment| &fragment.node)
     }
 
     fn variable(&self, name: &Name) -> Value {

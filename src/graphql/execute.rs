@@ -158,7 +158,7 @@ impl<'d> Execution<'d> {
         } else {
             (Vec::new(), false)
         };
-        let loaded = self.load(&page, items.iter())?;
+        let loaded = self.load(&page, &items.iter())?;
         let total = || {
             let count = search::count(store, compiled, filter.as_ref(), &self.bounds)?;
             Ok(Out::Raw(count.to_string()))
@@ -231,7 +231,9 @@ impl<'d> Execution<'d> {
                     continue;
                 }
                 let members = json(&entry)?;
-                if status.is_some_and(|status| members["status"] != status) {
+                if status.is_some_and(|status| {
+                    members.get("status").and_then(Json::as_str) != Some(status)
+                }) {
                     continue;
                 }
                 if items.len() == first {

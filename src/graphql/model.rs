@@ -177,8 +177,8 @@ impl Model {
         let mut named = Vec::new();
         for compiled in fitting {
             let name = &compiled.object.definition.name;
-            let type_name = types.take_family(names::of_type(name), |name| family(name).to_vec());
-            let one = roots.take_family(names::field(name), |name| vec![name.into(), many(name)]);
+            let type_name = types.take_family(&names::of_type(name), |name| family(name).to_vec());
+            let one = roots.take_family(&names::field(name), |name| vec![name.into(), many(name)]);
             named.push((compiled, type_name, one));
         }
         named.sort_by(|(a, ..), (b, ..)| a.object.definition.name.cmp(&b.object.definition.name));
@@ -186,7 +186,7 @@ impl Model {
         for (business, (compiled, type_name, one)) in named.into_iter().enumerate() {
             let object = model.objects.len();
             let root = &compiled.mapping.root;
-            model.push(root, root, type_name, business, Vec::new(), &mut types);
+            model.push(root, root, &type_name, business, &[], &mut types);
             let many = many(&one);
             model.roots.insert(one.clone(), Root::One(business));
             model.roots.insert(many.clone(), Root::Many(business));
@@ -204,9 +204,9 @@ impl Model {
         &mut self,
         root: &Shape,
         shape: &Shape,
-        name: String,
+        name: &str,
         business: usize,
-        path: Vec<usize>,
+        path: &[usize],
         types: &mut Taken,
     ) {
         let own = self.objects.len();
@@ -230,13 +230,13 @@ impl Model {
                     Role::Leaf(place, Leaf::of(value), *many)
                 }
             };
-            fields.push(Field { name: taken.take(names::field(&field.name)), role });
+            fields.push(Field { name: taken.take(&names::field(&field.name)), role });
         }
         for (place, is_list) in derived {
             let own = fields.iter().find(|f| matches!(f.role, Role::Leaf(p, ..) if p == place));
             let ending = if is_list { "Objects" } else { "Object" };
             let name = own.map_or_else(String::new, |own| format!("{}{ending}", own.name));
-            fields.push(Field { name: taken.take(name), role: Role::Followed(place, is_list) });
+            fields.push(Field { name: taken.take(&name), role: Role::Followed(place, is_list) });
         }
         let last = if path.is_empty() {
             ("referredBy", Role::ReferredBy)
@@ -244,7 +244,13 @@ impl Model {
             ("asObject", Role::AsObject)
         };
         fields.push(Field { name: last.0.to_owned(), role: last.1 });
-        self.objects.push(ObjectType { name: name.clone(), fields, business, path: path.clone() });
+        let path = path.to_vec();
+        self.objects.push(ObjectType {
+            name: name.to_owned(),
+            fields,
+            business,
+            path: path.clone(),
+        });
         for at in nested {
             let Some(Field { role: Role::Nested(place, ..), .. }) =
                 self.objects.get(own).and_then(|object| object.fields.get(at))
@@ -258,9 +264,9 @@ impl Model {
             let equal = self.equal(root, inner, business);
             let object = equal.unwrap_or_else(|| {
                 let named = format!("{name}_{}", names::of_type(field));
-                let named = types.take_family(named, |name| vec![name.into(), filter(name)]);
+                let named = types.take_family(&named, |name| vec![name.into(), filter(name)]);
                 let object = self.objects.len();
-                self.push(root, inner, named, business, inner_path, types);
+                self.push(root, inner, &named, business, &inner_path, types);
                 object
             });
             if let Some(Field { role: Role::Nested(_, to, _), .. }) =

@@ -38,17 +38,17 @@ impl Taken {
     }
 
     /// The name, or with a number behind it one that is free.
-    pub(super) fn take(&mut self, name: String) -> String {
+    pub(super) fn take(&mut self, name: &str) -> String {
         self.take_family(name, |name| vec![name.to_owned()])
     }
 
     /// The same; all that `family` makes of it must be free, and is taken.
     pub(super) fn take_family(
         &mut self,
-        name: String,
+        name: &str,
         family: impl Fn(&str) -> Vec<String>,
     ) -> String {
-        let mut tried = name.clone();
+        let mut tried = name.to_owned();
         for number in 2.. {
             let members = family(&tried);
             if members.iter().all(|member| !self.0.contains(member)) {
@@ -208,12 +208,12 @@ mod tests {
     fn clashes_are_numbered_in_order() {
         let mut taken = Taken::of(&["uri"]);
         let took: Vec<_> =
-            ["a b", "aB", "a-b", "URI"].iter().map(|name| taken.take(field(name))).collect();
+            ["a b", "aB", "a-b", "URI"].iter().map(|name| taken.take(&field(name))).collect();
         assert_eq!(took, ["aB", "aB_2", "aB_3", "uri_2"]);
         let family = |name: &str| vec![name.to_owned(), format!("{name}Connection")];
         let mut taken = Taken::default();
-        assert_eq!(taken.take_family("PumpConnection".into(), family), "PumpConnection");
-        assert_eq!(taken.take_family("Pump".into(), family), "Pump_2");
+        assert_eq!(taken.take_family("PumpConnection", family), "PumpConnection");
+        assert_eq!(taken.take_family("Pump", family), "Pump_2");
     }
 
     proptest! {

@@ -198,7 +198,7 @@ impl<'d> Execution<'d> {
             pages.push((uri.clone(), items.collect::<Vec<_>>(), found.more));
         }
         // What several of them have in common is read once.
-        let loaded = self.load(&refer.page, pages.iter().flat_map(|(_, items, _)| items))?;
+        let loaded = self.load(&refer.page, &pages.iter().flat_map(|(_, items, _)| items))?;
         let pages = pages.into_iter().map(|(uri, items, more)| {
             let out = self.connect(&refer.page, &items, more, &loaded, &|| Ok(Out::Null))?;
             Ok((uri, out))

@@ -25,7 +25,7 @@ impl<'d> Execution<'d> {
     pub(super) fn load<'i>(
         &self,
         page: &Page<'d>,
-        items: impl Iterator<Item = &'i Item> + Clone,
+        items: &(impl Iterator<Item = &'i Item> + Clone),
     ) -> Result<Loaded, Fault> {
         let mut loaded = Loaded::new();
         for (_, part) in &page.parts {

@@ -116,13 +116,11 @@ impl Schema {
         };
         let turn = Arc::clone(&self.0.turns).acquire_owned();
         let turn = if prepared.reads {
-            match tokio::time::timeout(self.0.limits.time, turn).await {
-                Ok(turn) => turn.ok(),
-                Err(_) => {
-                    let busy = Answer::refused("too many queries are under way; try again");
-                    return Answer { is_busy: true, ..busy };
-                }
-            }
+            let Ok(turn) = tokio::time::timeout(self.0.limits.time, turn).await else {
+                let busy = Answer::refused("too many queries are under way; try again");
+                return Answer { is_busy: true, ..busy };
+            };
+            turn.ok()
         } else {
             None
         };

@@ -1,5 +1,5 @@
 //! `authenticatedUser`: who sent the request.
-use crate::auth::Caller;
+use crate::auth::{Account, Caller};
 use serde_json::{Value, json};
 
 /// The members of its type.
@@ -13,6 +13,6 @@ pub(super) fn members(caller: &Caller) -> Value {
         "email": account.map(|account| &account.email),
         "organization": account.and_then(|account| account.organization.as_deref()),
         "roles": [format!("{role:?}")],
-        "serviceAccount": account.is_some_and(|account| account.is_service_account()),
+        "serviceAccount": account.is_some_and(Account::is_service_account),
     })
 }

@@ -103,7 +103,8 @@ fn those_whose_body_stops_are_cut_off() {
         "POST /api/v1/business-objects/Notes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
          Content-Type: application/json\r\nContent-Length: 102400\r\n\r\n{{\"data\": ["
     );
-    let mut slow: Vec<_> = (0..10).map(|_| TcpStream::connect(client.address).unwrap()).collect();
+    // More than fit: one may come while the room of the request before is not yet free.
+    let mut slow: Vec<_> = (0..15).map(|_| TcpStream::connect(client.address).unwrap()).collect();
     for stream in &mut slow {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
@@ -116,9 +117,10 @@ fn those_whose_body_stops_are_cut_off() {
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         let answer = String::from_utf8_lossy(&answer);
-        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 408"), "{answer}");
+        let is_refused = ["HTTP/1.1 408", "HTTP/1.1 503"].iter().any(|s| answer.starts_with(s));
+        assert!(answer.is_empty() || is_refused, "{answer}");
     }
-    assert_eq!(post(), 200, "the room of bodies that did not come is not free");
+    wait_for("the room of bodies that did not come is free", || post() == 200);
     server.stop();
 }
 

@@ -24,17 +24,19 @@ fn large_bodies_are_put_off_and_small_ones_are_taken_one_at_a_time() {
     assert!(detail.contains("memory is short"), "{detail}");
     client.post(path, body(1000)).expect(200);
 
-    // One whose body does not come to its end.
     let key = crate::server::key(dir.path(), data);
-    let mut open = TcpStream::connect(client.address).unwrap();
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\n\
          Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",
         client.address
     );
-    open.write_all(head.as_bytes()).unwrap();
     let headers = [("content-type", "application/json")];
+    let mut open = Vec::new();
     crate::server::wait_for("a body beside another one is refused", || {
+        // One whose body does not come to its end; it may itself be refused beside the one before.
+        let mut stream = TcpStream::connect(client.address).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        open.push(stream);
         client.send(Method::POST, path, &headers, body(10)).unwrap().status == 503
     });
     drop(open);

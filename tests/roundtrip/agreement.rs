@@ -89,11 +89,11 @@ fn exported(gateway: &Gateway, business_object: &Compiled) -> String {
 fn config_of(shape: &Shape, is_root: bool) -> serde_json::Value {
     let fields = shape.fields.iter().map(|field| (field.name.clone(), field_of(field)));
     let fields: serde_json::Map<_, _> = fields.collect();
-    let mut config = serde_json::json!({"type": "object", "fields": fields});
     if is_root {
-        config["path"] = format!("{}:.", shape.namespace).into();
+        let path = format!("{}:.", shape.namespace);
+        return serde_json::json!({"type": "object", "path": path, "fields": fields});
     }
-    config
+    serde_json::json!({"type": "object", "fields": fields})
 }
 
 fn field_of(field: &Field) -> serde_json::Value {
@@ -121,7 +121,7 @@ fn field_of(field: &Field) -> serde_json::Value {
         Value::Object(shape) => format!("{path}/{}:.", shape.namespace),
         _ => path,
     };
-    one["path"] = path.into();
+    one.as_object_mut().unwrap().insert("path".to_owned(), path.into());
     if *many { serde_json::json!({"type": "array", "elements": one}) } else { one }
 }
 

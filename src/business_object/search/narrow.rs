@@ -154,7 +154,9 @@ impl Narrow<'_> {
                 }
                 (Clue::Having(having), Clue::Either(mut each))
                 | (Clue::Either(mut each), Clue::Having(having)) => {
-                    each.iter_mut().for_each(|one| one.extend(having.iter().cloned()));
+                    for one in &mut each {
+                        one.extend(having.iter().cloned());
+                    }
                     Clue::Either(each)
                 }
                 (Clue::Either(a), Clue::Either(b)) => {

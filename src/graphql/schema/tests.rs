@@ -112,9 +112,9 @@ impl World {
 
     /// The result of a document without an error.
     #[track_caller]
-    fn data(answer: Json) -> Json {
+    fn data(mut answer: Json) -> Json {
         assert_eq!(answer.get("errors"), None, "{answer}");
-        answer["data"].clone()
+        answer["data"].take()
     }
 
     /// The URIs on a page of pumps.
@@ -512,7 +512,7 @@ async fn what_takes_too_much_meanwhile_is_an_error_and_never_a_shorter_list() {
     let world = World::plant(&["--service.limits.graphql.answer=1KiB"]);
     let long = format!(
         "{{ pumpConnection {{ nodes {{ {} }} }} }}",
-        (0..50).map(|i| format!("a{i}: serialNumber ")).collect::<String>()
+        (0..50).map(|i| format!("a{i}: serialNumber ")).collect::<Vec<_>>().concat()
     );
     let long = world.ask(&long).await;
     assert!(long["errors"][0]["message"].as_str().unwrap().contains("1024 bytes"), "{long}");

@@ -83,6 +83,9 @@ fn main() {
         .measurement_time(Duration::from_secs(5));
     let mut rows = Vec::new();
     for question in &questions {
+        // Anew for each, since a connection on which nothing is sent for a while is closed.
+        let mut penstock = Client::connect(address).unwrap();
+        penstock.authorization = Some(format!("Bearer {key}"));
         let body = serde_json::json!({"query": question.graphql}).to_string();
         let json = [("Content-Type", "application/json")];
         let mut ask = || {
@@ -288,6 +291,7 @@ fn sparql(
     ];
     let mut all = Vec::new();
     for question in questions {
+        let mut client = server.client();
         let mut ask = || {
             let mut answer = Vec::new();
             client.send("POST", "/query", &headers, question.sparql.clone(), &mut |piece| {

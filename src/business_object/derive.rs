@@ -120,7 +120,9 @@ pub fn derive(names: Names<'_>, samples: &[Json]) -> Result<Derived, Fault> {
         return Err(Fault::with(Kind::Invalid, message, found));
     }
     let mut root = Seen::default();
-    samples.iter().for_each(|sample| root.see(sample));
+    for sample in samples {
+        root.see(sample);
+    }
     let mut writer = Writer::new(names.vocabulary);
     writer.root(names.business_object, &root);
     let id = root.id();

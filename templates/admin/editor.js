@@ -105,3 +105,5 @@ addEventListener('beforeunload', (event) => { if (changed) event.preventDefault(
 form.querySelector('.without-script').remove();
 document.body.classList.add('scripted');
 number();
+// What was typed before this script was there, or what the browser put back, is checked as well.
+if (config.value !== config.defaultValue || sample.value !== sample.defaultValue) soon();

@@ -79,15 +79,26 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
     await page.goto(`${gateway}/admin/exports?state=queue`);
     await page.getByRole('heading', { name: 'away' }).waitFor();
     await page.goto(address);
-    await page.getByRole('button', { name: 'Park' }).click();
-    await notice(page, 'It is parked');
+    // An attempt that is under way is not interrupted: then it is tried again.
+    const park = async () => {
+      for (const parked = page.locator('.notice', { hasText: 'It is parked' }); ;) {
+        const button = page.getByRole('button', { name: 'Park' });
+        if ((await button.count()) === 0) {
+          await page.reload();
+          continue;
+        }
+        await button.click();
+        await page.locator('.notice').waitFor();
+        if ((await parked.count()) > 0) return;
+      }
+    };
+    await park();
     await until('parked');
     await page.goto(`${gateway}/admin/exports?state=parked`);
     await page.getByRole('link', { name, exact: true }).click();
     await page.getByRole('button', { name: 'Try now' }).click();
     await notice(page, 'It is tried now.');
-    await page.getByRole('button', { name: 'Park' }).click();
-    await page.locator('.notice').waitFor();
+    await park();
     // And one that did: again.
     await page.goto(`${gateway}/admin/exports?state=delivered`);
     await page.getByRole('link', { name, exact: true }).first().click();

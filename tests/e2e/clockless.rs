@@ -24,7 +24,7 @@ impl Clock {
                 std::env::var_os("CI").is_none(),
                 "the Debian package faketime is not installed"
             );
-            println!("skipped: the Debian package faketime is not installed");
+            eprintln!("skipped: the Debian package faketime is not installed");
             return None;
         };
         let clock = Self { library, file: dir.join("clock") };

@@ -103,15 +103,18 @@ fn those_whose_body_stops_are_cut_off() {
         "POST /api/v1/business-objects/Notes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
          Content-Type: application/json\r\nContent-Length: 102400\r\n\r\n{{\"data\": ["
     );
-    // More than fit: one may come while the room of the request before is not yet free.
-    let mut slow: Vec<_> = (0..15).map(|_| TcpStream::connect(client.address).unwrap()).collect();
-    for stream in &mut slow {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(head.as_bytes()).unwrap();
-    }
+    let mut slow = Vec::new();
     let good = json!({ "data": [{ "text": "good" }] }).to_string();
     let post = || client.post("/api/v1/business-objects/Notes", good.clone()).status;
-    wait_for("there is no room for one more body", || post() == 503);
+    wait_for("there is no room for one more body", || {
+        // One that comes while the good one has its room is refused, and another one takes its place.
+        let mut stream = TcpStream::connect(client.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        slow.push(stream);
+        std::thread::sleep(Duration::from_millis(50));
+        post() == 503
+    });
     answers(client);
     for stream in &mut slow {
         let mut answer = Vec::new();

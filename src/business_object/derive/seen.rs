@@ -59,7 +59,9 @@ impl<'j> Seen<'j> {
             Json::Array(elements) => {
                 self.arrays += 1;
                 let seen = self.elements.get_or_insert_default();
-                elements.iter().for_each(|element| seen.see(element));
+                for element in elements {
+                    seen.see(element);
+                }
             }
             Json::Object(members) => {
                 self.objects += 1;
@@ -113,9 +115,10 @@ impl<'j> Seen<'j> {
             let (name, seen) = self.members.get(*place)?;
             seen.names_objects(name).then_some(*name)
         };
-        match self.has("uri") {
-            true => is_id("uri"),
-            false => ["@id", "id", "iri"].into_iter().find_map(is_id),
+        if self.has("uri") {
+            is_id("uri")
+        } else {
+            ["@id", "id", "iri"].into_iter().find_map(is_id)
         }
     }
 

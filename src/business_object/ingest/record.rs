@@ -134,11 +134,11 @@ pub fn records(store: &Store, after: Option<&str>, limit: usize) -> Result<Vec<R
         .collect()
 }
 
+/// What is called for each record.
+pub(super) type Visit<'v> = dyn FnMut(&[u8]) -> Result<ControlFlow<()>, Fault> + 'v;
+
 /// Hands each record that is kept to `visit`, newest first, with what its ingestion wrote, until it breaks.
-pub(super) fn each(
-    store: &Store,
-    visit: &mut dyn FnMut(&[u8]) -> Result<ControlFlow<()>, Fault>,
-) -> Result<(), Fault> {
+pub(super) fn each(store: &Store, visit: &mut Visit<'_>) -> Result<(), Fault> {
     const PAGE: usize = 500;
     let mut after: Option<Vec<u8>> = None;
     loop {

@@ -31,7 +31,7 @@ pub(super) struct Checked {
     /// Whether there is a mapping at all.
     pub(super) is_there: bool,
     /// What is wrong in the text of the mapping.
-    pub(super) faults: Vec<Line>,
+    pub(super) faults: Vec<Misfit>,
     /// What is wrong with it as a whole.
     pub(super) whole: Option<String>,
     /// Fields, those of nested objects included.
@@ -42,7 +42,7 @@ pub(super) struct Checked {
 
 /// A fault at a line.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Misfit {
     pub(super) line: u64,
     pub(super) column: u64,
     pub(super) message: String,
@@ -277,10 +277,10 @@ fn place(pointer: &str) -> String {
 }
 
 /// A finding of a mapping.
-pub(super) fn line(finding: Finding) -> Line {
+pub(super) fn line(finding: Finding) -> Misfit {
     match finding.place {
-        Place::Line { line, column } => Line { line, column, message: finding.message },
-        _ => Line { line: 1, column: 1, message: finding.message },
+        Place::Line { line, column } => Misfit { line, column, message: finding.message },
+        _ => Misfit { line: 1, column: 1, message: finding.message },
     }
 }
 

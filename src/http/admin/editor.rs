@@ -241,7 +241,9 @@ fn saved_as(compiled: &Arc<Compiled>, done: &str, depot: &Depot, res: &mut Respo
     let BusinessObject { id, definition, created_namespaces, .. } = &compiled.object;
     let mut words = format!("{} {done}.", definition.name);
     if !created_namespaces.is_empty() {
-        words += &format!(" Namespaces were made: {}.", created_namespaces.join(", "));
+        words.push_str(" Namespaces were made: ");
+        words.push_str(&created_namespaces.join(", "));
+        words.push('.');
     }
     frame::done(res, depot, &format!("/admin/business-objects/{id}"), &words);
 }
@@ -259,12 +261,9 @@ fn refused(mut page: Editor, mut fault: Fault, depot: &Depot, res: &mut Response
         "Somebody else has changed this Business Object meanwhile, and nothing of yours is saved yet."
             .clone_into(&mut faults.detail);
     } else if all > 0 {
-        faults.detail = if several {
-            "Some fields need to be mended."
-        } else {
-            "One field needs to be mended."
-        }
-        .to_owned();
+        let many = "Some fields need to be mended.";
+        let one = "One field needs to be mended.";
+        (if several { many } else { one }).clone_into(&mut faults.detail);
     }
     if of_mapping > 0 {
         let words = words::many(of_mapping as u64, "fault", "faults");

@@ -41,18 +41,15 @@ pub(in crate::http) fn show(problem: Problem, req: &Request, depot: &Depot, res:
         status if status.is_server_error() => "The gateway failed",
         _ => "This could not be done",
     };
-    match Frame::of_visitor(req, depot, res) {
-        Some(frame) => {
-            let findings = problem.errors().iter().map(ToString::to_string).collect();
-            let page = Page { frame, heading, detail: problem.detail(), findings };
-            frame::show_with(res, depot, status, &page);
-        }
-        None => {
-            let lines = [problem.detail()];
-            let link = sign_in::location(depot, "/admin");
-            let page = Message::new(&origin(depot).prefix, heading, &lines);
-            sign_in::show_page(res, status, &page.link(&link, "Sign in"));
-        }
+    if let Some(frame) = Frame::of_visitor(req, depot, res) {
+        let findings = problem.errors().iter().map(ToString::to_string).collect();
+        let page = Page { frame, heading, detail: problem.detail(), findings };
+        frame::show_with(res, depot, status, &page);
+    } else {
+        let lines = [problem.detail()];
+        let link = sign_in::location(depot, "/admin");
+        let page = Message::new(&origin(depot).prefix, heading, &lines);
+        sign_in::show_page(res, status, &page.link(&link, "Sign in"));
     }
     for (name, value) in problem.into_headers() {
         res.headers_mut().insert(name, value);

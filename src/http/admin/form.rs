@@ -42,6 +42,14 @@ impl Form {
     }
 }
 
+/// Whether two texts are the same, for templates, which have them in various types.
+pub(in crate::http) fn is_same(
+    one: &(impl AsRef<str> + ?Sized),
+    other: &(impl AsRef<str> + ?Sized),
+) -> bool {
+    one.as_ref() == other.as_ref()
+}
+
 /// The form of this request. For handlers behind [`Sent`].
 pub(super) fn form(depot: &mut Depot) -> Form {
     depot.remove_typed::<Form>().unwrap_or_default()

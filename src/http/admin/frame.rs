@@ -88,6 +88,8 @@ pub(super) struct Frame {
     pub(super) role: Role,
     pub(super) section: Section,
     pub(super) notice: Option<Notice>,
+    /// The version that runs.
+    pub(super) version: &'static str,
 }
 
 impl Frame {
@@ -121,6 +123,7 @@ impl Frame {
             role: who.role,
             section,
             notice,
+            version: env!("CARGO_PKG_VERSION"),
         }
     }
 
@@ -142,11 +145,6 @@ impl Frame {
     /// The address of a file beside the pages.
     pub(super) fn asset(&self, name: &str) -> String {
         format!("{}{}", self.prefix, assets::path(name))
-    }
-
-    /// The version that runs.
-    pub(super) fn version(&self) -> &'static str {
-        env!("CARGO_PKG_VERSION")
     }
 }
 

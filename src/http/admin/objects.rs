@@ -279,7 +279,9 @@ fn searchable(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<(String, Ve
             searchable(inner, path, found);
         } else if found.len() < FIELDS {
             let mut pointer = String::new();
-            path.iter().for_each(|name| push_pointer(&mut pointer, name));
+            for name in path.iter() {
+                push_pointer(&mut pointer, name);
+            }
             found.push((pointer, path.clone()));
         }
         path.pop();

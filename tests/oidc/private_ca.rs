@@ -89,5 +89,5 @@ async fn it_is_trusted_by_its_file_alone() {
     let gateway = Gateway::at(&provider, &[&trusting]).await;
     let mut browser = Browser::trusting(Some(&ca));
     assert_eq!(browser.sign_in(&gateway.url, "alice").await.status, 303);
-    browser.get(format!("{}/", gateway.url)).await.expect(200, "Alice");
+    browser.get(format!("{}/admin", gateway.url)).await.expect(200, "Alice");
 }

@@ -64,7 +64,8 @@ async fn a_person_signs_in_and_out_there_too() {
     let led = provider.tell(&format!("sign-in {}", begun.leads()));
     let done = browser.get(led["location"].as_str().unwrap()).await;
     assert_eq!(done.leads().path(), "/", "{}", done.text);
-    let home = browser.get(done.leads()).await.expect(200, "gina@plant.example");
+    let home = browser.get(format!("{}/admin/profile", gateway.url)).await;
+    let home = home.expect(200, "gina@plant.example");
     assert!(home.text.contains("<dd>Contributor</dd>"), "{}", home.text);
     let form = format!("_csrf={}", home.hidden("_csrf"));
     let out = browser.post(&format!("{}/logout", gateway.url), &form).await;

@@ -6,6 +6,7 @@ use penstock::config::{Sources, load};
 use penstock::gateway::Gateway as Opened;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -47,6 +48,11 @@ impl Gateway {
         arguments.push(format!("--service.data-dir={}", dir.join("data").display()));
         arguments.push("--server.port=0".to_owned());
         let loaded = load(&Sources { arguments, ..Sources::default() }).unwrap();
+        // Whoever had the directory before may still be at its last piece of work.
+        if let Ok(lock) = File::open(dir.join("data/store/lock")) {
+            let free = move || lock.lock().and_then(|()| lock.unlock());
+            tokio::task::spawn_blocking(free).await.unwrap().unwrap();
+        }
         let (ready, is_ready) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = app::serve_until(

@@ -119,6 +119,47 @@ async fn everything_arrives_at_swift_once_and_in_order_whatever_the_link_does() 
     everything_arrives(swift(), deliveries).await;
 }
 
+/// Something on the way holds the file until the gateway has given up, and hands it over then.
+async fn late_file_arrives_once(server: Server) {
+    let bucket = new_name();
+    server.create(&bucket).await;
+    let mut requests = 0;
+    let link = Link::to(&server.endpoint, move || {
+        requests += 1;
+        // The first asks what is there, the second stores.
+        if requests == 2 { Fault::Late(1_200) } else { Fault::Pass }
+    })
+    .await;
+    let plant = Plant::new();
+    plant.pumps(0..3, 10);
+    let options = penstock::export::Options {
+        pace: penstock::export::Pace {
+            idle: std::time::Duration::from_millis(300),
+            ..export_support::s3::quick()
+        },
+        ..plant.options(server.at(&link.endpoint).target(&bucket))
+    };
+    let exporter = penstock::export::Exporter::open(plant.store.clone(), options).unwrap();
+    let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
+    let running = run(&exporter);
+    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    // A second one would have been there by now.
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    running.stop().await;
+    assert_eq!(entry.attempts, 2);
+    server.check(&bucket, &[entry]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_comes_late_is_at_ceph_once() {
+    late_file_arrives_once(ceph()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_comes_late_is_at_swift_once() {
+    late_file_arrives_once(swift()).await;
+}
+
 /// A file of several parts, over a link that is cut in each request at random.
 async fn long_file_arrives(server: Server) {
     let bucket = new_name();

@@ -18,6 +18,8 @@ pub struct Pace {
     pub idle: Duration,
     /// How often it is asked whether a link that was away is back, and how long that may take.
     pub probe: Duration,
+    /// How long a server that did not say how storing a file ended is asked for it before it is sent again.
+    pub settle: Duration,
     /// How often it is looked for what is left of uploads.
     pub sweep: Duration,
 }
@@ -31,6 +33,7 @@ impl Default for Pace {
             connect: Duration::from_secs(8),
             idle: Duration::from_secs(10),
             probe: Duration::from_secs(4),
+            settle: Duration::from_secs(5),
             sweep: Duration::from_hours(1),
         }
     }

@@ -65,11 +65,13 @@ pub(super) struct Failure {
     pub(super) cause: String,
     /// How long the server asks to be left alone.
     pub(super) patience: Option<Duration>,
+    /// The server was asked to store the whole file and did not say how that ended: it may be at it still.
+    pub(super) unanswered: bool,
 }
 
 impl Failure {
     pub(super) fn new(class: Class, cause: impl Into<String>) -> Self {
-        Self { class, cause: cause.into(), patience: None }
+        Self { class, cause: cause.into(), patience: None, unanswered: false }
     }
 
     /// The gateway itself is in the way.

@@ -147,6 +147,7 @@ impl Worker {
             entry,
             file,
             unclear: job.unclear,
+            unanswered: job.unanswered,
             uploads: &self.inner.uploads,
             uplink: &self.inner.uplink,
         };

@@ -8,6 +8,7 @@ use crate::config::Compression;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The usual level of each: beyond it they take many times longer for a few per cent.
 const GZIP: u32 = 6;
@@ -21,6 +22,8 @@ pub(super) struct Parcel<'a> {
     pub(super) file: Result<File, String>,
     /// Whether an earlier attempt may have stored it: one that failed, or one before a crash.
     pub(super) unclear: bool,
+    /// When the target was asked last to store it and did not say how that ended: it may be at it still.
+    pub(super) unanswered: Option<Instant>,
     pub(super) uploads: &'a Uploads,
     pub(super) uplink: &'a Arc<Uplink>,
 }

@@ -21,7 +21,7 @@ use crate::time;
 use penstock_store::{Error, Store, Transaction};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// The queue of every target.
@@ -86,6 +86,8 @@ pub(super) struct Job {
     /// Whether an attempt may have come to an end that nobody heard of: one failed, or the gateway may have
     /// crashed during one.
     pub(super) unclear: bool,
+    /// When the target was asked last to store it and did not say how that ended: it may be at it still.
+    pub(super) unanswered: Option<Instant>,
 }
 
 impl Queue {
@@ -149,7 +151,9 @@ impl Queue {
                  data directory written by a newer version?"
             );
         }
-        for (target, line) in state.lines.iter().filter(|(_, line)| !line.waiting.is_empty()) {
+        for (target, line) in &mut state.lines {
+            let Some((_, &(head, _))) = line.waiting.first_key_value() else { continue };
+            line.unanswered = Some((head, Instant::now()));
             let (exports, bytes) = (line.waiting.len(), line.bytes);
             tracing::info!(
                 target_name = target,
@@ -312,7 +316,8 @@ impl Queue {
         if attempts == 0 {
             self.tell(&Entry { status: Status::Delivering, ..entry.clone() });
         }
-        Ok(Some(Job { order, entry, unclear }))
+        let unanswered = line.unanswered.filter(|(asked, _)| *asked == order).map(|(_, at)| at);
+        Ok(Some(Job { order, entry, unclear, unanswered }))
     }
 
     /// The entry under way did not get through; returns how often it has not, and what `wait` says to that.
@@ -331,6 +336,9 @@ impl Queue {
         let failures = before.as_ref().map_or(0, |failing| failing.failures) + 1;
         let is_news = before.as_ref().is_none_or(|failing| failing.class != failure.class);
         let wait = wait(failures);
+        if failure.unanswered {
+            line.unanswered = Some((order, Instant::now()));
+        }
         line.failing = Some(Failing {
             order,
             failures,

@@ -25,6 +25,7 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Files longer than this go in parts.
 const LONG: u64 = 8 << 20;
@@ -40,6 +41,8 @@ pub(super) struct Bucket {
     target: String,
     gateway_id: String,
     compression: Compression,
+    /// How long it may go on storing what it did not answer.
+    settle: Duration,
     /// The server has no objection to `If-None-Match`.
     conditional: AtomicBool,
     /// The credentials may ask what an object is.
@@ -90,6 +93,7 @@ impl Bucket {
             target: bucket_name.to_owned(),
             gateway_id: gateway_id.to_owned(),
             compression,
+            settle: pace.settle,
             conditional: AtomicBool::new(true),
             may_look: AtomicBool::new(true),
         })
@@ -104,7 +108,7 @@ impl Bucket {
     pub(super) async fn deliver(&self, parcel: Parcel<'_>) -> Result<(), Failure> {
         let (entry, unclear) = (parcel.entry, parcel.unclear);
         let (uploads, uplink) = (parcel.uploads, parcel.uplink);
-        let before = self.look(entry).await?;
+        let before = self.look_after(entry, parcel.unanswered).await?;
         match &before {
             Held::Same => {
                 let _ = self.tidy(&entry.id, uploads).await;
@@ -158,12 +162,16 @@ impl Bucket {
             let conditional = self.guard(&mut ask.headers, over);
             let whole = 0..content.length;
             ask.body = Sending::File(&content.file, whole, content.sha256.clone(), uplink);
-            let answer = self.send(ask).await?;
+            let answer = self.send_whole(ask).await?;
             match answer.status {
                 200..=299 => return Ok(true),
                 412 if conditional => return Ok(false),
                 501 if conditional => self.conditional.store(false, Ordering::Relaxed),
-                _ => return Err(self.refused(&answer)),
+                status => {
+                    // Something on the way lost the answer, or the server does not know how it ended.
+                    let unanswered = matches!(status, 500 | 502 | 504);
+                    return Err(Failure { unanswered, ..self.refused(&answer) });
+                }
             }
         }
     }
@@ -226,6 +234,25 @@ impl Bucket {
         }
     }
 
+    /// The same, where an attempt before this one got no answer at that time. A server that is slow, or
+    /// something on the way that holds the request, may be storing the file still, and not every server knows
+    /// `If-None-Match` (in a bucket with versions Ceph 16 and Swift do not): what is not there is missing only
+    /// once it had the time to come.
+    async fn look_after(
+        &self,
+        entry: &Entry,
+        unanswered: Option<Instant>,
+    ) -> Result<Held, Failure> {
+        loop {
+            let held = self.look(entry).await?;
+            let left = unanswered.map(|at| self.settle.saturating_sub(at.elapsed()));
+            match left.filter(|left| held == Held::Nothing && !left.is_zero()) {
+                None => return Ok(held),
+                Some(left) => tokio::time::sleep(left.min(self.settle / 10)).await,
+            }
+        }
+    }
+
     fn held(&self, answer: &Answer, entry: &Entry) -> Held {
         let said = |name: &str| answer.header(name);
         let Some(id) = said("x-amz-meta-export-id") else {
@@ -253,6 +280,12 @@ impl Bucket {
     /// Sends a request; an answer of any status is one.
     async fn send(&self, ask: Ask<'_>) -> Result<Answer, Failure> {
         self.requests.send(ask).await.map_err(|lost| self.lost(&lost))
+    }
+
+    /// Sends a request that stores the object; a failure says whether that may have happened unheard.
+    async fn send_whole(&self, ask: Ask<'_>) -> Result<Answer, Failure> {
+        let lost = |lost: Lost| Failure { unanswered: lost.whole, ..self.lost(&lost) };
+        self.requests.send(ask).await.map_err(lost)
     }
 
     fn lost(&self, lost: &Lost) -> Failure {

@@ -7,6 +7,7 @@ use super::entry::{Entry, Status};
 use super::record::Record;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::Notify;
 
 /// The queue in memory.
@@ -33,6 +34,9 @@ pub(super) struct Line {
     pub(super) begun: bool,
     /// The order of the entry under way.
     pub(super) under_way: Option<u64>,
+    /// The entry that the target was asked last to store without saying how that ended, and until when that
+    /// was not over: the head at the start, since the gateway may have crashed meanwhile.
+    pub(super) unanswered: Option<(u64, Instant)>,
     /// The entry that did not get through.
     pub(super) failing: Option<Failing>,
     /// Whether the last attempt reached the target.

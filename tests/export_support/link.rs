@@ -24,6 +24,8 @@ pub(crate) enum Fault {
     Blackhole,
     /// Each chunk comes so many milliseconds later, both ways.
     Latency(u64),
+    /// The request goes up so many milliseconds later, whether or not anybody waits for the answer still.
+    Late(u64),
     /// So many bytes a second go up.
     Rate(u64),
     /// The connection is reset once so many bytes of the request went up.
@@ -143,7 +145,14 @@ async fn relay(
         let up = async {
             let mut buffer = vec![0; 16 << 10];
             loop {
-                let Ok(length @ 1..) = read(client, &mut buffer).await else { return true };
+                let Ok(length @ 1..) = read(client, &mut buffer).await else {
+                    let fault = request.lock().unwrap().fault;
+                    if let Fault::Late(_) = fault {
+                        // The server answers, to nobody.
+                        sleep(Duration::from_secs(5)).await;
+                    }
+                    return true;
+                };
                 counted.fetch_add(length as u64, Ordering::Relaxed);
                 let (fault, before) = {
                     let mut now = request.lock().unwrap();
@@ -163,7 +172,9 @@ async fn relay(
                     }
                     Fault::Blackhole => continue,
                     Fault::SlowDown => return slow_down(client, bytes).await,
-                    Fault::Latency(millis) => sleep(Duration::from_millis(millis)).await,
+                    Fault::Latency(millis) | Fault::Late(millis) => {
+                        sleep(Duration::from_millis(millis)).await;
+                    }
                     Fault::Rate(rate) => {
                         sleep(Duration::from_secs_f64(length as f64 / rate as f64)).await;
                     }

@@ -45,6 +45,7 @@ pub(crate) fn quick() -> Pace {
         connect: Duration::from_millis(1500),
         idle: Duration::from_secs(2),
         probe: Duration::from_millis(100),
+        settle: Duration::from_secs(2),
         sweep: Duration::from_millis(500),
     }
 }

@@ -174,7 +174,7 @@ impl Bucket {
             let conditional = self.guard(&mut ask.headers, over);
             ask.body = Sending::Text(list.clone());
             ask.work = JOINING;
-            let answer = self.send(ask).await?;
+            let answer = self.send_whole(ask).await?;
             // A server that began to answer before it was done says there how it ended.
             let failed = element(&answer.body, "Code");
             return match (answer.status, failed.as_deref()) {

@@ -4,7 +4,7 @@
 //! here is a server, or something on the way, that keeps the connection and does nothing: no byte taken
 //! and no answer. Bytes that were handed to the kernel may be in its buffer for a while on a slow link,
 //! so that they count for some time; time spent waiting for the bandwidth that is allowed does not count.
-use super::request::Lost;
+use super::request::Why;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -63,6 +63,11 @@ impl Progress {
         self.state().last = Instant::now();
     }
 
+    /// Bytes of the body that went out.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
     pub(super) fn hold(&self) -> Held<'_> {
         self.state().held = Some(Instant::now());
         Held(self)
@@ -73,10 +78,10 @@ impl Progress {
     }
 
     /// What an error of the request was.
-    pub(super) fn lost(&self, error: reqwest::Error) -> Lost {
+    pub(super) fn lost(&self, error: reqwest::Error) -> Why {
         match self.state().source.take() {
-            Some(source) => Lost::Source(source),
-            None => Lost::Http(error),
+            Some(source) => Why::Source(source),
+            None => Why::Http(error),
         }
     }
 
@@ -89,7 +94,7 @@ impl Progress {
     ) -> Duration {
         loop {
             tokio::time::sleep(patience.idle / 20).await;
-            let sent = self.sent.load(Ordering::Relaxed);
+            let sent = self.sent();
             let (silent, in_all) = {
                 let state = self.state();
                 if state.held.is_some() {

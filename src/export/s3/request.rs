@@ -73,9 +73,18 @@ pub(super) struct Answer {
     pub(super) body: String,
 }
 
+/// Nothing came back.
+#[derive(Debug)]
+pub(super) struct Lost {
+    pub(super) why: Why,
+    /// The whole request had gone out, as far as the gateway can tell: the server may have done what it was
+    /// asked to do, or may be doing it still.
+    pub(super) whole: bool,
+}
+
 /// Why nothing came back.
 #[derive(Debug)]
-pub(super) enum Lost {
+pub(super) enum Why {
     /// The request could not be made.
     Unmade(String),
     /// The connection could not be made, or broke.
@@ -96,6 +105,23 @@ impl<'a> Ask<'a> {
             body: Sending::Nothing,
             work: Duration::ZERO,
         }
+    }
+}
+
+impl Why {
+    /// Whether nothing of the request can have reached the server.
+    fn is_before_all(&self) -> bool {
+        match self {
+            Self::Unmade(_) | Self::Source(_) => true,
+            Self::Http(error) => error.is_connect(),
+            Self::Stalled(_) => false,
+        }
+    }
+}
+
+impl From<Why> for Lost {
+    fn from(why: Why) -> Self {
+        Self { why, whole: false }
     }
 }
 
@@ -237,12 +263,13 @@ impl Requests {
         let told = async {
             let response = request.send().await.map_err(|error| progress.lost(error))?;
             progress.moved(0);
-            read(response, &progress).await.map_err(Lost::Http)
+            read(response, &progress).await.map_err(Why::Http)
         };
-        tokio::select! {
+        let told = tokio::select! {
             answer = told => answer,
-            silent = progress.stalled(&self.patience, bytes, work) => Err(Lost::Stalled(silent)),
-        }
+            silent = progress.stalled(&self.patience, bytes, work) => Err(Why::Stalled(silent)),
+        };
+        told.map_err(|why| Lost { whole: !why.is_before_all() && progress.sent() >= bytes, why })
     }
 
     /// Asks for an object, or a part of it; the body is left to be read.
@@ -250,8 +277,8 @@ impl Requests {
         let progress = Arc::new(Progress::begin());
         let request = self.request(Ask::new(Method::GET, key), &progress)?;
         tokio::select! {
-            response = request.send() => response.map_err(Lost::Http),
-            silent = progress.stalled(&self.patience, 0, Duration::ZERO) => Err(Lost::Stalled(silent)),
+            response = request.send() => response.map_err(|error| Why::Http(error).into()),
+            silent = progress.stalled(&self.patience, 0, Duration::ZERO) => Err(Why::Stalled(silent).into()),
         }
     }
 
@@ -272,7 +299,10 @@ impl Requests {
         let request = if has_body { request.header(CONTENT_LENGTH, length) } else { request };
         Ok(match ask.body {
             Sending::Nothing => request,
-            Sending::Text(text) => request.body(text),
+            Sending::Text(text) => {
+                progress.moved(text.len() as u64);
+                request.body(text)
+            }
             Sending::File(file, range, _, uplink) => request.body(body(
                 Arc::clone(file),
                 range,
@@ -294,7 +324,7 @@ impl Requests {
             text.push('=');
             text.push_str(&signing::uri_encode(value, true));
         }
-        Url::parse(&text).map_err(|error| Lost::Unmade(error.to_string()))
+        Url::parse(&text).map_err(|error| Why::Unmade(error.to_string()).into())
     }
 
     /// The headers, with those that sign them.
@@ -323,7 +353,7 @@ impl Requests {
         headers.insert(HOST, value(&host)?);
         headers.insert(HeaderName::from_static("x-amz-date"), value(&date)?);
         headers.insert(HeaderName::from_static("x-amz-content-sha256"), value(sha256)?);
-        let unmade = |error: s3::error::S3Error| Lost::Unmade(error.to_string());
+        let unmade = |error: s3::error::S3Error| Why::Unmade(error.to_string());
         let canonical =
             signing::canonical_request(method.as_str(), url, &headers, sha256).map_err(unmade)?;
         let text = signing::string_to_sign(&now, &self.region, &canonical).map_err(unmade)?;
@@ -348,9 +378,8 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 
 fn value(text: &str) -> Result<HeaderValue, Lost> {
     HeaderValue::from_str(text).map_err(|_| {
-        Lost::Unmade(
-            "a setting of the target holds a character that no request can carry".to_owned(),
-        )
+        let why = "a setting of the target holds a character that no request can carry";
+        Why::Unmade(why.to_owned()).into()
     })
 }
 

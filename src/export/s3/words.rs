@@ -1,5 +1,5 @@
 //! What a server answers and what breaks on the way, in words for an operator.
-use super::request::{Answer, Lost};
+use super::request::{Answer, Lost, Why};
 use crate::export::cause::{Class, Failure};
 use crate::time;
 use std::time::Duration;
@@ -119,16 +119,16 @@ fn space(text: &str) -> &'static str {
 
 /// Why there was no answer.
 pub(super) fn lost(lost: &Lost, endpoint: &str) -> Failure {
-    match lost {
-        Lost::Unmade(cause) => Failure::gateway(cause.clone()),
-        Lost::Source(cause) => {
+    match &lost.why {
+        Why::Unmade(cause) => Failure::gateway(cause.clone()),
+        Why::Source(cause) => {
             Failure::gateway(format!("the file in the spool cannot be read: {cause}"))
         }
-        Lost::Stalled(silent) => Failure::new(
+        Why::Stalled(silent) => Failure::new(
             Class::Broken,
             format!("{endpoint} took nothing and answered nothing for {} s", silent.as_secs()),
         ),
-        Lost::Http(error) => {
+        Why::Http(error) => {
             let why = chain(error);
             let (class, cause) = broken(&why, error.is_connect(), error.is_timeout());
             Failure::new(class, format!("{endpoint} {cause}"))

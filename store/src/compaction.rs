@@ -8,87 +8,10 @@ use crate::journal::{Parts, Writer};
 use crate::store::Inner;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::{MutexGuard, PoisonError};
 
 /// Quads and documents read under one lock, so that no commit waits for more.
 const PAGE: usize = 256;
-/// How long a compaction that failed waits until it is tried again.
-const RETRY: Duration = Duration::from_mins(1);
-
-/// Whether the store is being closed.
-#[derive(Debug, Default)]
-pub(crate) struct Closing {
-    begun: AtomicBool,
-    lock: Mutex<()>,
-    bell: Condvar,
-}
-
-impl Closing {
-    fn begin(&self) {
-        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.begun.store(true, Ordering::Release);
-        self.bell.notify_all();
-    }
-
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.begun.load(Ordering::Acquire) { Err(Error::Closing) } else { Ok(()) }
-    }
-
-    fn wait(&self, at_most: Duration) {
-        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ended = self
-            .bell
-            .wait_timeout_while(lock, at_most, |()| !self.begun.load(Ordering::Acquire))
-            .unwrap_or_else(PoisonError::into_inner);
-    }
-}
-
-/// Compacts in a thread that is there only while it has something to do.
-#[derive(Debug, Default)]
-pub(crate) struct Compactor {
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Compactor {
-    /// Begins a compaction unless one runs.
-    pub(crate) fn begin(&self, inner: &Arc<Inner>) {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            return;
-        }
-        let inner = inner.clone();
-        let run = move || {
-            while inner.is_outgrown() && inner.closing.check().is_ok() {
-                if let Err(cause) = inner.compact() {
-                    if matches!(cause, Error::Closing) {
-                        return;
-                    }
-                    tracing::warn!(%cause,
-                        "Compacting the journal was given up: nothing is lost, and it is tried again.");
-                    inner.closing.wait(RETRY);
-                }
-            }
-        };
-        match std::thread::Builder::new().name("compaction".into()).spawn(run) {
-            Ok(started) => *thread = Some(started),
-            Err(cause) => {
-                tracing::warn!(%cause, "No thread could be started to compact the journal.");
-            }
-        }
-    }
-
-    /// Ends the compaction that runs, and returns when it has ended.
-    pub(crate) fn end(&self, inner: &Inner) {
-        inner.closing.begin();
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::warn!("Compacting the journal panicked: nothing is lost.");
-        }
-    }
-}
 
 /// What was held before a pass over all of it.
 pub(crate) struct Before {
@@ -99,11 +22,6 @@ pub(crate) struct Before {
 }
 
 impl Inner {
-    /// Whether the journal is worth a compaction.
-    pub(crate) fn is_outgrown(&self) -> bool {
-        self.synced().is_outgrown(self.options.compact_bytes) && self.synced().check().is_ok()
-    }
-
     /// Gives the journal a new base. Whatever fails on the way, the old one stays.
     pub(crate) fn compact(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);

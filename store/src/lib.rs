@@ -26,6 +26,7 @@ mod reader;
 mod reopen;
 mod store;
 mod term;
+mod tidy;
 mod transaction;
 mod varint;
 mod verify;

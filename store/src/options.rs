@@ -8,14 +8,23 @@ pub struct Options {
     pub write_back_bytes: usize,
     /// Bytes after which the journal begins a new segment. Default 8 MiB.
     pub segment_bytes: u64,
-    /// The journal is compacted when the frames behind its base take more than twice its bytes, and
-    /// more than this. Default 8 MiB.
+    /// The journal is compacted when what it has beside its base takes more than this, more than half of
+    /// the base, and with it more than the index. Default 8 MiB.
     pub compact_bytes: u64,
+    /// Whether full segments are packed, and the journal is compacted, by a thread of the store's own when
+    /// it is time; else [`Store::pack`](crate::Store::pack) and [`Store::compact`](crate::Store::compact)
+    /// do it. Default true.
+    pub tidies: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { write_back_bytes: 8 << 20, segment_bytes: 8 << 20, compact_bytes: 8 << 20 }
+        Self {
+            write_back_bytes: 8 << 20,
+            segment_bytes: 8 << 20,
+            compact_bytes: 8 << 20,
+            tidies: true,
+        }
     }
 }
 

@@ -43,7 +43,7 @@ impl Store {
             sequence = acknowledged,
             "The store was opened anew and takes commits again."
         );
-        self.compact_if_outgrown();
+        self.tidy();
         Ok(())
     }
 }

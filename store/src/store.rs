@@ -1,9 +1,9 @@
 //! The store: commits go to the journal, then to the index; reads come from the index.
-use crate::compaction::{Closing, Compactor};
 use crate::frame::Change;
 use crate::index::{self, Index};
 use crate::journal::{Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
 use crate::reopen::{caught_up, fit};
+use crate::tidy::{Closing, Tidier};
 use crate::transaction::Changes;
 use crate::{
     Commit, Error, Options, Progress, Reader, Stats, SubjectFilter, Transaction, files, verify,
@@ -26,17 +26,17 @@ pub struct Store {
     shared: Arc<Shared>,
 }
 
-/// What all clones share. The compaction's thread has only what is within, so that it never keeps
+/// What all clones share. The thread that tidies has only what is within, so that it never keeps
 /// a store open.
 #[derive(Debug)]
 struct Shared {
     inner: Arc<Inner>,
-    compactor: Compactor,
+    tidier: Tidier,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.compactor.end(&self.inner);
+        self.tidier.end(&self.inner);
     }
 }
 
@@ -55,6 +55,8 @@ pub(crate) struct Inner {
     touched: AtomicU64,
     /// What [`Store::steps`] gives.
     steps: AtomicU64,
+    /// Bytes of the index on disk at the last checkpoint.
+    index_bytes: AtomicU64,
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     /// Keeps other processes out; dropped last.
@@ -79,6 +81,7 @@ impl Store {
         journal.remove_useless()?;
         verify::discard_scratch(dir)?;
         let writer = journal.writer(options.segment_bytes);
+        let index_bytes = index.bytes_on_disk();
         let inner = Inner {
             turn: Mutex::default(),
             synced: RwLock::new(writer.synced()),
@@ -87,13 +90,14 @@ impl Store {
             closing: Closing::default(),
             touched: AtomicU64::new(0),
             steps: AtomicU64::new(0),
+            index_bytes: AtomicU64::new(index_bytes),
             dir: dir.to_owned(),
             options,
             _lock: lock,
         };
-        let shared = Shared { inner: Arc::new(inner), compactor: Compactor::default() };
+        let shared = Shared { inner: Arc::new(inner), tidier: Tidier::default() };
         let store = Self { shared: Arc::new(shared) };
-        store.compact_if_outgrown();
+        store.tidy();
         Ok(store)
     }
 
@@ -101,15 +105,22 @@ impl Store {
         &self.shared.inner
     }
 
-    pub(crate) fn compact_if_outgrown(&self) {
-        if self.inner().is_outgrown() {
-            self.shared.compactor.begin(&self.shared.inner);
+    /// Lets a thread of the store pack and compact, where there is something to do.
+    pub(crate) fn tidy(&self) {
+        if self.inner().options.tidies && self.inner().is_untidy() {
+            self.shared.tidier.begin(&self.shared.inner);
         }
+    }
+
+    /// Packs the segments of the journal that are full. Commits and reads go on meanwhile. It happens by
+    /// itself, in a thread of the store.
+    pub fn pack(&self) -> Result<(), Error> {
+        self.inner().pack()
     }
 
     /// Writes all that is held into a new base of the journal, and removes the frames that it
     /// stands for. Commits and reads go on meanwhile. It happens by itself, in a thread of the
-    /// store, when the frames outgrow the base.
+    /// store, when the journal holds much of what is no longer so.
     pub fn compact(&self) -> Result<(), Error> {
         self.inner().compact()
     }
@@ -166,7 +177,7 @@ impl Store {
         let synced = writer.synced();
         drop(writer);
         synced.wait(sequence)?;
-        self.compact_if_outgrown();
+        self.tidy();
         Ok((value, Commit { sequence, added: changes.added, removed: changes.removed }))
     }
 
@@ -192,11 +203,12 @@ impl Store {
     /// What the store holds and uses now.
     pub fn stats(&self) -> Stats {
         let index = self.read().index;
+        let bytes = self.inner().synced().bytes();
         Stats {
             sequence: index.sequence(),
             quads: index.quads(),
-            journal_bytes: self.inner().synced().journal_bytes(),
-            base_bytes: self.inner().synced().base_bytes(),
+            journal_bytes: bytes.all,
+            base_bytes: bytes.base,
             index_bytes: index.bytes_on_disk(),
             write_back_bytes: index.dirty_bytes() as u64,
         }
@@ -263,8 +275,20 @@ impl Inner {
         index.begin_checkpoint()?;
         let written = index.write_out().inspect_err(|error| self.synced().poison(error))?;
         drop(index);
-        self.index_mut().written(written);
+        let mut index = self.index_mut();
+        index.written(written);
+        self.index_bytes.store(index.bytes_on_disk(), Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Bytes of the index on disk at the last checkpoint.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        self.index_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The folder of the journal.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.dir.join("journal")
     }
 }
 

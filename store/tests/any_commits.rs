@@ -25,6 +25,7 @@ enum Step {
     Fail(Vec<Change>),
     Checkpoint,
     Compact,
+    Pack,
     Reopen,
     LoseIndex,
     MarkIndex,
@@ -87,6 +88,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => changes().prop_map(Step::Fail),
         1 => Just(Step::Checkpoint),
         2 => Just(Step::Compact),
+        2 => Just(Step::Pack),
         1 => Just(Step::Reopen),
         1 => Just(Step::LoseIndex),
         1 => Just(Step::MarkIndex),
@@ -225,9 +227,10 @@ proptest! {
         write_back_bytes in prop::sample::select(vec![1, 5_000, 1 << 20]),
         segment_bytes in prop::sample::select(vec![1_u64, 3_000, 1 << 20]),
         compact_bytes in prop::sample::select(vec![1_u64, 5_000, 1 << 20]),
+        tidies in any::<bool>(),
     ) {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { write_back_bytes, segment_bytes, compact_bytes };
+        let options = Options { write_back_bytes, segment_bytes, compact_bytes, tidies };
         let open = || Store::open(dir.path(), options.clone(), &mut |_| {}).unwrap();
         let mut store = open();
         let mut model = Model::default();
@@ -243,6 +246,7 @@ proptest! {
                     store.compact().unwrap();
                     prop_assert!(store.stats().base_bytes > 0 || store.stats().sequence == 0);
                 }
+                Step::Pack => store.pack().unwrap(),
                 Step::Reopen | Step::LoseIndex | Step::MarkIndex => {
                     drop(store);
                     match step {

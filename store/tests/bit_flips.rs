@@ -15,16 +15,19 @@ const COMMITS: u64 = 160;
 const FLIPS: u64 = 16;
 
 fn open(dir: &Path) -> Result<Store, Error> {
-    let options = Options { segment_bytes: 4_000, compact_bytes: u64::MAX, ..Options::default() };
+    let options = Options { segment_bytes: 4_000, tidies: false, ..Options::default() };
     Store::open(dir, options, &mut |_| {})
 }
 
-/// A store with a base, several segments behind it, and an index that has all of it.
+/// A store with a base, several segments behind it, packed ones and others, and an index that has all of it.
 fn store_in(dir: &Path) -> Model {
     let store = open(dir).unwrap();
     for n in 0..COMMITS / 2 {
         if n == COMMITS / 4 {
             store.compact().unwrap();
+        }
+        if n == COMMITS * 3 / 8 {
+            store.pack().unwrap();
         }
         let quads = [
             quad(&format!("a{n}"), "p", iri("shared")),
@@ -68,6 +71,9 @@ fn no_answer_is_ever_wrong() {
     let kinds = |end: &str| all.iter().filter(|path| path.to_string_lossy().ends_with(end)).count();
     assert_eq!(kinds(".base"), 1);
     assert!(kinds(".journal") > 2 && kinds("index/db") == 1 && kinds("lock") == 1, "{all:?}");
+    let packed = |path: &PathBuf| fs::read(path).unwrap().get(8) == Some(&2);
+    let segments = || all.iter().filter(|path| path.to_string_lossy().ends_with(".journal"));
+    assert!(segments().any(packed) && !segments().all(packed), "some are packed, and some are not");
     for file in &all {
         let name = file.strip_prefix(dir.path()).unwrap();
         let whole = fs::read(file).unwrap();

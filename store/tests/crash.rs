@@ -23,7 +23,8 @@ const DIR: &str = "PENSTOCK_STORE_CRASH_DIR";
 
 fn open(dir: &Path) -> Store {
     // Small bounds, so that most kills hit a checkpoint, a new segment or a compaction.
-    let options = Options { write_back_bytes: 30_000, segment_bytes: 20_000, compact_bytes: 1 };
+    let options =
+        Options { write_back_bytes: 30_000, segment_bytes: 20_000, compact_bytes: 1, tidies: true };
     Store::open(dir, options, &mut |_| {}).unwrap()
 }
 
@@ -53,6 +54,13 @@ fn child() {
     let Some(dir) = std::env::var_os(DIR) else { return };
     let store = open(Path::new(&dir));
     std::thread::scope(|scope| {
+        // By itself the journal of a store this small is not compacted.
+        scope.spawn(|| {
+            loop {
+                std::thread::sleep(Duration::from_millis(25));
+                store.compact().unwrap();
+            }
+        });
         for thread in 0..THREADS as u64 {
             let store = &store;
             scope.spawn(move || {

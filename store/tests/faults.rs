@@ -21,7 +21,7 @@ fn folder() -> tempfile::TempDir {
 
 fn options() -> Options {
     // Segments of three commits; checkpoints and compactions where the run has them.
-    Options { write_back_bytes: 1 << 20, segment_bytes: 400, compact_bytes: u64::MAX }
+    Options { write_back_bytes: 1 << 20, segment_bytes: 400, compact_bytes: 1, tidies: false }
 }
 
 fn open(dir: &Path) -> Result<Store, Error> {
@@ -103,6 +103,12 @@ impl Run<'_> {
         if let Err(error) = store.checkpoint() {
             self.failed(&store, &error);
         }
+        self.commit(&store);
+        if let Err(error) = store.pack() {
+            assert!(self.faults.struck().is_some(), "{error}");
+            assert!(store.poisoned().is_none(), "{error}");
+        }
+        self.check(&store);
         self.commit(&store);
         for _ in 0..2 {
             if let Err(error) = store.compact() {

@@ -30,8 +30,12 @@ const DIR: &str = "PENSTOCK_STORE_POWER_CUT_DIR";
 
 fn open(dir: &Path) -> Store {
     // Small bounds, so that the cuts hit checkpoints, new segments and compactions.
-    let options =
-        Options { write_back_bytes: 60_000, segment_bytes: 60_000, compact_bytes: 200_000 };
+    let options = Options {
+        write_back_bytes: 60_000,
+        segment_bytes: 60_000,
+        compact_bytes: 200_000,
+        tidies: true,
+    };
     Store::open(dir, options, &mut |_| {}).unwrap()
 }
 
@@ -59,6 +63,14 @@ fn count(bytes: Option<Vec<u8>>) -> u64 {
 fn child() {
     let Some(dir) = std::env::var_os(DIR) else { return };
     let store = open(Path::new(&dir));
+    let compacted = store.clone();
+    // By itself the journal of a store this small is not compacted.
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(Duration::from_millis(150));
+            compacted.compact().unwrap();
+        }
+    });
     loop {
         let (n, _) = store
             .transact::<_, Error>(|change| {

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 fn options() -> Options {
-    Options { segment_bytes: 3_000, compact_bytes: u64::MAX, ..Options::default() }
+    Options { segment_bytes: 3_000, tidies: false, ..Options::default() }
 }
 
 fn fill(dir: &Path, first: u64) -> Store {

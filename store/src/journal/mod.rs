@@ -3,6 +3,7 @@ mod base;
 mod check;
 #[cfg(test)]
 mod fuzz;
+mod pack;
 mod parts;
 mod recovery;
 mod segment;
@@ -10,12 +11,13 @@ mod sync;
 
 pub(crate) use base::{Base, NewBase, ReadBack, read as read_base};
 pub(crate) use check::{Checked, check};
+pub(crate) use pack::pack;
 pub(crate) use parts::{End, Parts};
 pub(crate) use recovery::{Apply, Recovery, Settled, new_id, replay_synced};
 /// The version of the format on disk that is written; it and older ones are read (FORMAT.md).
 pub use segment::VERSION as FORMAT;
 pub(crate) use segment::{StoreId, make as make_segment};
-pub(crate) use sync::Synced;
+pub(crate) use sync::{Bytes, Synced};
 
 use crate::{Error, files};
 use std::fs::File;

@@ -6,10 +6,10 @@ use crate::varint::{self, Input};
 use crate::{Error, files};
 use oxrdf::{QuadRef, TermRef};
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The kind of payload that holds a packed commit.
+/// The kind of payload that holds what is packed: in a base a commit, in a packed segment frames.
 const PART: u8 = 2;
 /// The kind of payload that ends a base.
 const END: u8 = 3;
@@ -18,7 +18,7 @@ const ZSTD: u8 = 1;
 /// Measured on objects of 10 quads, level 1 packs as well as level 3 and takes half the time.
 const LEVEL: i32 = 1;
 /// Bytes that a part gathers before it is packed. One quad or document may exceed it.
-const PART_BYTES: usize = 256 << 10;
+pub(super) const PART_BYTES: usize = 256 << 10;
 /// The bytes of a payload that ends a base.
 pub(super) const END_BYTES: usize = 1 + 5 * 8;
 
@@ -74,7 +74,7 @@ pub(crate) struct Parts<W> {
     out: W,
     /// What is written to, for faults.
     path: PathBuf,
-    packer: zstd::bulk::Compressor<'static>,
+    packer: Packer,
     end: End,
     gathered: Gathered,
 }
@@ -163,7 +163,7 @@ impl Gathered {
 impl<W: Write> Parts<W> {
     /// Begins a base of that store.
     pub(crate) fn begin(out: W, path: &Path, id: &StoreId) -> Result<Self, Error> {
-        let packer = zstd::bulk::Compressor::new(LEVEL).map_err(files::fault("packing", path))?;
+        let packer = packer().map_err(files::fault("packing", path))?;
         let (end, gathered) = (End::default(), Gathered::default());
         let mut parts = Self { out, path: path.to_owned(), packer, end, gathered };
         parts.write(&segment::base_header(id))?;
@@ -209,14 +209,8 @@ impl<W: Write> Parts<W> {
     }
 
     fn pack(&mut self, commit: &[u8]) -> Result<(), Error> {
-        let packed = self.packer.compress(commit).map_err(files::fault("packing", &self.path))?;
-        let (method, bytes) =
-            if packed.len() < commit.len() { (ZSTD, packed.as_slice()) } else { (STORED, commit) };
-        let mut payload = Vec::with_capacity(bytes.len() + 16);
-        payload.extend_from_slice(&[PART, method]);
-        payload.extend_from_slice(&crc32c::crc32c(commit).to_le_bytes());
-        varint::put_length(&mut payload, commit.len());
-        payload.extend_from_slice(bytes);
+        let payload =
+            pack(&mut self.packer, commit).map_err(files::fault("packing", &self.path))?;
         let frame = segment::part(self.end.parts, &payload)?;
         self.write(&frame)
     }
@@ -232,7 +226,26 @@ impl<W: Write> Parts<W> {
     }
 }
 
-/// The commit of a part; else what is wrong with it.
+pub(super) type Packer = zstd::bulk::Compressor<'static>;
+
+pub(super) fn packer() -> io::Result<Packer> {
+    zstd::bulk::Compressor::new(LEVEL)
+}
+
+/// The payload of a part that holds these bytes.
+pub(super) fn pack(packer: &mut Packer, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let packed = packer.compress(bytes)?;
+    let (method, kept) =
+        if packed.len() < bytes.len() { (ZSTD, packed.as_slice()) } else { (STORED, bytes) };
+    let mut payload = Vec::with_capacity(kept.len() + 16);
+    payload.extend_from_slice(&[PART, method]);
+    payload.extend_from_slice(&crc32c::crc32c(bytes).to_le_bytes());
+    varint::put_length(&mut payload, bytes.len());
+    payload.extend_from_slice(kept);
+    Ok(payload)
+}
+
+/// What a part holds; else what is wrong with it.
 pub(super) fn unpack(payload: &[u8]) -> Result<Vec<u8>, &'static str> {
     const SHORT: &str = "the part ends too early";
     let mut input = Input::new(payload);

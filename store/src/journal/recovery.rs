@@ -1,7 +1,7 @@
 //! Opening a journal: finding its end, cutting what a crash left behind it, replaying it.
 use super::base::{self, Base};
 use super::segment::{self, Found, Segment, StoreId};
-use super::{Synced, Writer};
+use super::{Bytes, Synced, Writer, pack};
 use crate::{Corruption, Error, files};
 use std::collections::hash_map::RandomState;
 use std::fs;
@@ -31,6 +31,8 @@ pub(crate) struct Settled {
     file: fs::File,
     path: PathBuf,
     length: u64,
+    /// Bytes of the segments that are packed.
+    packed: u64,
 }
 
 impl Recovery {
@@ -109,6 +111,10 @@ impl Recovery {
         };
         let path = path.clone();
         let mut segment = Segment::open(&path)?;
+        if segment.is_packed() {
+            return Err(segment.damage("the segments behind this one, which is full, are missing"));
+        }
+        let packed = pack::packed_bytes(&self.segments)?;
         let mut unsure = segment.offset;
         let mut cut_off = false;
         let damage = loop {
@@ -143,7 +149,7 @@ impl Recovery {
         }
         write_again(&file, &path, unsure, length).map_err(files::fault("writing", &path))?;
         files::sync(&file, &path)?;
-        Ok(Settled { newest: segment.next - 1, recovery: self, file, path, length })
+        Ok(Settled { newest: segment.next - 1, recovery: self, file, path, length, packed })
     }
 }
 
@@ -194,10 +200,13 @@ impl Settled {
     /// Goes on writing where the journal ends.
     pub(crate) fn writer(self, segment_bytes: u64) -> Writer {
         let file = Arc::new(self.file);
-        let bytes = files::size_of(&self.recovery.folder);
         let base = self.recovery.base;
-        let base_bytes = base.as_ref().map_or(0, |base| base.bytes);
-        let synced = Synced::new(file.clone(), self.path.clone(), self.newest, bytes, base_bytes);
+        let bytes = Bytes {
+            all: files::size_of(&self.recovery.folder),
+            base: base.as_ref().map_or(0, |base| base.bytes),
+            packed: self.packed,
+        };
+        let synced = Synced::new(file.clone(), self.path.clone(), self.newest, bytes);
         Writer {
             folder: self.recovery.folder,
             id: self.recovery.id,

@@ -1,12 +1,15 @@
-//! A segment: a header, then frames. FORMAT.md draws both.
+//! A segment: a header, then frames, or packs of frames. FORMAT.md draws all of it.
+use super::parts;
 use crate::{Corruption, Error, files, frame};
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// The newest format of segments known here.
-pub const VERSION: u32 = 1;
+/// The newest format of segments known here: that of a packed one.
+pub const VERSION: u32 = 2;
+/// The format of a segment that holds its frames as they are, and of a base.
+const PLAIN: u32 = 1;
 /// The most bytes that the payload of a frame may have.
 pub(crate) const LARGEST_PAYLOAD: u32 = 256 << 20;
 const MAGIC: [u8; 8] = *b"PENSTOCK";
@@ -38,10 +41,10 @@ fn corrupt(path: &Path, offset: u64, what: impl Into<String>) -> Error {
     Corruption { path: path.to_owned(), offset, what: what.into() }.into()
 }
 
-fn header(magic: [u8; 8], id: &StoreId, first: u64) -> Vec<u8> {
+fn header(magic: [u8; 8], version: u32, id: &StoreId, first: u64) -> Vec<u8> {
     let mut header = Vec::with_capacity(HEADER);
     header.extend_from_slice(&magic);
-    header.extend_from_slice(&VERSION.to_le_bytes());
+    header.extend_from_slice(&version.to_le_bytes());
     header.extend_from_slice(id);
     header.extend_from_slice(&first.to_le_bytes());
     header.extend_from_slice(&crc32c::crc32c(&header).to_le_bytes());
@@ -50,12 +53,17 @@ fn header(magic: [u8; 8], id: &StoreId, first: u64) -> Vec<u8> {
 
 /// What a base begins with. Its frames are numbered by themselves, from 1.
 pub(crate) fn base_header(id: &StoreId) -> Vec<u8> {
-    header(BASE_MAGIC, id, 1)
+    header(BASE_MAGIC, PLAIN, id, 1)
+}
+
+/// What a packed segment begins with.
+pub(super) fn packed_header(id: &StoreId, first: u64) -> Vec<u8> {
+    header(MAGIC, VERSION, id, first)
 }
 
 /// Makes a segment without frames, durably. It has its name only once its header is synced.
 pub(crate) fn make(folder: &Path, id: &StoreId, first: u64) -> Result<(File, PathBuf), Error> {
-    let header = header(MAGIC, id, first);
+    let header = header(MAGIC, PLAIN, id, first);
     let path = folder.join(name(first));
     let new = path.with_extension("new");
     let made = files::make_anew(&new).and_then(|file| {
@@ -116,6 +124,18 @@ pub(crate) struct Segment {
     pub(crate) next: u64,
     /// The most bytes that a payload may have.
     largest: u32,
+    /// The pack that is being read; nothing when the frames stand in the file as they are.
+    pack: Option<Pack>,
+}
+
+/// Frames that were packed together.
+#[derive(Default)]
+struct Pack {
+    /// Where it stands in the file.
+    offset: u64,
+    frames: Vec<u8>,
+    /// How many of the bytes were read.
+    read: usize,
 }
 
 /// What stands where a frame is expected.
@@ -131,12 +151,22 @@ pub(crate) enum Found {
 impl Segment {
     /// Opens a segment and reads its header.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(files::fault("opening", path))?;
-        let segment = Self::of(file, path, MAGIC, LARGEST_PAYLOAD)?;
+        let segment = Self::open_new(path)?;
         if Some(segment.next) == first_of(path) {
             return Ok(segment);
         }
         Err(corrupt(path, 28, "the first sequence is not the one of the file's name"))
+    }
+
+    /// Opens a segment that does not have its name yet.
+    pub(super) fn open_new(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(files::fault("opening", path))?;
+        Self::of(file, path, MAGIC, LARGEST_PAYLOAD)
+    }
+
+    /// Whether its frames are packed: such a segment is full, and nothing is appended to it.
+    pub(super) fn is_packed(&self) -> bool {
+        self.pack.is_some()
     }
 
     /// Reads the header of a base.
@@ -161,12 +191,9 @@ impl Segment {
             return Err(damaged(0, &format!("the file does not begin with {magic}")));
         }
         let version = number(&header, 8).map(u32::from_le_bytes).unwrap_or_default();
-        if version > VERSION {
-            return Err(Error::NewerFormat {
-                path: path.to_owned(),
-                found: version,
-                known: VERSION,
-            });
+        let known = if magic == MAGIC { VERSION } else { PLAIN };
+        if version > known {
+            return Err(Error::NewerFormat { path: path.to_owned(), found: version, known });
         }
         let (covered, sum) = header.split_at(HEADER - 4);
         if number(sum, 0).map(u32::from_le_bytes) != Some(crc32c::crc32c(covered)) {
@@ -175,11 +202,55 @@ impl Segment {
         let id = number(&header, 12).unwrap_or_default();
         let first = number(&header, 28).map(u64::from_le_bytes).unwrap_or_default();
         let path = path.to_owned();
-        Ok(Self { path, id, reader, offset: HEADER_BYTES, length, next: first, largest })
+        let pack = (version > PLAIN).then(Pack::default);
+        let largest = if pack.is_some() { LARGEST_PART } else { largest };
+        Ok(Self { path, id, reader, offset: HEADER_BYTES, length, next: first, largest, pack })
     }
 
     /// The next frame.
     pub(crate) fn read(&mut self) -> Result<Found, Error> {
+        let found = match self.pack.take() {
+            None => self.read_frame()?,
+            Some(mut pack) => {
+                let found = self.read_packed(&mut pack);
+                self.pack = Some(pack);
+                found?
+            }
+        };
+        if let Found::Frame(..) = found {
+            self.next += 1;
+        }
+        Ok(found)
+    }
+
+    /// The next frame of a packed segment.
+    fn read_packed(&mut self, pack: &mut Pack) -> Result<Found, Error> {
+        while pack.read == pack.frames.len() {
+            let offset = self.offset;
+            match self.read_frame()? {
+                Found::Frame(_, payload) => match parts::unpack(&payload) {
+                    Ok(frames) => *pack = Pack { offset, frames, read: 0 },
+                    Err(what) => return Err(corrupt(&self.path, offset, what)),
+                },
+                other => return Ok(other),
+            }
+        }
+        let sequence = number(&pack.frames, pack.read + 8).map(u64::from_le_bytes);
+        match frame_at(&pack.frames, pack.read).filter(|_| sequence == Some(self.next)) {
+            Some(payload) => {
+                let payload = payload.to_vec();
+                pack.read += FRAME_HEADER + payload.len();
+                Ok(Found::Frame(self.next, payload))
+            }
+            None => {
+                let what = format!("the pack does not have frame {} where it should", self.next);
+                Err(corrupt(&self.path, pack.offset, what))
+            }
+        }
+    }
+
+    /// The frame, or the pack, at the place in the file.
+    fn read_frame(&mut self) -> Result<Found, Error> {
         let left = self.length - self.offset;
         if left == 0 {
             return Ok(Found::End);
@@ -211,7 +282,6 @@ impl Segment {
             ));
         }
         self.offset += FRAME_HEADER_BYTES + u64::from(length);
-        self.next += 1;
         Ok(Found::Frame(sequence, payload))
     }
 

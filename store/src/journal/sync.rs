@@ -4,10 +4,6 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// How many times the bytes of its base the frames behind it may take. A quad takes a third as much
-/// in the base; with 1, each quad that is added lets three be written anew, with 2 it is half of that.
-const OUTGROWN: u64 = 2;
-
 /// How far the journal is written and synced. Shared by the writer and those who wait.
 #[derive(Debug)]
 pub(crate) struct Synced {
@@ -27,19 +23,23 @@ struct State {
     poison: Option<String>,
     /// Whether a sync failed: what was appended and is not synced may never be.
     lost: bool,
-    /// Bytes of the base and of all segments.
-    journal_bytes: u64,
-    base_bytes: u64,
+    bytes: Bytes,
+    /// Whether a segment may be full and not packed.
+    to_pack: bool,
+}
+
+/// What a journal takes on disk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bytes {
+    /// The base and all segments.
+    pub(crate) all: u64,
+    pub(crate) base: u64,
+    /// The segments that are packed.
+    pub(crate) packed: u64,
 }
 
 impl Synced {
-    pub(crate) fn new(
-        file: Arc<File>,
-        path: PathBuf,
-        sequence: u64,
-        journal_bytes: u64,
-        base_bytes: u64,
-    ) -> Self {
+    pub(crate) fn new(file: Arc<File>, path: PathBuf, sequence: u64, bytes: Bytes) -> Self {
         let state = State {
             file,
             path,
@@ -48,8 +48,8 @@ impl Synced {
             syncing: false,
             poison: None,
             lost: false,
-            journal_bytes,
-            base_bytes,
+            bytes,
+            to_pack: true,
         };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -62,7 +62,7 @@ impl Synced {
     pub(crate) fn appended(&self, sequence: u64, bytes: u64) {
         let mut state = self.state();
         state.appended = sequence;
-        state.journal_bytes += bytes;
+        state.bytes.all += bytes;
     }
 
     /// Frames go to a new segment from now on; all before are synced.
@@ -70,7 +70,8 @@ impl Synced {
         let mut state = self.state();
         state.file = file;
         state.path = path;
-        state.journal_bytes += bytes;
+        state.bytes.all += bytes;
+        state.to_pack = true;
     }
 
     /// The newest frame that is known to be synced.
@@ -78,27 +79,37 @@ impl Synced {
         self.state().synced
     }
 
-    pub(crate) fn journal_bytes(&self) -> u64 {
-        self.state().journal_bytes
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.state().bytes
     }
 
-    pub(crate) fn base_bytes(&self) -> u64 {
-        self.state().base_bytes
-    }
-
-    /// A new base took the place of files of so many bytes.
-    pub(crate) fn rebased(&self, removed: u64, base_bytes: u64) {
+    /// A new base took the place of files of so many bytes, all packed segments among them.
+    pub(crate) fn rebased(&self, removed: u64, base: u64) {
         let mut state = self.state();
-        state.journal_bytes = (state.journal_bytes + base_bytes).saturating_sub(removed);
-        state.base_bytes = base_bytes;
+        let all = (state.bytes.all + base).saturating_sub(removed);
+        state.bytes = Bytes { all, base, packed: 0 };
     }
 
-    /// Whether the frames behind the base take more than twice the bytes that it does, and more than
-    /// `least`.
-    pub(crate) fn is_outgrown(&self, least: u64) -> bool {
-        let state = self.state();
-        let tail = state.journal_bytes.saturating_sub(state.base_bytes);
-        tail > least.max(state.base_bytes.saturating_mul(OUTGROWN))
+    /// The segments that are full now are being packed.
+    pub(crate) fn begin_packing(&self) {
+        self.state().to_pack = false;
+    }
+
+    /// Some of them were not.
+    pub(crate) fn packing_failed(&self) {
+        self.state().to_pack = true;
+    }
+
+    /// Whether a segment may be full and not packed.
+    pub(crate) fn is_to_pack(&self) -> bool {
+        self.state().to_pack
+    }
+
+    /// A segment was packed.
+    pub(crate) fn packed(&self, before: u64, after: u64) {
+        let bytes = &mut self.state().bytes;
+        bytes.all = (bytes.all + after).saturating_sub(before);
+        bytes.packed += after;
     }
 
     /// Lets no further commit in.

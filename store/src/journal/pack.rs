@@ -1,0 +1,120 @@
+//! Packing: a segment that is full gives way to one that holds the same frames in a quarter of the room.
+//!
+//! The packed one takes its name by a rename, so that there is always one of the two, and whoever reads
+//! the old one reads it to its end.
+use super::parts::{self, PART_BYTES};
+use super::recovery::Names;
+use super::segment::{self, Found, Segment};
+use crate::{Error, files};
+use std::path::{Path, PathBuf};
+
+/// Bytes of the segments of a journal that are packed. They are the oldest.
+pub(super) fn packed_bytes(segments: &[(u64, PathBuf)]) -> Result<u64, Error> {
+    let mut bytes = 0;
+    for (_, path) in segments.get(..first_plain(segments)?).unwrap_or_default() {
+        bytes += size(path)?;
+    }
+    Ok(bytes)
+}
+
+/// Packs the segments that are full, the oldest first, and tells of each how many bytes it took before
+/// and afterwards. `check` may end it.
+pub(crate) fn pack(
+    folder: &Path,
+    check: &dyn Fn() -> Result<(), Error>,
+    told: &mut dyn FnMut(u64, u64),
+) -> Result<(), Error> {
+    let mut segments = Names::of(folder, false)?.segments;
+    // Frames are appended to the newest. Those before it are synced.
+    segments.pop();
+    let plain = first_plain(&segments)?;
+    for (_, path) in segments.iter().skip(plain) {
+        check()?;
+        let before = size(path)?;
+        let new = path.with_extension("packed.new");
+        let packed = pack_one(path, &new).and_then(|bytes| {
+            files::rename(&new, path, folder)?;
+            Ok(bytes)
+        });
+        let after = packed.inspect_err(|_| {
+            if let Err(cause) = files::remove(&new, folder) {
+                tracing::warn!(%cause, "What was made of a packed segment was left until the store is opened anew.");
+            }
+        })?;
+        told(before, after);
+    }
+    Ok(())
+}
+
+/// How many segments there are before the first that is not packed.
+fn first_plain(segments: &[(u64, PathBuf)]) -> Result<usize, Error> {
+    let mut first = segments.len();
+    for (at, (_, path)) in segments.iter().enumerate().rev() {
+        if Segment::open(path)?.is_packed() {
+            break;
+        }
+        first = at;
+    }
+    Ok(first)
+}
+
+fn size(path: &Path) -> Result<u64, Error> {
+    Ok(std::fs::metadata(path).map_err(files::fault("reading", path))?.len())
+}
+
+/// Writes the frames of a segment packed into `new`, syncs it and reads it back; gives its bytes.
+fn pack_one(path: &Path, new: &Path) -> Result<u64, Error> {
+    let mut from = Segment::open(path)?;
+    let file = files::make_anew(new)?;
+    let mut packer = parts::packer().map_err(files::fault("packing", new))?;
+    let mut at = 0;
+    let mut write = |bytes: &[u8]| {
+        files::write_at(&file, new, bytes, at).map_err(files::fault("writing", new))?;
+        at += bytes.len() as u64;
+        Ok::<_, Error>(())
+    };
+    write(&segment::packed_header(&from.id, from.next))?;
+    let mut frames = Vec::new();
+    let mut first = from.next;
+    loop {
+        let frame = read(&mut from)?;
+        if let Some((sequence, payload)) = &frame {
+            frames.extend(segment::frame(*sequence, payload)?);
+        }
+        let ended = frame.is_none();
+        if frames.len() >= PART_BYTES || (ended && !frames.is_empty()) {
+            let payload =
+                parts::pack(&mut packer, &frames).map_err(files::fault("packing", new))?;
+            write(&segment::part(first, &payload)?)?;
+            frames.clear();
+            first = from.next;
+        }
+        if ended {
+            break;
+        }
+    }
+    files::sync(&file, new)?;
+    drop(file);
+    read_back(new, from.next)?;
+    Ok(at)
+}
+
+/// Reads a packed segment from its first byte to its last: what it holds has the checksums that it had
+/// before it was packed.
+fn read_back(new: &Path, next: u64) -> Result<(), Error> {
+    let mut segment = Segment::open_new(new)?;
+    while read(&mut segment)?.is_some() {}
+    if segment.next == next {
+        return Ok(());
+    }
+    Err(segment.damage("the packed segment read back is not the one written"))
+}
+
+/// The next frame of a segment that is whole.
+fn read(segment: &mut Segment) -> Result<Option<(u64, Vec<u8>)>, Error> {
+    match segment.read()? {
+        Found::Frame(sequence, payload) => Ok(Some((sequence, payload))),
+        Found::End => Ok(None),
+        Found::Damage(what) => Err(segment.damage(what)),
+    }
+}

@@ -129,10 +129,10 @@ fn a_newer_format_is_refused() {
     drop(open(dir.path()));
     let segment = newest_segment(dir.path());
     let mut bytes = fs::read(&segment).unwrap();
-    bytes[8] = 2;
+    bytes[8] = 3;
     fs::write(&segment, bytes).unwrap();
     let error = try_open(dir.path()).unwrap_err();
-    assert!(matches!(error, Error::NewerFormat { found: 2, known: 1, .. }), "{error}");
+    assert!(matches!(error, Error::NewerFormat { found: 3, known: 2, .. }), "{error}");
 }
 
 /// A store with a checkpoint in its past, and the copies of its directory before and after a

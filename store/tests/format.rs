@@ -1,7 +1,8 @@
-//! A store that format version 1 wrote opens, with all that it held: `fixtures/v1` has a base, a segment
-//! behind it, and a term of every kind. The index is no part of it, since it is made again anyway.
+//! A store that an older version of the format wrote opens, with all that it held: `fixtures/v1` has a
+//! base, a segment behind it, and a term of every kind; `fixtures/v2` has besides a packed segment before
+//! the last. The index is no part of it, since it is made again anyway.
 //!
-//! `UPDATE=1 cargo test -p penstock-store --test format` writes it anew; that is right for a new
+//! `UPDATE=1 cargo test -p penstock-store --test format` writes the newest anew; that is right for a new
 //! version of the format alone, in a folder of its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
@@ -16,8 +17,8 @@ use std::path::{Path, PathBuf};
 const COLLECTIONS: [&str; 3] = ["", "a", "b"];
 const COMMITS: usize = 5;
 
-fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1")
+fn fixture(version: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(version)
 }
 
 struct Commit {
@@ -27,7 +28,7 @@ struct Commit {
     deleted: Vec<(&'static str, &'static [u8])>,
 }
 
-/// What the fixture was made of. Three commits are in its base, two behind it.
+/// What the fixtures were made of. Three commits are in its base, two behind it.
 fn commits() -> [Commit; COMMITS] {
     let gone = || quad("gone", "p", text("that was removed"));
     let in_base = || quad("s", "later", text("removed behind the base"));
@@ -115,20 +116,32 @@ fn expected() -> Model {
 
 #[test]
 fn what_version_1_wrote_is_read() {
+    is_read("v1", 2);
+}
+
+#[test]
+fn what_version_2_wrote_is_read() {
     if std::env::var_os("UPDATE").is_some() {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { tidies: false, ..Options::default() };
-        make(&Store::open(dir.path(), options, &mut |_| {}).unwrap());
-        if fixture().exists() {
-            fs::remove_dir_all(fixture()).unwrap();
+        let options = Options { segment_bytes: 1, tidies: false, ..Options::default() };
+        let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
+        make(&store);
+        store.pack().unwrap();
+        drop(store);
+        if fixture("v2").exists() {
+            fs::remove_dir_all(fixture("v2")).unwrap();
         }
-        copy(&dir.path().join("journal"), &fixture().join("journal"));
+        copy(&dir.path().join("journal"), &fixture("v2").join("journal"));
     }
-    let names: Vec<PathBuf> = model::segments(&fixture());
+    is_read("v2", 3);
+}
+
+fn is_read(version: &str, files: usize) {
+    let names: Vec<PathBuf> = model::segments(&fixture(version));
     let has = |end: &str| names.iter().any(|path| path.extension().is_some_and(|e| e == end));
-    assert!(has("base") && has("journal"), "{names:?}");
+    assert!(has("base") && has("journal") && names.len() == files, "{names:?}");
     let dir = tempfile::tempdir().unwrap();
-    copy(&fixture(), dir.path());
+    copy(&fixture(version), dir.path());
     let store = open(dir.path());
     assert_eq!(store.stats().sequence, COMMITS as u64);
     assert!(Model::of(&store.read(), &COLLECTIONS) == expected(), "it does not hold what it did");

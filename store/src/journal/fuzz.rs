@@ -41,14 +41,19 @@ fn segments_and_bases() {
     for (sequence, payload) in (1..).zip(payloads()) {
         whole.extend(segment::frame(sequence, &payload).unwrap());
     }
-    let header = whole.get(..40).unwrap().to_vec();
-    run(&[whole], &mut |random, bytes| {
+    fs::write(&path, &whole).unwrap();
+    segment::make(dir.path(), &[1; 16], 1 + payloads().len() as u64).unwrap();
+    super::pack(dir.path(), &|| Ok(()), &mut |_, _| {}).unwrap();
+    let packed = fs::read(&path).unwrap();
+    let headers = [&whole, &packed].map(|segment| segment.get(..40).unwrap().to_vec());
+    run(&[whole, packed], &mut |random, bytes| {
         // Files are slow: a part of the rounds is enough. Most have a sound header.
         if random.below(20) != 0 {
             return;
         }
         let mut bytes = bytes.to_vec();
         if random.below(4) != 0 {
+            let header = headers.get(random.below(2)).unwrap();
             bytes.splice(..bytes.len().min(40), header.iter().copied());
         }
         fs::write(&path, &bytes).unwrap();

@@ -1,0 +1,182 @@
+//! Packing changes nothing that is held: the packed segments make the same store again, and take less room.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
+
+use model::{Model, add, copy, iri, quad, segments, text};
+use penstock_store::{Error, Options, Store, verify};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn options(tidies: bool) -> Options {
+    Options { segment_bytes: 20_000, tidies, ..Options::default() }
+}
+
+fn open(dir: &Path) -> Store {
+    Store::open(dir, options(false), &mut |_| {}).unwrap()
+}
+
+fn fill(store: &Store, commits: std::ops::Range<u64>) {
+    for n in commits {
+        let quads: Vec<_> = (0..10)
+            .map(|field| quad(&format!("s{n}"), &format!("p{field}"), text(&format!("{n} {field}"))))
+            .chain([quad("shared", "of", iri(&format!("s{n}")))])
+            .collect();
+        add(store, &quads);
+        store
+            .transact::<_, Error>(|change| {
+                if n % 3 == 1 {
+                    change.remove(quad("shared", "of", iri(&format!("s{}", n - 1))).as_ref())?;
+                }
+                change.put("notes", &(n % 5).to_be_bytes(), &n.to_be_bytes().repeat(40))
+            })
+            .unwrap();
+    }
+}
+
+fn of(store: &Store) -> Model {
+    Model::of(&store.read(), &["notes"])
+}
+
+fn is_packed(segment: &PathBuf) -> bool {
+    fs::read(segment).unwrap()[8] == 2
+}
+
+fn size(segments: &[PathBuf]) -> u64 {
+    segments.iter().map(|path| fs::metadata(path).unwrap().len()).sum()
+}
+
+/// A store of which all full segments are packed, closed, and what it holds.
+fn packed() -> (tempfile::TempDir, Model) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    fill(&store, 0..200);
+    store.pack().unwrap();
+    let model = of(&store);
+    drop(store);
+    let segments = segments(dir.path());
+    assert!(segments.len() > 3);
+    assert!(segments.iter().rev().skip(1).all(is_packed));
+    assert!(!is_packed(segments.last().unwrap()));
+    (dir, model)
+}
+
+#[test]
+fn packed_segments_make_the_same_store_again_and_take_less_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    fill(&store, 0..200);
+    let (before, plain) = (store.stats(), segments(dir.path()));
+    let plain_bytes = size(&plain);
+    store.pack().unwrap();
+    assert_eq!(segments(dir.path()), plain, "they keep their names");
+    let after = store.stats();
+    assert_eq!((after.sequence, after.quads), (before.sequence, before.quads));
+    assert_eq!((before.journal_bytes, after.journal_bytes), (plain_bytes, size(&plain)));
+    assert!(after.journal_bytes * 3 < before.journal_bytes, "{before:?} {after:?}");
+    // A second time there is nothing to do.
+    store.pack().unwrap();
+    assert_eq!(store.stats(), after);
+    fill(&store, 200..300);
+    let model = of(&store);
+    drop(store);
+    assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    let store = open(dir.path());
+    assert_eq!(store.stats().journal_bytes, size(&segments(dir.path())));
+    store.pack().unwrap();
+    drop(store);
+    fs::remove_dir_all(dir.path().join("index")).unwrap();
+    let store = open(dir.path());
+    assert_eq!(of(&store), model);
+    // A base takes their place.
+    store.compact().unwrap();
+    assert_eq!(segments(dir.path()).len(), 2);
+    assert_eq!(of(&store), model);
+}
+
+#[test]
+fn it_happens_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), options(true), &mut |_| {}).unwrap();
+    fill(&store, 0..200);
+    let before = segments(dir.path());
+    let full = |segments: &[PathBuf]| segments.iter().rev().skip(1).all(is_packed);
+    while !full(&before) {
+        std::thread::yield_now();
+    }
+    let model = of(&store);
+    drop(store);
+    fs::remove_dir_all(dir.path().join("index")).unwrap();
+    assert_eq!(of(&open(dir.path())), model);
+}
+
+#[test]
+fn a_packed_segment_is_never_appended_to() {
+    let (dir, _) = packed();
+    let newest = segments(dir.path()).pop().unwrap();
+    fs::remove_file(newest).unwrap();
+    let before = segments(dir.path()).pop().unwrap();
+    let error = Store::open(dir.path(), options(false), &mut |_| {}).unwrap_err();
+    let Error::Corrupt(place) = error else { panic!("{error}") };
+    assert_eq!(place.path, before);
+    assert!(place.what.contains("missing"), "{place}");
+}
+
+#[test]
+fn a_packed_segment_that_was_cut_or_harmed_is_refused_with_its_place() {
+    let (dir, model) = packed();
+    let path = segments(dir.path()).remove(1);
+    let whole = fs::read(&path).unwrap();
+    let refused = |bytes: &[u8], what: &str| {
+        let harmed = tempfile::tempdir().unwrap();
+        copy(dir.path(), harmed.path());
+        let path = harmed.path().join(path.strip_prefix(dir.path()).unwrap());
+        fs::write(&path, bytes).unwrap();
+        assert!(!verify(harmed.path(), &mut |_| {}).unwrap().faults.is_empty(), "{what}");
+        // The index has all that is in it.
+        assert_eq!(of(&open(harmed.path())), model, "{what}");
+        fs::remove_dir_all(harmed.path().join("index")).unwrap();
+        match Store::open(harmed.path(), options(false), &mut |_| {}) {
+            // Where whole packs are missing, the segment behind shows it.
+            Err(Error::Corrupt(place)) => {
+                assert!(segments(harmed.path()).contains(&place.path), "{what}: {place}");
+            }
+            other => panic!("{what}: {other:?}"),
+        }
+    };
+    for length in [40, 41, 60, whole.len() / 2, whole.len() - 1] {
+        refused(&whole[..length], &format!("cut at {length}"));
+    }
+    for at in (12..whole.len()).step_by(whole.len() / 40) {
+        let mut harmed = whole.clone();
+        harmed[at] ^= 1;
+        refused(&harmed, &format!("byte {at}"));
+    }
+}
+
+#[test]
+fn a_full_segment_that_is_damaged_gives_way_to_a_base_of_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    fill(&store, 0..200);
+    let model = of(&store);
+    drop(store);
+    let path = segments(dir.path()).remove(1);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    // Without a thread of its own it says where, and leaves all as it is.
+    let store = open(dir.path());
+    let Err(Error::Corrupt(place)) = store.pack() else { panic!("it was packed") };
+    assert_eq!(place.path, path);
+    drop(store);
+    let store = Store::open(dir.path(), options(true), &mut |_| {}).unwrap();
+    while store.stats().base_bytes == 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(of(&store), model);
+    drop(store);
+    assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    fs::remove_dir_all(dir.path().join("index")).unwrap();
+    assert_eq!(of(&open(dir.path())), model);
+}

@@ -235,9 +235,9 @@ impl Bucket {
     }
 
     /// The same, where an attempt before this one got no answer at that time. A server that is slow, or
-    /// something on the way that holds the request, may be storing the file still, and not every server knows
-    /// `If-None-Match` (in a bucket with versions Ceph 16 and Swift do not): what is not there is missing only
-    /// once it had the time to come.
+    /// something on the way that holds the request, may be storing the file still; not every server knows
+    /// `If-None-Match` (Ceph 16 does not in a bucket with versions), and one that does may let in two that
+    /// are under way at once. So what is not there is missing only once it had the time to come.
     async fn look_after(
         &self,
         entry: &Entry,

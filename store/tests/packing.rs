@@ -18,7 +18,9 @@ fn open(dir: &Path) -> Store {
 fn fill(store: &Store, commits: std::ops::Range<u64>) {
     for n in commits {
         let quads: Vec<_> = (0..10)
-            .map(|field| quad(&format!("s{n}"), &format!("p{field}"), text(&format!("{n} {field}"))))
+            .map(|field| {
+                quad(&format!("s{n}"), &format!("p{field}"), text(&format!("{n} {field}")))
+            })
             .chain([quad("shared", "of", iri(&format!("s{n}")))])
             .collect();
         add(store, &quads);

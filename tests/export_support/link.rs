@@ -172,7 +172,8 @@ async fn relay(
                     }
                     Fault::Blackhole => continue,
                     Fault::SlowDown => return slow_down(client, bytes).await,
-                    Fault::Latency(millis) | Fault::Late(millis) => {
+                    Fault::Latency(millis) => sleep(Duration::from_millis(millis)).await,
+                    Fault::Late(millis) if before == 0 => {
                         sleep(Duration::from_millis(millis)).await;
                     }
                     Fault::Rate(rate) => {

@@ -1,6 +1,8 @@
 //! The OpenAPI document and the Swagger UI, which is part of the program and fetches nothing from
 //! elsewhere.
+use super::openapi;
 use super::service::origin;
+use super::state::state;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use salvo::http::header::{
@@ -8,23 +10,27 @@ use salvo::http::header::{
     HeaderValue, LOCATION, VARY,
 };
 use salvo::http::{HeaderMap, ResBody, StatusCode};
-use salvo::oapi::{OpenApi, Server};
 use salvo::{Depot, Request, Response, handler};
 use std::io::Read as _;
-use std::sync::Arc;
+use std::sync::OnceLock;
 
-/// Answers with the document.
-pub(super) struct Document(pub(super) Arc<OpenApi>);
+/// Answers with the document. It takes 5 MB while it is made, so that only its JSON is kept, from when
+/// somebody asks for it.
+#[derive(Default)]
+pub(super) struct Document(OnceLock<String>);
 
 #[handler]
 impl Document {
     fn handle(&self, depot: &mut Depot, res: &mut Response) {
-        let mut document = OpenApi::clone(&self.0);
+        let json = self.0.get_or_init(|| {
+            // The document is plain data, which always has a JSON form.
+            openapi::document(&state(depot).settings).to_json().unwrap_or_default()
+        });
         let prefix = &origin(depot).prefix;
         let server = if prefix.is_empty() { "/" } else { prefix };
-        document.servers.insert(Server::new(server));
-        // The document is plain data, which always has a JSON form.
-        let body = document.to_json().unwrap_or_default();
+        let servers = serde_json::json!([{ "url": server }]);
+        let members = json.strip_prefix('{').unwrap_or_default();
+        let body = format!("{{\"servers\":{servers},{members}");
         res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         res.replace_body(ResBody::Once(body.into()));
     }

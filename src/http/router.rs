@@ -8,7 +8,6 @@ use super::{
     schema, sign_in, status, targets, users,
 };
 use salvo::http::Method;
-use salvo::oapi::OpenApi;
 use salvo::routing::MethodFilter;
 use salvo::{Handler, Router};
 use std::sync::Arc;
@@ -91,7 +90,7 @@ pub(super) fn table() -> Vec<Route> {
 
 /// The routes beside the API, which the OpenAPI document does not hold.
 #[rustfmt::skip]
-fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
+fn beside() -> Vec<Route> {
     use Least::{Anyone, Local};
     let (get, post) = (Method::GET, Method::POST);
     vec![
@@ -104,7 +103,7 @@ fn beside(document: &Arc<OpenApi>) -> Vec<Route> {
         route(&get, "/control/backup",         Local,  backup::get,                    &[]),
         route(&get, "/control/dump",           Local,  rdf::dump,                      &[]),
         route(&post, "/control/load",          Local,  rdf::load,                      &[]),
-        route(&get, "/api-doc/openapi.json",   Anyone, docs::Document(document.clone()), &[]),
+        route(&get, "/api-doc/openapi.json",   Anyone, docs::Document::default(), &[]),
         route(&get, "/swagger-ui/{**rest}",    Anyone, docs::swagger,                  &[]),
     ]
 }
@@ -220,14 +219,14 @@ impl Route {
 /// Every route: its method, its path, and the least role that it asks for, `Anyone`, `Local` (the control
 /// socket alone) or `Metrics`.
 pub fn routes() -> Vec<(String, &'static str, String)> {
-    let all = table().into_iter().chain(beside(&Arc::default())).chain(pages());
+    let all = table().into_iter().chain(beside()).chain(pages());
     all.map(|route| (route.method.to_string(), route.path, format!("{:?}", route.least))).collect()
 }
 
 /// All routes, and `HEAD` wherever a `GET` only reads.
-pub(super) fn router(document: &Arc<OpenApi>) -> Router {
+pub(super) fn router() -> Router {
     let mut router = Router::new();
-    for route in table().into_iter().chain(beside(document)).chain(pages()) {
+    for route in table().into_iter().chain(beside()).chain(pages()) {
         router = router.push(route.router());
         if route.method == Method::GET && !acts(&route.method, route.path) {
             router = router.push(route.answers(Method::HEAD));
@@ -262,7 +261,7 @@ mod tests {
 
     #[test]
     fn access_stands_before_every_handler() {
-        let all = Router::new().push(router(&Arc::default())).push(fallback());
+        let all = Router::new().push(router()).push(fallback());
         assert!(guarded(&all, false) > table().len());
     }
 }

@@ -1,7 +1,6 @@
 //! What every request passes, whatever its route.
 use super::access::Allow;
 use super::body;
-use super::openapi;
 use super::origin::{self, Origin};
 use super::problem;
 use super::router;
@@ -24,14 +23,13 @@ use tracing::field::Empty;
 /// The whole service over this state.
 pub fn service(state: Arc<State>) -> Service {
     let settings = state.settings.clone();
-    let document = Arc::new(openapi::document(&settings));
     let mut root = Router::new();
     // Proxies may pass the prefix on or strip it: both arrive.
     let prefix = origin::base_path(settings.base_url.as_deref()).trim_matches('/').to_owned();
     if !prefix.is_empty() {
-        root = root.push(router::router(&document).path(prefix));
+        root = root.push(router::router().path(prefix));
     }
-    root = root.push(router::router(&document)).push(router::fallback());
+    root = root.push(router::router()).push(router::fallback());
     let mut service = Service::new(root)
         .catcher(Catcher::default().hoop(problem::catch))
         .hoop(Enter { state })

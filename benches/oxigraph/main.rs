@@ -3,7 +3,8 @@
 //! 100,000 objects of 10 triples (5 references that 20 objects share, 5 strings of 38 bytes that none
 //! share) come in, 100 a request, each answered and durable before the next is sent (Oxigraph syncs its log
 //! now and then, so that the client does it for it after each answer); then single objects are read, and
-//! then all of them, as objects in the order of their URIs. One client, one connection.
+//! then all of them, as objects in the order of their URIs. One client, and one connection but where several are
+//! said: then each of them sends its next request when it has its answer.
 //!
 //! `benches/oxigraph/run` fetches Oxigraph and runs it. `cargo test --benches` only compiles it.
 #![expect(
@@ -27,7 +28,7 @@ struct Figures {
     idle_mb: f64,
     /// Seconds of each tenth of the ingestion.
     ingest: Vec<f64>,
-    one: f64,
+    reads: work::Reads,
     all: f64,
     peak_mb: f64,
     disk_bytes: u64,
@@ -49,6 +50,7 @@ fn main() {
     let quads = objects as f64 * 10.0;
     let ours = work::penstock(penstock, objects);
     let theirs = work::oxigraph(oxigraph, objects);
+    let nothing = work::nothing();
 
     println!("| {objects} objects, {quads} quads | Penstock | Oxigraph | ratio |");
     println!("|---|---|---|---|");
@@ -59,7 +61,10 @@ fn main() {
     rate("durable ingest, quads/s", quads, ours.ingest.iter().sum(), theirs.ingest.iter().sum());
     rate("the first tenth of it", quads / 10.0, ours.ingest[0], theirs.ingest[0]);
     rate("the last tenth of it", quads / 10.0, ours.ingest[9], theirs.ingest[9]);
-    rate("one object, reads/s", 1.0, ours.one, theirs.one);
+    let several = work::CONNECTIONS;
+    rate("one object, reads/s", 1.0, ours.reads.alone, theirs.reads.alone);
+    let reads = (ours.reads.several, theirs.reads.several);
+    rate(&format!("the same on {several} connections"), 1.0, reads.0, reads.1);
     rate("all as objects in order, objects/s", objects as f64, ours.all, theirs.all);
     let amount = |name: &str, ours: f64, theirs: f64| {
         println!("| {name} | {ours:.1} | {theirs:.1} | {:.2} |", ours / theirs);
@@ -71,6 +76,14 @@ fn main() {
     let written = (a_quad(ours.written_bytes), a_quad(theirs.written_bytes));
     amount("written to the device, B a quad", written.0, written.1);
     amount("answers after a start, s", ours.open, theirs.open);
+    let micros = |name: &str, of: fn(&work::Reads) -> f64| {
+        amount(name, of(&ours.reads) * 1e6, of(&theirs.reads) * 1e6);
+    };
+    micros("one object, us", |reads| reads.alone);
+    micros("the least request, us", |reads| reads.least);
+    micros("one object, us of computing", |reads| reads.computed);
+    micros(&format!("the same on {several} connections"), |reads| reads.computed_several);
+    println!("\nA server that does nothing answers in {:.1} us.", nothing * 1e6);
 }
 
 /// Seconds that `work` took.

@@ -1,5 +1,6 @@
 //! A server under test: started, looked at, stopped.
 use crate::client::Client;
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -7,6 +8,9 @@ use std::time::{Duration, Instant};
 
 /// Oxigraph replays its log at a start, which took it minutes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(15);
+
+/// Of the kernel's clock in a second, as `/proc` counts (USER_HZ).
+const TICKS: f64 = 100.0;
 
 pub(crate) struct Server {
     child: Child,
@@ -60,6 +64,15 @@ impl Server {
         io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
     }
 
+    /// Seconds that its threads have computed.
+    pub(crate) fn computed(&self) -> f64 {
+        let stat = std::fs::read_to_string(self.proc("stat")).unwrap();
+        // The name, which stands in parentheses, may hold anything; the times are the 12th and 13th after it.
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        let ticks: f64 = fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum();
+        ticks / TICKS
+    }
+
     fn proc(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.child.id())
     }
@@ -87,4 +100,32 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
         bytes += if data.is_dir() { bytes_in(&entry.path()) } else { data.len() };
     }
     bytes
+}
+
+/// The least that a server can do: a thread for each connection, which answers every request with the same
+/// so many bytes. What a request to it takes is taken by the machine and the client.
+pub(crate) fn least(bytes: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n{}", "x".repeat(bytes));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, answer) = (stream.unwrap(), answer.clone());
+            stream.set_nodelay(true).unwrap();
+            std::thread::spawn(move || {
+                let mut request = [0; 4096];
+                let mut length = 0;
+                while let Ok(read @ 1..) = stream.read(&mut request[length..]) {
+                    length += read;
+                    if request[..length].ends_with(b"\r\n\r\n") {
+                        length = 0;
+                        if stream.write_all(answer.as_bytes()).is_err() {
+                            break;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    address
 }

@@ -1,5 +1,6 @@
 //! The work, as each of the two is asked to do it.
-use crate::server::{Server, bytes_in};
+use crate::client::Client;
+use crate::server::{Server, bytes_in, least};
 use crate::{Figures, READING, time};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::rngs::StdRng;
@@ -8,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Objects of one request.
 const BATCH: usize = 100;
@@ -58,19 +59,64 @@ fn ingest(bodies: Vec<String>, mut send: impl FnMut(String)) -> Vec<f64> {
     seconds
 }
 
-/// Seconds of one read, of many at random.
-fn one(objects: usize, mut read: impl FnMut(&str)) -> f64 {
-    let mut random = StdRng::seed_from_u64(8);
+/// What reading single objects at random takes.
+pub(crate) struct Reads {
+    /// Seconds of one, on one connection.
+    pub(crate) alone: f64,
+    /// The least that any request takes there.
+    pub(crate) least: f64,
+    /// Seconds between two answers, with [`CONNECTIONS`] at once.
+    pub(crate) several: f64,
+    /// What the server computes for one, in seconds.
+    pub(crate) computed: f64,
+    /// The same of those at once.
+    pub(crate) computed_several: f64,
+}
+
+/// Connections that read at once.
+pub(crate) const CONNECTIONS: u64 = 8;
+/// Bytes that an object has at least, however it is written.
+const LEAST: usize = 300;
+
+/// Reads single objects: `path` of an object's percent-encoded URI, and the least request there is.
+fn reads(
+    server: &Server,
+    client: &Client,
+    objects: usize,
+    headers: &[(&'static str, &'static str)],
+    path: impl Fn(&str) -> String + Clone + Send + 'static,
+    least: &'static str,
+) -> Reads {
+    let object = move |random: &mut StdRng| {
+        let uri = uri(random.random_range(0..objects));
+        path(&utf8_percent_encode(&uri, NON_ALPHANUMERIC).to_string())
+    };
+    let run = |connections, time: Duration| {
+        let (begun, computed) = (Instant::now(), server.computed());
+        let until = begun + time;
+        let count =
+            client.several(server.address, connections, until, headers, LEAST, object.clone());
+        let count = count as f64;
+        (begun.elapsed().as_secs_f64() / count, (server.computed() - computed) / count)
+    };
+    run(1, READING / 5);
+    let (alone, computed) = run(1, READING);
+    let (several, computed_several) = run(CONNECTIONS, READING);
     let begun = Instant::now();
-    let mut count = 0;
-    while begun.elapsed() < READING {
-        read(
-            &utf8_percent_encode(&uri(random.random_range(0..objects)), NON_ALPHANUMERIC)
-                .to_string(),
-        );
-        count += 1;
-    }
-    begun.elapsed().as_secs_f64() / f64::from(count)
+    let least = move |_: &mut StdRng| least.to_owned();
+    let count = client.several(server.address, 1, begun + READING / 5, headers, 0, least);
+    let least = begun.elapsed().as_secs_f64() / count as f64;
+    Reads { alone, least, several, computed, computed_several }
+}
+
+/// Seconds of one request to a server that does nothing.
+pub(crate) fn nothing() -> f64 {
+    let address = least(500);
+    let client = Client::connect(address).unwrap();
+    let begun = Instant::now();
+    let path = |_: &mut StdRng| "/".to_owned();
+    let count = client.several(address, 1, begun + READING / 5, &[], LEAST, path);
+    begun.elapsed().as_secs_f64() / count as f64
 }
 
 pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
@@ -114,12 +160,10 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
         client.send("POST", path, &json, body + "]}", &mut |_| {});
     });
     found("Penstock", "seconds of ingestion", ingest.iter().sum());
-    let one = one(objects, |uri| {
-        let path = format!("/api/v1/business-objects/Machines/objects?uri={uri}");
-        assert!(client.send("GET", &path, &[], "", &mut |_| {}) > 300);
-    });
+    let path = |uri: &str| format!("/api/v1/business-objects/Machines/objects?uri={uri}");
+    let reads = reads(&server, &client, objects, &[], path, "/health/live");
+    found("Penstock", "seconds of a read", reads.alone);
     // An export is kept on the disk before it is read.
-    found("Penstock", "seconds of a read", one);
     let (all, count) = time(|| {
         let push = client.text("POST", "/api/v1/business-objects/Machines/push", "");
         let push: serde_json::Value = serde_json::from_str(&push).unwrap();
@@ -139,7 +183,7 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
     found("Penstock", "bytes on disk", disk_bytes as f64);
     let server = Server::start(binary, &arguments, "/health/ready");
     let open = server.open;
-    Figures { idle_mb, ingest, one, all, peak_mb, disk_bytes, written_bytes, open }
+    Figures { idle_mb, ingest, reads, all, peak_mb, disk_bytes, written_bytes, open }
 }
 
 /// Makes durable what Oxigraph has answered: it leaves its log to the system's cache, and syncs it when a file
@@ -178,12 +222,11 @@ pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
     found("Oxigraph", "of the ingestion, seconds of syncing for it", syncing);
     let json = [("Accept", "application/sparql-results+json")];
     found("Oxigraph", "seconds of ingestion", ingest.iter().sum());
-    let one = one(objects, |uri| {
-        // The IRI alone is percent-encoded already: what stands around it is, too.
-        let path = format!("/query?query=SELECT%20*%7BGRAPH%20?g%7B%3C{uri}%3E%20?p%20?o%7D%7D");
-        assert!(client.send("GET", &path, &json, "", &mut |_| {}) > 300);
-    });
-    found("Oxigraph", "seconds of a read", one);
+    // The IRI alone is percent-encoded already: what stands around it is, too.
+    let path =
+        |uri: &str| format!("/query?query=SELECT%20*%7BGRAPH%20?g%7B%3C{uri}%3E%20?p%20?o%7D%7D");
+    let reads = reads(&server, &client, objects, &json, path, ready);
+    found("Oxigraph", "seconds of a read", reads.alone);
     let (all, count) = time(|| {
         let mut query = format!("SELECT * {{ GRAPH <{BASE}> {{ ?uri");
         for field in 1..=5 {
@@ -210,7 +253,7 @@ pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
     found("Oxigraph", "bytes on disk", disk_bytes as f64);
     let server = Server::start(binary, &arguments, ready);
     let open = server.open;
-    Figures { idle_mb, ingest, one, all, peak_mb, disk_bytes, written_bytes, open }
+    Figures { idle_mb, ingest, reads, all, peak_mb, disk_bytes, written_bytes, open }
 }
 
 fn occurrences(piece: &[u8], byte: u8) -> usize {

@@ -3,7 +3,7 @@ use super::namespace;
 use super::resource::Compiled;
 use crate::fault::{Fault, Kind};
 use oxrdf::{GraphName, NamedNode};
-use penstock_store::{Pattern, Read, Store, SubjectFilter};
+use penstock_store::{About, Listed, Pattern, Read, Store, SubjectFilter};
 
 /// The URIs of the objects that belong, in code point order, those after `after`, at most `limit`.
 pub fn page(
@@ -25,6 +25,17 @@ pub fn page_of(
 ) -> Result<(Vec<NamedNode>, u64), Fault> {
     let filter = filter(&store.read(), business_object)?;
     Ok(store.subjects(&filter, after, limit)?)
+}
+
+/// As [`page_of`], to be read about.
+pub fn listed(
+    store: &Store,
+    business_object: &Compiled,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<(Vec<Listed>, u64), Fault> {
+    let filter = filter(&store.read(), business_object)?;
+    Ok(store.listed(&filter, after, limit)?)
 }
 
 /// What the subjects that belong satisfy.
@@ -59,6 +70,15 @@ pub fn contains(
         }
     }
     Ok(true)
+}
+
+/// Whether an object belongs about which this is stored.
+pub fn holds(read: &impl Read, business_object: &Compiled, about: &About) -> Result<bool, Fault> {
+    if business_object.conditions.is_empty() {
+        return Ok(about.is_in(root_graph(read, business_object)?.as_ref()));
+    }
+    let mut conditions = business_object.conditions.iter();
+    Ok(conditions.all(|(predicate, value)| about.says(predicate.as_ref(), value.as_ref())))
 }
 
 fn root_graph(read: &impl Read, business_object: &Compiled) -> Result<GraphName, Fault> {

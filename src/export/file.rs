@@ -5,7 +5,7 @@
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 const BUFFER: usize = 64 << 10;
@@ -14,7 +14,9 @@ const BUFFER: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct FileWriter {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: File,
+    /// Data that is yet to be written.
+    waiting: Vec<u8>,
     export_date: String,
     object_type: String,
     header_length: usize,
@@ -43,7 +45,8 @@ impl FileWriter {
         let longest = header(export_date, object_type, u64::MAX, &hex(&[0; 32]), 0);
         let mut writer = Self {
             path: path.to_owned(),
-            file: BufWriter::with_capacity(BUFFER, file),
+            file,
+            waiting: Vec::with_capacity(BUFFER),
             export_date: export_date.to_owned(),
             object_type: object_type.to_owned(),
             header_length: longest.len(),
@@ -68,6 +71,7 @@ impl FileWriter {
     /// Writes the metadata, syncs the file, and reads it back for the checksum of the whole.
     pub(super) fn finish(mut self) -> io::Result<Finished> {
         self.data(b"]")?;
+        self.write_out()?;
         self.file.write_all(b"}")?;
         let data_checksum = hex(&self.data.finalize());
         let header = header(
@@ -79,7 +83,7 @@ impl FileWriter {
         );
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(header.as_bytes())?;
-        let mut file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let mut file = self.file;
         file.sync_all()?;
         file.seek(SeekFrom::Start(0))?;
         let (bytes, sha256) = digest(&mut file)?;
@@ -94,6 +98,25 @@ impl FileWriter {
     }
 
     fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.waiting.len() + bytes.len() > BUFFER {
+            self.write_out()?;
+        }
+        if bytes.len() > BUFFER {
+            return self.write(bytes);
+        }
+        self.waiting.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.write(&waiting)?;
+        waiting.clear();
+        self.waiting = waiting;
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.data.update(bytes);
         self.data_bytes += bytes.len() as u64;
         self.file.write_all(bytes)

@@ -9,7 +9,7 @@ use crate::business_object::resource::Compiled;
 use crate::business_object::{members, namespace, view};
 use crate::fault::{Fault, Kind};
 use oxrdf::NamedNode;
-use penstock_store::{Pattern, Read, Store};
+use penstock_store::{About, Listed, Pattern, Read, Store};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,11 +29,21 @@ pub(super) struct Rendering<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
+/// An object to be written.
+#[derive(Debug, Clone, Copy)]
+enum Wanted<'a> {
+    /// It belonged as of this commit.
+    Listed(&'a Listed, u64),
+    /// It may belong.
+    Changed(&'a NamedNode),
+}
+
 /// A file in the making, with what the view warns of.
 struct File {
     path: PathBuf,
     writer: FileWriter,
     object: Vec<u8>,
+    about: About,
     warnings: Vec<String>,
     more_warnings: u64,
 }
@@ -50,12 +60,12 @@ impl Rendering<'_> {
         loop {
             self.go_on()?;
             let from = after.as_ref().map(NamedNode::as_str);
-            let (page, seen) = members::page_of(self.store, self.business_object, from, PAGE)?;
-            for uri in &page {
-                self.object(&mut file, uri, Some(seen))?;
+            let (page, seen) = members::listed(self.store, self.business_object, from, PAGE)?;
+            for one in &page {
+                self.object(&mut file, Wanted::Listed(one, seen))?;
             }
             match page.into_iter().last() {
-                Some(last) => after = Some(last),
+                Some(last) => after = Some(last.iri),
                 None => return file.finish(),
             }
         }
@@ -86,7 +96,7 @@ impl Rendering<'_> {
                     // One that turns out to have no object is taken back.
                     none => none.insert(File::create(objects.to_owned(), self)?),
                 };
-                if self.object(file, &uri, None)? || *new_at == Some(exports) {
+                if self.object(file, Wanted::Changed(&uri))? || *new_at == Some(exports) {
                     continue;
                 }
                 let file = match &mut gone_file {
@@ -105,18 +115,31 @@ impl Rendering<'_> {
         Ok((changed_file.filter(|(finished, _)| finished.objects > 0), gone_file))
     }
 
-    /// Writes one object if it belongs; `seen` is the commit as of which it is known to.
-    fn object(&self, file: &mut File, uri: &NamedNode, seen: Option<u64>) -> Result<bool, Fault> {
+    /// Writes one object if it belongs.
+    fn object(&self, file: &mut File, wanted: Wanted<'_>) -> Result<bool, Fault> {
         file.object.clear();
         let mut findings = Vec::new();
+        let uri = match wanted {
+            Wanted::Listed(Listed { iri, .. }, _) | Wanted::Changed(iri) => iri,
+        };
         {
             let read = self.store.read();
-            let known = seen == Some(read.sequence());
-            if !known && !members::contains(&read, self.business_object, uri)? {
+            let is_known = match wanted {
+                Wanted::Listed(listed, seen) => {
+                    read.about_listed(listed, &mut file.about)?;
+                    seen == read.sequence()
+                }
+                Wanted::Changed(uri) => {
+                    read.about(uri.as_ref().into(), &mut file.about)?;
+                    false
+                }
+            };
+            if !is_known && !members::holds(&read, self.business_object, &file.about)? {
                 return Ok(false);
             }
             let root = &self.business_object.mapping.root;
-            view::render(&read, root, uri, &mut file.object, &mut findings)?;
+            let (about, out) = (&file.about, &mut file.object);
+            view::render_about(&read, root, uri, about, out, &mut findings)?;
         }
         file.write()?;
         for finding in findings {
@@ -141,7 +164,8 @@ impl File {
         let name = &rendering.business_object.object.definition.name;
         let writer = FileWriter::create(&path, name, rendering.export_date)
             .map_err(|error| spool::fault("writing", &path, &error))?;
-        Ok(Self { path, writer, object: Vec::new(), warnings: Vec::new(), more_warnings: 0 })
+        let (object, about) = (Vec::new(), About::default());
+        Ok(Self { path, writer, object, about, warnings: Vec::new(), more_warnings: 0 })
     }
 
     /// Appends `object`.

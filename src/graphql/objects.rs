@@ -76,7 +76,7 @@ impl<'d> Execution<'d> {
             let mut next = Vec::new();
             for (uri, shape, plan) in level {
                 if !plan.reads() {
-                    want(plan, &uri, shape, &Owned::new(shape, &[]));
+                    want(plan, &uri, shape, &Owned::of_quads(shape, &[]));
                     continue;
                 }
                 if !quads.contains_key(&uri) {
@@ -87,7 +87,7 @@ impl<'d> Execution<'d> {
                     quads.insert(uri.clone(), read.quads_about(&uri.clone().into())?);
                 }
                 let about = quads.get(&uri).map_or(&[][..], Vec::as_slice);
-                let owned = Owned::new(shape, about);
+                let owned = Owned::of_quads(shape, about);
                 want(plan, &uri, shape, &owned);
                 for (nested, shape, plan) in nested(plan, shape, &owned) {
                     if seen.insert((nested.clone(), std::ptr::from_ref(plan))) {
@@ -218,7 +218,7 @@ impl<'d> Execution<'d> {
         // One that stands within itself shows its URI alone.
         let within_itself = path.above.is_some_and(|above| above.holds(path.uri));
         let about = quads.get(path.uri).filter(|_| !within_itself);
-        let owned = Owned::new(shape, about.map_or(&[][..], Vec::as_slice));
+        let owned = Owned::of_quads(shape, about.map_or(&[][..], Vec::as_slice));
         let mut members = Vec::with_capacity(plan.steps.len());
         for (key, step) in &plan.steps {
             let out = match step {
@@ -237,7 +237,7 @@ impl<'d> Execution<'d> {
                         shown(shape, *place, &owned)
                     {
                         for uri in iris {
-                            let path = Path { uri, above: Some(path) };
+                            let path = Path { uri: &uri.into_owned(), above: Some(path) };
                             outs.push(self.object(plan, shape, &path, quads)?);
                         }
                     }
@@ -354,7 +354,7 @@ fn nested<'a, 'd>(plan: &'a Plan<'d>, shape: &'a Shape, owned: &Owned<'_>) -> Ve
         if let Step::Nested(place, _, plan) = step
             && let Some((Value::Object(shape), Values::Iris(iris))) = shown(shape, *place, owned)
         {
-            all.extend(iris.into_iter().map(|uri| (uri.clone(), shape, plan)));
+            all.extend(iris.into_iter().map(|uri| (uri.into_owned(), shape, plan)));
         }
     }
     all

@@ -9,6 +9,7 @@ use crate::business_object::resource::Compiled;
 use crate::business_object::{members, view};
 use crate::gateway::Gateway;
 use oxrdf::NamedNode;
+use penstock_store::{About, Read, Reader};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -42,18 +43,20 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     }
     blocking(move || {
         let store = &gateway.store;
-        let (uris, seen) = members::page_of(store, &business_object, after.as_deref(), limit + 1)?;
+        let (listed, seen) = members::listed(store, &business_object, after.as_deref(), limit + 1)?;
+        let mut about = About::default();
         let mut out = br#"{"items":["#.to_vec();
         let mut last = None;
         let mut some = false;
-        for uri in uris.iter().take(limit) {
+        for one in listed.iter().take(limit) {
             if out.len() > PAGE_BYTES {
                 break;
             }
-            last = Some(uri);
+            last = Some(one);
             // Anew for each, so that commits do not wait for the page.
             let read = store.read();
-            if read.sequence() != seen && !members::contains(&read, &business_object, uri)? {
+            read.about_listed(one, &mut about)?;
+            if read.sequence() != seen && !members::holds(&read, &business_object, &about)? {
                 continue;
             }
             if some {
@@ -61,12 +64,12 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
             }
             some = true;
             let shape = &business_object.mapping.root;
-            view::render(&read, shape, uri, &mut out, &mut Vec::new())?;
+            view::render_about(&read, shape, &one.iri, &about, &mut out, &mut Vec::new())?;
         }
         out.extend_from_slice(br#"],"next":"#);
         match last {
-            Some(last) if uris.last() != Some(last) => {
-                out.extend_from_slice(format!("\"{}\"", cursor(last.as_str())).as_bytes());
+            Some(last) if listed.last() != Some(last) => {
+                out.extend_from_slice(format!("\"{}\"", cursor(last.iri.as_str())).as_bytes());
             }
             _ => out.extend_from_slice(b"null"),
         }
@@ -96,17 +99,26 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 fn one(gateway: &Gateway, business_object: &Compiled, uri: &str) -> Outcome {
     let node = NamedNode::new(uri)
         .map_err(|error| Problem::malformed(format!("{uri:?} is no IRI: {error}")))?;
-    brief(|| {
-        let read = gateway.store.read();
-        if !members::contains(&read, business_object, &node)? {
-            return Err(Problem::not_found(format!(
-                "no stored object {} belongs to {:?}",
-                node.as_str(),
-                business_object.object.definition.name
-            )));
-        }
-        let mut out = Vec::new();
-        view::render(&read, &business_object.mapping.root, &node, &mut out, &mut Vec::new())?;
-        Ok(Reply::bytes("application/json", out))
-    })
+    let work = |read: &Reader<'_>| shown(read, business_object, &node);
+    match gateway.store.try_read() {
+        // Some few blocks, most of them in memory: less than it takes to go to another thread for it.
+        Some(read) => work(&read),
+        None => brief(|| work(&gateway.store.read())),
+    }
+}
+
+fn shown(read: &Reader<'_>, business_object: &Compiled, uri: &NamedNode) -> Outcome {
+    let mut about = About::default();
+    read.about(uri.as_ref().into(), &mut about)?;
+    if !members::holds(read, business_object, &about)? {
+        return Err(Problem::not_found(format!(
+            "no stored object {} belongs to {:?}",
+            uri.as_str(),
+            business_object.object.definition.name
+        )));
+    }
+    let mut out = Vec::new();
+    let shape = &business_object.mapping.root;
+    view::render_about(read, shape, uri, &about, &mut out, &mut Vec::new())?;
+    Ok(Reply::bytes("application/json", out))
 }

@@ -6,6 +6,7 @@
 //!
 //! FORMAT.md, beside this crate, draws the files and says what is assumed of the medium.
 
+mod about;
 mod backup;
 mod compaction;
 mod digest;
@@ -31,13 +32,14 @@ mod transaction;
 mod varint;
 mod verify;
 
+pub use about::About;
 pub use backup::{Backup, BackupFile, JUMP, Restored};
 pub use error::{Corruption, Error};
 pub use files::free;
 pub use index::panic_is_caught;
 pub use journal::FORMAT;
 pub use options::{Commit, Options, Progress, Stats};
-pub use read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
+pub use read::{Document, DocumentRange, Listed, Pattern, Read, SubjectFilter};
 pub use reader::{Before, Place, Reader};
 pub use store::Store;
 pub use transaction::Transaction;

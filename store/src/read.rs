@@ -1,6 +1,6 @@
 //! Reading: the same from a [`crate::Reader`] and inside a [`crate::Transaction`].
-use crate::Error;
-use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
+use crate::{About, Error};
+use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad, Term};
 use std::ops::ControlFlow;
 
 /// A quad pattern: what is `None` matches everything.
@@ -25,6 +25,16 @@ pub struct SubjectFilter {
     pub having: Vec<(NamedNode, Term)>,
 }
 
+/// A subject as a listing found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its IRI.
+    pub iri: NamedNode,
+    /// Its id, and the index that it is one of.
+    pub(crate) id: u64,
+    pub(crate) instance: u64,
+}
+
 /// A range of one collection of documents, by key.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DocumentRange<'a> {
@@ -43,6 +53,17 @@ pub type Document = (Vec<u8>, Vec<u8>);
 
 /// What both a reader and a transaction can read.
 pub trait Read {
+    /// What is stored about a subject, in place of what `about` held.
+    fn about(&self, subject: NamedOrBlankNodeRef<'_>, about: &mut About) -> Result<(), Error> {
+        about.clear();
+        for quad in &self.quads_about(&subject.into_owned())? {
+            about.set_predicate(quad.predicate.as_ref());
+            about.set_graph(quad.graph_name.as_ref());
+            about.push(quad.object.as_ref());
+        }
+        Ok(())
+    }
+
     /// All quads about a subject, in every graph, each once; ordered by predicate, then object, then graph.
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error>;
 

@@ -1,8 +1,9 @@
 //! Reading what is committed.
+use crate::about::About;
 use crate::index::{Cursor, Index};
-use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
+use crate::read::{Document, DocumentRange, Listed, Pattern, Read, SubjectFilter};
 use crate::{Error, order};
-use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
+use oxrdf::{NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
 use std::ops::ControlFlow;
 use std::sync::RwLockReadGuard;
 
@@ -34,6 +35,11 @@ impl Reader<'_> {
     ) -> Result<Option<Place>, Error> {
         Ok(self.index.quads_from(&place.0, visit)?.map(Place))
     }
+
+    /// What is stored about a subject that [`crate::Store::listed`] found, without a look for its name.
+    pub fn about_listed(&self, subject: &Listed, about: &mut About) -> Result<(), Error> {
+        self.index.about_listed(subject, about)
+    }
 }
 
 /// The store as it was when a transaction began: what a [`crate::Transaction`] has changed does not show.
@@ -43,6 +49,10 @@ pub struct Before<'a> {
 }
 
 impl Read for Reader<'_> {
+    fn about(&self, subject: NamedOrBlankNodeRef<'_>, about: &mut About) -> Result<(), Error> {
+        self.index.about(subject, about)
+    }
+
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
         Before { index: &self.index }.quads_about(subject)
     }
@@ -78,6 +88,10 @@ impl Read for Reader<'_> {
 }
 
 impl Read for Before<'_> {
+    fn about(&self, subject: NamedOrBlankNodeRef<'_>, about: &mut About) -> Result<(), Error> {
+        self.index.about(subject, about)
+    }
+
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
         let mut found = Vec::new();
         let pattern = Pattern { subject: Some(subject.clone()), ..Pattern::default() };
@@ -107,7 +121,7 @@ impl Read for Before<'_> {
         if limit == 0 {
             return Ok(found);
         }
-        self.index.subjects(filter, after, &mut |iri| {
+        self.index.subjects(filter, after, &mut |iri, _| {
             found.push(NamedNode::new_unchecked(iri));
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
@@ -136,5 +150,21 @@ impl Read for Before<'_> {
             }
         })?;
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, Store};
+
+    #[test]
+    fn who_does_not_want_to_wait_gets_nothing_while_a_commit_is_applied() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let applying = store.inner().index_mut();
+        assert!(store.try_read().is_none());
+        drop(applying);
+        let read = store.try_read().unwrap();
+        assert_eq!(read.sequence(), store.try_read().unwrap().sequence());
     }
 }

@@ -6,14 +6,17 @@ use crate::reopen::{caught_up, fit};
 use crate::tidy::{Closing, Tidier};
 use crate::transaction::Changes;
 use crate::{
-    Commit, Error, Options, Progress, Reader, Stats, SubjectFilter, Transaction, files, verify,
+    Commit, Error, Listed, Options, Progress, Reader, Stats, SubjectFilter, Transaction, files,
+    verify,
 };
 use oxrdf::NamedNode;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+};
 
 /// While the index takes over a base it notes sequences from here on, so that the next open throws
 /// away what a crash left of it.
@@ -131,6 +134,15 @@ impl Store {
         Reader { index: self.inner().index() }
     }
 
+    /// The same if nothing has to be waited for: no commit is just being applied.
+    pub fn try_read(&self) -> Option<Reader<'_>> {
+        match self.inner().index.try_read() {
+            Ok(index) => Some(Reader { index }),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Reader { index: poisoned.into_inner() }),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// The IRIs of the subjects that satisfy `filter`, in code point order, those after `after`, at most
     /// `limit`, and the sequence of the newest commit when the listing began. Commits go on meanwhile,
     /// however many subjects have to be looked at: one that they change may be listed as it was or as
@@ -141,14 +153,25 @@ impl Store {
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<NamedNode>, u64), Error> {
+        let (listed, seen) = self.listed(filter, after, limit)?;
+        Ok((listed.into_iter().map(|listed| listed.iri).collect(), seen))
+    }
+
+    /// As [`Self::subjects`], for [`Reader::about_listed`].
+    pub fn listed(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Vec<Listed>, u64), Error> {
         let index = self.inner().index();
-        let seen = index.sequence();
+        let (seen, instance) = (index.sequence(), index.instance());
         let mut found = Vec::new();
         let listing = index.list(filter, after)?;
         drop(index);
         let Some(mut listing) = listing.filter(|_| limit > 0) else { return Ok((found, seen)) };
-        let visit = &mut |iri: &str| {
-            found.push(NamedNode::new_unchecked(iri));
+        let visit = &mut |iri: &str, id| {
+            found.push(Listed { iri: NamedNode::new_unchecked(iri), id, instance });
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         while self.inner().index().go_on(&mut listing, after, visit)?.is_continue() {}
@@ -320,8 +343,8 @@ pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
     let file = files::open_or_make(&path)?;
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse { path: dir.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(files::fault("locking", &path)(error)),
+        Err(fs::TryLockError::WouldBlock) => Err(Error::InUse { path: dir.to_owned() }),
+        Err(fs::TryLockError::Error(error)) => Err(files::fault("locking", &path)(error)),
     }
 }
 

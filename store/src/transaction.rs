@@ -284,7 +284,7 @@ impl Read for Transaction<'_> {
         let touched = self.touched(after);
         let mut found = BTreeSet::new();
         if limit > 0 {
-            self.index.subjects(filter, after, &mut |iri| {
+            self.index.subjects(filter, after, &mut |iri, _| {
                 if !touched.contains(iri) {
                     found.insert(iri.to_owned());
                 }

@@ -5,9 +5,12 @@ mod model;
 
 use model::{Model, blank, iri, matching, text};
 use oxrdf::vocab::xsd;
-use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
-use penstock_store::{DocumentRange, Error, Options, Pattern, Read, Store, SubjectFilter};
+use oxrdf::{GraphName, Literal, NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, Term, TermRef};
+use penstock_store::{
+    About, DocumentRange, Error, Listed, Options, Pattern, Read, Store, SubjectFilter,
+};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 
 const COLLECTIONS: [&str; 3] = ["", "a", "ab"];
 
@@ -96,8 +99,64 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..14)
 }
 
-fn check(read: &impl Read, model: &Model) -> Result<(), TestCaseError> {
+/// What was read about a subject is what the model holds of it.
+fn check_about(
+    about: &About,
+    subject: &NamedOrBlankNode,
+    model: &Model,
+) -> Result<(), TestCaseError> {
+    let quads = model.matching(&Pattern { subject: Some(subject.clone()), ..Pattern::default() });
+    let shown = |(predicate, object): (NamedNodeRef<'_>, TermRef<'_>)| {
+        (predicate.to_string(), object.to_string())
+    };
+    let mut found: Vec<_> = about.iter().map(shown).collect();
+    let mut predicates: Vec<_> = found.iter().map(|(predicate, _)| predicate.clone()).collect();
+    predicates.dedup();
+    let together: BTreeSet<_> = predicates.iter().cloned().collect();
+    prop_assert_eq!(predicates.len(), together.len());
+    let mut expected: Vec<_> =
+        quads.iter().map(|quad| shown((quad.predicate.as_ref(), quad.object.as_ref()))).collect();
+    found.sort();
+    expected.sort();
+    prop_assert_eq!(found, expected);
+    for n in 0..3 {
+        let is_in = quads.iter().any(|quad| quad.graph_name == graph(n));
+        prop_assert_eq!(about.is_in(graph(n).as_ref()), is_in);
+    }
+    for quad in &quads {
+        prop_assert!(about.says(quad.predicate.as_ref(), quad.object.as_ref()));
+        prop_assert!(!about.says(quad.predicate.as_ref(), text("none").as_ref().into()));
+    }
+    Ok(())
+}
+
+/// All that were ever listed are still found, and give what there is about them now.
+fn check_listed(
+    store: &Store,
+    model: &Model,
+    about: &mut About,
+    listed: &mut Vec<Listed>,
+) -> Result<(), TestCaseError> {
+    let filter = SubjectFilter { graph: Some(graph(2)), having: Vec::new() };
+    let (now, seen) = store.listed(&filter, None, usize::MAX).unwrap();
+    prop_assert_eq!(seen, store.stats().sequence);
+    let iris: Vec<_> = now.iter().map(|listed| listed.iri.clone()).collect();
+    prop_assert_eq!(iris, model.subjects(&filter, None, usize::MAX));
+    listed.extend(now);
+    let read = store.read();
+    for one in listed {
+        read.about_listed(one, about).unwrap();
+        check_about(about, &one.iri.clone().into(), model)?;
+    }
+    Ok(())
+}
+
+fn check(read: &impl Read, model: &Model, room: &mut About) -> Result<(), TestCaseError> {
     prop_assert_eq!(&Model::of(read, &COLLECTIONS), model);
+    for n in (0..12).chain((0..12).rev()) {
+        read.about(subject(n).as_ref(), room).unwrap();
+        check_about(room, &subject(n), model)?;
+    }
     for n in 0..12 {
         let about = read.quads_about(&subject(n)).unwrap();
         let expected = model.matching(&Pattern { subject: Some(subject(n)), ..Pattern::default() });
@@ -171,6 +230,7 @@ fn commit(
     model: &mut Model,
     changes: Vec<Change>,
     fail: bool,
+    about: &mut About,
 ) -> Result<(), TestCaseError> {
     let mut expected = model.clone();
     let before = store.read().sequence();
@@ -201,7 +261,7 @@ fn commit(
                 inner = Err(TestCaseError::fail("insert or remove told a lie"));
             }
         }
-        inner = inner.and_then(|()| check(change, &expected));
+        inner = inner.and_then(|()| check(change, &expected, about));
         if fail && inner.is_ok() { Err(Failed) } else { Ok(inner) }
     });
     match result {
@@ -234,10 +294,13 @@ proptest! {
         let open = || Store::open(dir.path(), options.clone(), &mut |_| {}).unwrap();
         let mut store = open();
         let mut model = Model::default();
+        // The same room throughout: what it remembers is good for nothing after a change.
+        let about = &mut About::default();
+        let mut listed = Vec::new();
         for step in steps {
             match step {
-                Step::Commit(changes) => commit(&store, &mut model, changes, false)?,
-                Step::Fail(changes) => commit(&store, &mut model, changes, true)?,
+                Step::Commit(changes) => commit(&store, &mut model, changes, false, about)?,
+                Step::Fail(changes) => commit(&store, &mut model, changes, true, about)?,
                 Step::Checkpoint => {
                     store.checkpoint().unwrap();
                     prop_assert_eq!(store.stats().write_back_bytes, 0);
@@ -262,9 +325,10 @@ proptest! {
                 }
             }
             prop_assert_eq!(store.stats().quads, model.quads.len() as u64);
-            check(&store.read(), &model)?;
+            check(&store.read(), &model, about)?;
+            check_listed(&store, &model, about, &mut listed)?;
         }
         drop(store);
-        check(&open().read(), &model)?;
+        check(&open().read(), &model, about)?;
     }
 }

@@ -156,8 +156,9 @@ impl<'m> Writer<'_, '_, 'm> {
         let shape = node.shape;
         let (_, graph) = self.spaces.of(shape);
         let target = Target { pointer: &node.pointer, name, subject, graph, new };
+        let owner = |quad: &Quad| owner(shape, quad.predicate.as_ref(), quad.object.as_ref());
         let owned: Vec<(usize, Quad)> =
-            existing.into_iter().filter_map(|quad| Some((owner(shape, &quad)?, quad))).collect();
+            existing.into_iter().filter_map(|quad| Some((owner(&quad)?, quad))).collect();
         let mut children = Vec::new();
         let mut changed = false;
         let mut given = node.given.into_iter().peekable();

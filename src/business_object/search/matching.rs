@@ -124,10 +124,10 @@ pub(super) struct Tested<'t, R> {
 impl<R: Read> Tested<'_, R> {
     pub(super) fn passes(&self, matcher: &Matcher, needs: &Needs) -> Result<bool, Fault> {
         if !matcher.reads() {
-            return self.passes_with(matcher, &Owned::new(self.shape, &[]));
+            return self.passes_with(matcher, &Owned::of_quads(self.shape, &[]));
         }
         let quads = self.quads(needs)?;
-        self.passes_with(matcher, &Owned::new(self.shape, &quads))
+        self.passes_with(matcher, &Owned::of_quads(self.shape, &quads))
     }
 
     /// What is stored about it; nothing when it stands within itself.
@@ -193,7 +193,7 @@ impl<R: Read> Tested<'_, R> {
                     return Ok(false);
                 };
                 for uri in iris {
-                    if self.nested(shape, uri).passes(matcher, needs)? {
+                    if self.nested(shape, &uri.into_owned()).passes(matcher, needs)? {
                         return Ok(true);
                     }
                 }

@@ -167,7 +167,7 @@ impl<'r> Run<'r> {
                 (Some(field), Some(kind)) => {
                     let quads = self.tested(passed.read, passed.uri).quads(&needs)?;
                     let (_, property) = property(shape, field)?;
-                    let values = Owned::new(shape, &quads).shown(field, property);
+                    let values = Owned::of_quads(shape, &quads).shown(field, property);
                     Place::of(order, kind, &values, uri)
                 }
                 _ => Place::at(order, None, None, uri),

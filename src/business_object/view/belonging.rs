@@ -6,15 +6,19 @@
 //! the other language may well be another view's.
 use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
 use oxrdf::vocab::xsd;
-use oxrdf::{LiteralRef, NamedNodeRef, Quad, Term};
+use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
 
-/// The place, among the fields of `shape`, of the one that a quad about such an object belongs to.
-pub(crate) fn owner(shape: &Shape, quad: &Quad) -> Option<usize> {
+/// The place, among the fields of `shape`, of the one that a property's value belongs to.
+pub(crate) fn owner(
+    shape: &Shape,
+    property: NamedNodeRef<'_>,
+    object: TermRef<'_>,
+) -> Option<usize> {
     let mut best: Option<(u8, usize)> = None;
     for (place, field) in shape.fields.iter().enumerate() {
         let FieldKind::Property(Property { predicate, value, .. }) = &field.kind else { continue };
-        if *predicate == quad.predicate
-            && let Some(affinity) = affinity(value, &quad.object)
+        if predicate.as_ref() == property
+            && let Some(affinity) = affinity(value, object)
             && best.is_none_or(|(most, _)| affinity > most)
         {
             best = Some((affinity, place));
@@ -25,10 +29,10 @@ pub(crate) fn owner(shape: &Shape, quad: &Quad) -> Option<usize> {
 
 /// How well a value fits: 3 exactly, 2 by kin datatype, 1 because it is a literal at all, 0 only for want
 /// of a better field; `None` never.
-fn affinity(value: &Value, term: &Term) -> Option<u8> {
+fn affinity(value: &Value, term: TermRef<'_>) -> Option<u8> {
     let (kind, literal) = match (value, term) {
-        (Value::Resource | Value::Object(_), Term::NamedNode(_)) => return Some(3),
-        (Value::Literal(kind), Term::Literal(literal)) => (kind, literal.as_ref()),
+        (Value::Resource | Value::Object(_), TermRef::NamedNode(_)) => return Some(3),
+        (Value::Literal(kind), TermRef::Literal(literal)) => (kind, literal),
         _ => return Some(0),
     };
     Some(match kind {
@@ -93,7 +97,7 @@ pub(super) fn is_numeric(datatype: NamedNodeRef<'_>) -> bool {
 mod tests {
     use super::*;
     use crate::business_object::mapping::Field;
-    use oxrdf::{Literal as Rdf, NamedNode};
+    use oxrdf::{Literal as Rdf, NamedNode, Term};
 
     fn shape(kinds: Vec<Literal>) -> Shape {
         let fields = kinds.into_iter().enumerate().map(|(i, kind)| Field {
@@ -109,8 +113,7 @@ mod tests {
     }
 
     fn owner(shape: &Shape, term: &Term) -> Option<usize> {
-        let node = NamedNode::new_unchecked;
-        super::owner(shape, &Quad::new(node("urn:s"), node("urn:p"), term.clone(), node("urn:g")))
+        super::owner(shape, NamedNodeRef::new_unchecked("urn:p"), term.as_ref())
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) use values::{Owned, Values};
 use super::mapping::Shape;
 use crate::fault::{Fault, Finding};
 use oxrdf::NamedNode;
-use penstock_store::Read;
+use penstock_store::{About, Read};
 
 /// Warnings of one list at most; one more says that there were more.
 const WARNINGS: usize = 1000;
@@ -35,6 +35,23 @@ pub fn render(
     out: &mut Vec<u8>,
     warnings: &mut Vec<Finding>,
 ) -> Result<(), Fault> {
-    object::Writer { read, out, warnings, pointer: String::new() }
-        .object(shape, &Path { uri, above: None })
+    let mut about = About::default();
+    read.about(uri.as_ref().into(), &mut about)?;
+    render_about(read, shape, uri, &about, out, warnings)
+}
+
+/// As [`render`], of an object about which this is stored.
+pub fn render_about(
+    read: &impl Read,
+    shape: &Shape,
+    uri: &NamedNode,
+    about: &About,
+    out: &mut Vec<u8>,
+    warnings: &mut Vec<Finding>,
+) -> Result<(), Fault> {
+    object::Writer { read, out, warnings, pointer: Vec::new() }.write(
+        shape,
+        &Path { uri, above: None },
+        about,
+    )
 }

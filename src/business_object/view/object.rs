@@ -3,16 +3,24 @@ use super::WARNINGS;
 use super::shown::Shown;
 use super::values::{Owned, Values};
 use crate::business_object::json::push_pointer;
-use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
+use crate::business_object::mapping::{Field, FieldKind, Property, Shape, Value};
 use crate::fault::{Fault, Finding, Kind};
-use oxrdf::{NamedNode, Term};
-use penstock_store::Read;
+use oxrdf::{NamedNode, NamedNodeRef, TermRef};
+use penstock_store::{About, Read};
 
 pub(super) struct Writer<'w, R> {
     pub(super) read: &'w R,
     pub(super) out: &'w mut Vec<u8>,
     pub(super) warnings: &'w mut Vec<Finding>,
-    pub(super) pointer: String,
+    /// Where in the root object what is being written stands.
+    pub(super) pointer: Vec<Token<'w>>,
+}
+
+/// A reference token of a JSON Pointer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Token<'w> {
+    Field(&'w str),
+    Element(usize),
 }
 
 /// The objects from the root to the one being shown. One that stands within itself is shown by its URI
@@ -29,9 +37,14 @@ impl Path<'_> {
     }
 }
 
-impl<R: Read> Writer<'_, R> {
-    pub(super) fn object(&mut self, shape: &Shape, path: &Path<'_>) -> Result<(), Fault> {
-        let quads = self.read.quads_about(&path.uri.clone().into())?;
+impl<'w, R: Read> Writer<'w, R> {
+    /// Writes an object about which this is stored.
+    pub(super) fn write(
+        &mut self,
+        shape: &'w Shape,
+        path: &Path<'_>,
+        about: &About,
+    ) -> Result<(), Fault> {
         self.out.push(b'{');
         let mut first = true;
         let placed =
@@ -40,7 +53,7 @@ impl<R: Read> Writer<'_, R> {
             self.name("uri", &mut first)?;
             self.string(path.uri.as_str())?;
         }
-        let owned = Owned::new(shape, &quads);
+        let owned = Owned::new(shape, about.iter());
         for (place, field) in shape.fields.iter().enumerate() {
             match &field.kind {
                 FieldKind::Id => {
@@ -48,13 +61,9 @@ impl<R: Read> Writer<'_, R> {
                     self.string(path.uri.as_str())?;
                 }
                 FieldKind::Property(property) => {
-                    let length = self.pointer.len();
-                    push_pointer(&mut self.pointer, &field.name);
-                    let values = owned.values(place, property, &mut |what, term| {
-                        self.left_out(what, term, path);
-                    });
-                    self.field(&field.name, property, &values, path, &mut first)?;
-                    self.pointer.truncate(length);
+                    self.pointer.push(Token::Field(&field.name));
+                    self.field((place, field), property, &owned, path, &mut first)?;
+                    self.pointer.pop();
                 }
             }
         }
@@ -64,29 +73,59 @@ impl<R: Read> Writer<'_, R> {
 
     fn field(
         &mut self,
-        name: &str,
-        property: &Property,
-        values: &Values<'_>,
+        (place, field): (usize, &'w Field),
+        property: &'w Property,
+        owned: &Owned<'_>,
         path: &Path<'_>,
         first: &mut bool,
     ) -> Result<(), Fault> {
-        match (values, &property.value) {
-            (Values::Literals(shown), _) => {
-                self.values(name, property, shown, path, first, |writer, value, _| {
-                    writer.literal(value, path)
-                })
+        // Of most fields there is one value, which needs no order.
+        match (owned.at(place), &property.value) {
+            ([(_, TermRef::Literal(literal))], Value::Literal(kind)) => {
+                let shown = [Shown::alone(kind, *literal)];
+                return self.literals(&field.name, property, &shown, path, first);
             }
-            (Values::Iris(iris), Value::Object(shape)) => {
-                self.values(name, property, iris, path, first, |writer, iri, path| {
-                    writer.nested(shape, iri, path)
-                })
+            ([(_, TermRef::NamedNode(iri))], Value::Resource | Value::Object(_)) => {
+                return self.iris(&field.name, property, &[*iri], path, first);
             }
-            (Values::Iris(iris), _) => {
-                self.values(name, property, iris, path, first, |writer, iri, _| {
-                    writer.string(iri.as_str())
-                })
-            }
+            _ => {}
         }
+        let values = owned.values(place, property, &mut |what, term| {
+            self.left_out(what, term, path);
+        });
+        match values {
+            Values::Literals(shown) => self.literals(&field.name, property, &shown, path, first),
+            Values::Iris(iris) => self.iris(&field.name, property, &iris, path, first),
+        }
+    }
+
+    fn literals(
+        &mut self,
+        name: &str,
+        property: &'w Property,
+        shown: &[Shown<'_>],
+        path: &Path<'_>,
+        first: &mut bool,
+    ) -> Result<(), Fault> {
+        self.values(name, property, shown, path, first, |writer, value, _| {
+            writer.literal(value, path)
+        })
+    }
+
+    fn iris(
+        &mut self,
+        name: &str,
+        property: &'w Property,
+        iris: &[NamedNodeRef<'_>],
+        path: &Path<'_>,
+        first: &mut bool,
+    ) -> Result<(), Fault> {
+        if let Value::Object(shape) = &property.value {
+            return self.values(name, property, iris, path, first, |writer, iri, path| {
+                writer.nested(shape, &iri.into_owned(), path)
+            });
+        }
+        self.values(name, property, iris, path, first, |writer, iri, _| writer.string(iri.as_str()))
     }
 
     /// Writes what a field holds: an array of all, or the first alone.
@@ -106,10 +145,9 @@ impl<R: Read> Writer<'_, R> {
                 if index > 0 {
                     self.out.push(b',');
                 }
-                let length = self.pointer.len();
-                push_pointer(&mut self.pointer, &index.to_string());
+                self.pointer.push(Token::Element(index));
                 write(self, value, path)?;
-                self.pointer.truncate(length);
+                self.pointer.pop();
             }
             self.out.push(b']');
         } else if let Some(value) = values.first() {
@@ -140,7 +178,7 @@ impl<R: Read> Writer<'_, R> {
         }
     }
 
-    fn nested(&mut self, shape: &Shape, uri: &NamedNode, path: &Path<'_>) -> Result<(), Fault> {
+    fn nested(&mut self, shape: &'w Shape, uri: &NamedNode, path: &Path<'_>) -> Result<(), Fault> {
         if path.holds(uri) {
             self.out.push(b'{');
             self.name("uri", &mut true)?;
@@ -148,7 +186,9 @@ impl<R: Read> Writer<'_, R> {
             self.out.push(b'}');
             return Ok(());
         }
-        self.object(shape, &Path { uri, above: Some(path) })
+        let mut about = About::default();
+        self.read.about(uri.as_ref().into(), &mut about)?;
+        self.write(shape, &Path { uri, above: Some(path) }, &about)
     }
 
     fn name(&mut self, name: &str, first: &mut bool) -> Result<(), Fault> {
@@ -161,11 +201,17 @@ impl<R: Read> Writer<'_, R> {
     }
 
     fn string(&mut self, text: &str) -> Result<(), Fault> {
+        if stands_for_itself(text) {
+            self.out.push(b'"');
+            self.out.extend_from_slice(text.as_bytes());
+            self.out.push(b'"');
+            return Ok(());
+        }
         serde_json::to_writer(&mut *self.out, text)
             .map_err(|error| Fault::new(Kind::Internal, format!("writing JSON failed: {error}")))
     }
 
-    fn left_out(&mut self, what: &str, term: &Term, path: &Path<'_>) {
+    fn left_out(&mut self, what: &str, term: TermRef<'_>, path: &Path<'_>) {
         let shown: String = term.to_string().chars().take(80).collect();
         self.warn(path, &format!("the value {shown} is {what}, and is left out"));
     }
@@ -176,6 +222,19 @@ impl<R: Read> Writer<'_, R> {
             WARNINGS => "there are more warnings, which are not named".to_owned(),
             _ => return,
         };
-        self.warnings.push(Finding::at(self.pointer.clone(), message));
+        let mut pointer = String::new();
+        for token in &self.pointer {
+            match token {
+                Token::Field(name) => push_pointer(&mut pointer, name),
+                Token::Element(index) => push_pointer(&mut pointer, &index.to_string()),
+            }
+        }
+        self.warnings.push(Finding::at(pointer, message));
     }
+}
+
+/// Whether a JSON string holds the text as it is (RFC 8259, section 7).
+fn stands_for_itself(text: &str) -> bool {
+    // Without a branch for each byte many of them are looked at together.
+    !text.bytes().fold(false, |is_found, b| is_found | (b < b' ') | (b == b'"') | (b == b'\\'))
 }

@@ -22,6 +22,13 @@ pub(crate) struct Shown<'q> {
 
 impl<'q> Shown<'q> {
     pub(super) fn new(kind: &Kind, literal: LiteralRef<'q>) -> Self {
+        let shown = Self::alone(kind, literal);
+        let is_number = shown.raw && *kind != Kind::Boolean;
+        Self { number: is_number.then(|| number::Key::of(literal.value())).flatten(), ..shown }
+    }
+
+    /// One that needs no place in an order.
+    pub(super) fn alone(kind: &Kind, literal: LiteralRef<'q>) -> Self {
         let lexical = literal.value();
         match kind {
             Kind::String => Self::string(lexical, None),
@@ -30,7 +37,7 @@ impl<'q> Shown<'q> {
                     let whole = !text.contains(['.', 'e', 'E']);
                     let doubt =
                         (*kind == Kind::Integer && !whole).then(|| format!("{text} is no integer"));
-                    Self { number: number::Key::of(lexical), text, raw: true, doubt }
+                    Self { number: None, text, raw: true, doubt }
                 }
                 _ => Self::string(lexical, Some(doubt("a JSON number", literal))),
             },

@@ -2,11 +2,11 @@
 use super::belonging::owner;
 use super::shown::Shown;
 use crate::business_object::mapping::{Property, Shape, Value};
-use oxrdf::{NamedNode, Quad, Term};
+use oxrdf::{NamedNodeRef, Quad, TermRef};
 
-/// The quads about one object, each with the place of the field that it belongs to.
+/// The values of one object, each with the place of the field that it belongs to, and in that order.
 #[derive(Debug)]
-pub(crate) struct Owned<'q>(Vec<(usize, &'q Quad)>);
+pub(crate) struct Owned<'q>(Vec<(usize, TermRef<'q>)>);
 
 /// The values of one field.
 #[derive(Debug)]
@@ -14,43 +14,63 @@ pub(crate) enum Values<'q> {
     /// Literals, ordered by number where they are numbers, else by code point.
     Literals(Vec<Shown<'q>>),
     /// IRIs, by code point: resources, or the objects nested there.
-    Iris(Vec<&'q NamedNode>),
+    Iris(Vec<NamedNodeRef<'q>>),
 }
 
 impl<'q> Owned<'q> {
+    /// Of the properties and their values that are stored about an object of this shape.
+    pub(crate) fn new(
+        shape: &Shape,
+        about: impl Iterator<Item = (NamedNodeRef<'q>, TermRef<'q>)>,
+    ) -> Self {
+        let mut owned = Vec::with_capacity(about.size_hint().0);
+        owned.extend(
+            about.filter_map(|(property, value)| Some((owner(shape, property, value)?, value))),
+        );
+        owned.sort_by_key(|(place, _)| *place);
+        Self(owned)
+    }
+
     /// Of the quads about an object of this shape.
-    pub(crate) fn new(shape: &Shape, quads: &'q [Quad]) -> Self {
-        Self(quads.iter().filter_map(|quad| Some((owner(shape, quad)?, quad))).collect())
+    pub(crate) fn of_quads(shape: &Shape, quads: &'q [Quad]) -> Self {
+        Self::new(shape, quads.iter().map(|quad| (quad.predicate.as_ref(), quad.object.as_ref())))
+    }
+
+    /// What belongs to the field at this place, in no order.
+    pub(super) fn at(&self, place: usize) -> &[(usize, TermRef<'q>)] {
+        let from = self.0.partition_point(|(owner, _)| *owner < place);
+        let to = self.0.partition_point(|(owner, _)| *owner <= place);
+        self.0.get(from..to).unwrap_or_default()
     }
 
     /// All values of the field at this place, though a field that is no array shows the first alone. What
-    /// it cannot show goes to `left_out`, with why.
+    /// it cannot show goes to `left_out`, with why, in order.
     pub(crate) fn values(
         &self,
         place: usize,
         property: &Property,
-        left_out: &mut dyn FnMut(&'static str, &'q Term),
+        left_out: &mut dyn FnMut(&'static str, TermRef<'q>),
     ) -> Values<'q> {
-        let terms = self.0.iter().filter(|(owner, _)| *owner == place).map(|(_, q)| &q.object);
-        if let Value::Literal(kind) = &property.value {
-            let mut shown = Vec::new();
-            for term in terms {
-                match term {
-                    Term::Literal(literal) => shown.push(Shown::new(kind, literal.as_ref())),
-                    other => left_out("no literal", other),
+        let (mut literals, mut iris, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for (_, term) in self.at(place) {
+            match (term, &property.value) {
+                (TermRef::Literal(literal), Value::Literal(kind)) => {
+                    literals.push(Shown::new(kind, *literal));
                 }
+                (TermRef::NamedNode(iri), Value::Resource | Value::Object(_)) => iris.push(*iri),
+                (other, _) => others.push(*other),
             }
-            shown.sort_unstable();
-            // One value in several graphs, or in several datatypes that look the same here.
-            shown.dedup_by(|a, b| a.text == b.text && a.raw == b.raw);
-            return Values::Literals(shown);
         }
-        let mut iris = Vec::new();
-        for term in terms {
-            match term {
-                Term::NamedNode(iri) => iris.push(iri),
-                other => left_out("no IRI", other),
-            }
+        let is_literal = matches!(property.value, Value::Literal(_));
+        others.sort_by_cached_key(TermRef::to_string);
+        for other in others {
+            left_out(if is_literal { "no literal" } else { "no IRI" }, other);
+        }
+        if is_literal {
+            literals.sort_unstable();
+            // One value in several graphs, or in several datatypes that look the same here.
+            literals.dedup_by(|a, b| a.text == b.text && a.raw == b.raw);
+            return Values::Literals(literals);
         }
         iris.sort_unstable();
         iris.dedup();

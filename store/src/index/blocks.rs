@@ -153,7 +153,11 @@ impl Blocks {
     }
 
     /// The live block with the greatest name within `upper`, which must reach to `key`.
-    fn find(&self, upper: Bound<&[u8]>, key: &[u8]) -> Result<(Name, Arc<Block>), Error> {
+    pub(super) fn find(
+        &self,
+        upper: Bound<&[u8]>,
+        key: &[u8],
+    ) -> Result<(Name, Arc<Block>), Error> {
         if let Some((name, block)) = floor(&self.dirty, upper, key) {
             return Ok((name.clone(), block.clone()));
         }
@@ -177,7 +181,7 @@ impl Blocks {
     }
 
     /// The live block of that name.
-    fn load(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
+    pub(super) fn load(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
         if let Some(block) = self.dirty.get(name) {
             return Ok(block.clone());
         }

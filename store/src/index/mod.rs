@@ -1,5 +1,6 @@
 //! The quad index: what the journal amounts to, as ordered maps. It can be made again at any time
 //! by replaying the journal, and a replayed frame takes the same way as a new one.
+mod about;
 mod block;
 mod blocks;
 mod checkpoint;
@@ -20,12 +21,14 @@ mod quads;
 mod run;
 mod runs;
 mod seal;
+mod stand;
 mod subjects;
 
 pub(crate) use checkpoint::{Inspected, discard, inspect, is_marked, is_there, open};
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 pub(crate) use page::Cursor;
+pub(crate) use stand::Stand;
 
 use crate::Error;
 use crate::frame::Change;
@@ -68,6 +71,11 @@ impl Index {
     /// The newest frame that is on the medium, too.
     pub(crate) fn noted(&self) -> u64 {
         self.noted
+    }
+
+    /// Tells it from any other index of this process.
+    pub(crate) fn instance(&self) -> u64 {
+        self.instance
     }
 
     pub(crate) fn store_id(&self) -> [u8; 16] {

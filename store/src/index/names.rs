@@ -1,6 +1,6 @@
 //! Names read lately, by their ids, as they come again and again: predicates, graphs, and what many objects
 //! refer to. An id never gets another name, so that nothing has to be forgotten.
-use oxrdf::Term;
+use oxrdf::{Term, TermRef};
 use std::sync::{Mutex, PoisonError};
 
 /// Names kept: 2,048 of at most 128 bytes are less than 400 KB.
@@ -13,9 +13,14 @@ pub(super) struct Names(Mutex<Vec<Option<(u64, Term)>>>);
 
 impl Names {
     pub(super) fn get(&self, id: u64) -> Option<Term> {
+        self.read(id, |name| name.into_owned())
+    }
+
+    /// Hands the name to `read`, which must be short: others wait.
+    pub(super) fn read<T>(&self, id: u64, read: impl FnOnce(TermRef<'_>) -> T) -> Option<T> {
         let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match slots.get(place(id))? {
-            Some((held, name)) if *held == id => Some(name.clone()),
+            Some((held, name)) if *held == id => Some(read(name.as_ref())),
             _ => None,
         }
     }

@@ -42,8 +42,8 @@ enum Stage {
     Walking(Option<String>),
 }
 
-/// What is called with each subject that belongs.
-type VisitIri<'v> = dyn FnMut(&str) -> ControlFlow<()> + 'v;
+/// What is called with each subject that belongs: its IRI and its id.
+type VisitIri<'v> = dyn FnMut(&str, u64) -> ControlFlow<()> + 'v;
 
 impl Index {
     /// Hands the IRIs of the subjects that satisfy `filter`, those after `after`, to `visit` in
@@ -106,7 +106,10 @@ impl Index {
             }
             Stage::Testing(named) => {
                 for (iri, subject) in named.take(STRETCH / LOOK) {
-                    if self.satisfies(&listing.wanted, &subject)? && visit(iri.as_str()).is_break()
+                    let id = Input::new(&subject).number();
+                    let id = id.ok_or_else(|| damaged("an id", &subject))?;
+                    if self.satisfies(&listing.wanted, &subject)?
+                        && visit(iri.as_str(), id).is_break()
                     {
                         return Ok(ControlFlow::Break(()));
                     }
@@ -209,7 +212,7 @@ impl Index {
                 Some(_) => self.has_all(wanted, subject.id())?,
                 None => self.satisfies(wanted, subject.id())?,
             };
-            if there && visit(iri).is_break() {
+            if there && visit(iri, id).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             left = left.saturating_sub(cost);
@@ -290,7 +293,7 @@ mod tests {
 
         // A stretch, a commit, and all the rest.
         let mut found = Vec::new();
-        let mut visit = |iri: &str| {
+        let mut visit = |iri: &str, _: u64| {
             found.push(NamedNode::new_unchecked(iri));
             ControlFlow::Continue(())
         };

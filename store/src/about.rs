@@ -1,0 +1,142 @@
+//! What is stored about one subject, without a quad of its own for each thing that is said.
+use crate::index::Stand;
+use crate::term::{Parts, parts};
+use oxrdf::{BlankNodeRef, GraphNameRef, LiteralRef, NamedNodeRef, TermRef};
+
+/// Bytes that are kept for the next subject; one with more is read all the same.
+const KEPT: usize = 16 << 10;
+
+/// What is stored about a subject in all graphs. Room that is used again for the next subject, which is
+/// found sooner when it was first seen about when this one was.
+#[derive(Debug, Default)]
+pub struct About {
+    text: String,
+    said: Vec<Said>,
+    /// What the next quad has, if it is the same.
+    predicate: Span,
+    graph: Graph,
+    pub(crate) stand: Stand,
+}
+
+/// From where to where in the text.
+type Span = (usize, usize);
+
+#[derive(Debug, Clone, Copy)]
+struct Said {
+    predicate: Span,
+    object: Object,
+    graph: Graph,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Object {
+    Iri(Span),
+    Blank(Span),
+    String(Span),
+    Language { language: Span, value: Span },
+    Typed { datatype: Span, value: Span },
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Graph {
+    #[default]
+    Default,
+    Iri(Span),
+    Blank(Span),
+}
+
+impl About {
+    /// Each predicate with each of its objects, once for every graph that says so. The order is unspecified,
+    /// but what one predicate says comes together.
+    pub fn iter(&self) -> impl Iterator<Item = (NamedNodeRef<'_>, TermRef<'_>)> {
+        self.said.iter().map(|said| {
+            let object = match said.object {
+                Object::Iri(iri) => NamedNodeRef::new_unchecked(self.get(iri)).into(),
+                Object::Blank(node) => BlankNodeRef::new_unchecked(self.get(node)).into(),
+                Object::String(value) => LiteralRef::new_simple_literal(self.get(value)).into(),
+                Object::Language { language, value } => {
+                    let (value, language) = (self.get(value), self.get(language));
+                    LiteralRef::new_language_tagged_literal_unchecked(value, language).into()
+                }
+                Object::Typed { datatype, value } => {
+                    let datatype = NamedNodeRef::new_unchecked(self.get(datatype));
+                    LiteralRef::new_typed_literal(self.get(value), datatype).into()
+                }
+            };
+            (NamedNodeRef::new_unchecked(self.get(said.predicate)), object)
+        })
+    }
+
+    /// Whether some graph holds this.
+    pub fn says(&self, predicate: NamedNodeRef<'_>, object: TermRef<'_>) -> bool {
+        self.iter().any(|said| said == (predicate, object))
+    }
+
+    /// Whether this graph holds anything.
+    pub fn is_in(&self, graph: GraphNameRef<'_>) -> bool {
+        self.said.iter().any(|said| self.graph(said.graph) == graph)
+    }
+
+    fn get(&self, (from, to): Span) -> &str {
+        self.text.get(from..to).unwrap_or_default()
+    }
+
+    fn graph(&self, graph: Graph) -> GraphNameRef<'_> {
+        match graph {
+            Graph::Default => GraphNameRef::DefaultGraph,
+            Graph::Iri(iri) => NamedNodeRef::new_unchecked(self.get(iri)).into(),
+            Graph::Blank(node) => BlankNodeRef::new_unchecked(self.get(node)).into(),
+        }
+    }
+
+    /// Makes room for another subject.
+    pub(crate) fn clear(&mut self) {
+        self.text.clear();
+        self.text.shrink_to(KEPT);
+        self.said.clear();
+        self.said.shrink_to(KEPT / size_of::<Said>());
+        (self.predicate, self.graph) = Default::default();
+    }
+
+    /// The predicate of what follows.
+    pub(crate) fn set_predicate(&mut self, iri: NamedNodeRef<'_>) {
+        if self.get(self.predicate) != iri.as_str() {
+            self.predicate = self.put(iri.as_str());
+        }
+    }
+
+    /// The graph of what follows.
+    pub(crate) fn set_graph(&mut self, graph: GraphNameRef<'_>) {
+        if self.graph(self.graph) != graph {
+            self.graph = match graph {
+                GraphNameRef::DefaultGraph => Graph::Default,
+                GraphNameRef::NamedNode(iri) => Graph::Iri(self.put(iri.as_str())),
+                GraphNameRef::BlankNode(node) => Graph::Blank(self.put(node.as_str())),
+            };
+        }
+    }
+
+    /// Adds a quad with this object.
+    pub(crate) fn push(&mut self, object: TermRef<'_>) {
+        let object = match object {
+            TermRef::NamedNode(iri) => Object::Iri(self.put(iri.as_str())),
+            TermRef::BlankNode(node) => Object::Blank(self.put(node.as_str())),
+            TermRef::Literal(literal) => match parts(literal) {
+                Parts::String(value) => Object::String(self.put(value)),
+                Parts::Language(language, value) => {
+                    Object::Language { language: self.put(language), value: self.put(value) }
+                }
+                Parts::Typed(datatype, value) => {
+                    Object::Typed { datatype: self.put(datatype.as_str()), value: self.put(value) }
+                }
+            },
+        };
+        self.said.push(Said { predicate: self.predicate, object, graph: self.graph });
+    }
+
+    fn put(&mut self, text: &str) -> Span {
+        let from = self.text.len();
+        self.text.push_str(text);
+        (from, self.text.len())
+    }
+}

@@ -1,0 +1,141 @@
+//! Reading one prefix of a tree after the other, where the last one was left.
+//!
+//! Subjects that were first seen one after the other stand in the same block: whoever reads them in that
+//! order looks each block up once, and goes through it once.
+use super::block::Block;
+use super::blocks::Blocks;
+use crate::Error;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Where a tree was read to.
+///
+/// Invariant: no key lies between those that begin with `prefix` and the one at hand, and none between that
+/// one, or if there is none at hand those with `prefix`, and `at`. It holds until the index changes.
+#[derive(Debug, Default)]
+pub(crate) struct Stand {
+    /// The state of the index that all of this is of.
+    state: (u64, u64),
+    prefix: Vec<u8>,
+    block: Option<Arc<Block>>,
+    /// Where in the block the entry after `key` is.
+    at: usize,
+    key: Vec<u8>,
+    /// Whether `key` is yet to be looked at.
+    is_at_hand: bool,
+}
+
+impl Stand {
+    /// The block to go on in, when the keys of a prefix can stand there and not before.
+    fn block_for(&self, state: (u64, u64), prefix: &[u8]) -> Option<Arc<Block>> {
+        let is_later = *prefix > *self.prefix && !prefix.starts_with(&self.prefix);
+        let block = self.block.as_ref().filter(|_| self.state == state && is_later)?;
+        block.end().is_none_or(|end| end > prefix).then(|| block.clone())
+    }
+}
+
+impl Blocks {
+    /// Hands the keys that begin with `prefix`, without it, to `visit`. They are those of the index in that
+    /// state: another one for another index, and after every change.
+    pub(super) fn read_on(
+        &self,
+        stand: &mut Stand,
+        state: (u64, u64),
+        prefix: &[u8],
+        visit: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut block = if let Some(block) = stand.block_for(state, prefix) {
+            block
+        } else {
+            (stand.at, stand.is_at_hand) = (0, false);
+            stand.key.clear();
+            self.find(Bound::Included(prefix), prefix)?.1
+        };
+        // Left where it is when something fails, it must lead nowhere.
+        stand.block = None;
+        stand.state = state;
+        stand.prefix.clear();
+        stand.prefix.extend_from_slice(prefix);
+        loop {
+            if std::mem::take(&mut stand.is_at_hand) {
+                if let Some(rest) = stand.key.strip_prefix(prefix) {
+                    visit(rest)?;
+                } else if *stand.key > *prefix {
+                    stand.is_at_hand = true;
+                    stand.block = Some(block);
+                    return Ok(());
+                }
+            }
+            if block.step(&mut stand.at, &mut stand.key).is_some() {
+                stand.is_at_hand = true;
+                continue;
+            }
+            let Some(end) = block.end() else { return Ok(()) };
+            block = self.load(end)?;
+            stand.at = 0;
+            stand.key.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::block::Shape;
+    use super::super::engine::Engine;
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn blocks(folder: &std::path::Path, keys: &BTreeSet<Vec<u8>>) -> Blocks {
+        let (engine, ()) = Engine::open(folder, |_, _| Ok(())).unwrap();
+        let mut blocks = Blocks::new(engine, |_| Shape { valued: false, full: 96 });
+        for key in keys {
+            blocks.insert(key, &[]).unwrap();
+        }
+        blocks
+    }
+
+    /// Keys of two bytes after the tree's, and what is said.
+    fn keys() -> impl Strategy<Value = BTreeSet<Vec<u8>>> {
+        let key = (0_u8..40, prop::collection::vec(any::<u8>(), 1..30)).prop_map(|(id, rest)| {
+            let mut key = vec![3, id];
+            key.extend(rest);
+            key
+        });
+        prop::collection::btree_set(key, 0..80)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn whatever_the_order_each_prefix_gives_its_keys(
+            keys in keys(),
+            order in prop::collection::vec((0_u8..41, any::<bool>()), 1..120),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let mut keys = keys;
+            let mut blocks = blocks(dir.path(), &keys);
+            let mut stand = Stand::default();
+            let mut changes = 0;
+            for (at, (id, ascending)) in order.into_iter().enumerate() {
+                let id = if ascending { u8::try_from(at % 41).unwrap() } else { id };
+                if id == 40 {
+                    let new = vec![3, u8::try_from(at % 40).unwrap(), 7, 7];
+                    blocks.insert(&new, &[]).unwrap();
+                    keys.insert(new);
+                    changes += 1;
+                }
+                let mut found = Vec::new();
+                blocks
+                    .read_on(&mut stand, (1, changes), &[3, id], &mut |rest| {
+                        found.push([&[3, id], rest].concat());
+                        Ok(())
+                    })
+                    .unwrap();
+                let expected: Vec<_> =
+                    keys.iter().filter(|key| key.starts_with(&[3, id])).cloned().collect();
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+}

@@ -52,12 +52,13 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Journal {
         // The client takes the record's target for the field TARGET, which is an export's here.
         let target = fields.named.iter().find(|(name, _)| *name == TARGET);
         let target = target.map_or_else(String::new, |(_, value)| value.clone());
+        // The client calls information a notice, and what is for debugging information: syslog's words are
+        // one step further on.
         let level = match *meta.level() {
             Level::ERROR => log::Level::Error,
             Level::WARN => log::Level::Warn,
-            Level::INFO => log::Level::Info,
-            Level::DEBUG => log::Level::Debug,
-            Level::TRACE => log::Level::Trace,
+            Level::INFO => log::Level::Debug,
+            Level::DEBUG | Level::TRACE => log::Level::Trace,
         };
         // There is nowhere else to tell that the journal does not take it.
         let _ = self.0.journal_send(

@@ -1,7 +1,7 @@
 //! The store: commits go to the journal, then to the index; reads come from the index.
 use crate::frame::Change;
 use crate::index::{self, Index};
-use crate::journal::{Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
+use crate::journal::{Ahead, Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
 use crate::reopen::{caught_up, fit};
 use crate::tidy::{Closing, Tidier};
 use crate::transaction::Changes;
@@ -53,6 +53,7 @@ pub(crate) struct Inner {
     index: RwLock<Index>,
     /// Another one whenever the store was opened anew.
     synced: RwLock<Arc<Synced>>,
+    ahead: Ahead,
     pub(crate) closing: Closing,
     /// How many quads were added and removed since the store was opened.
     touched: AtomicU64,
@@ -90,6 +91,7 @@ impl Store {
             synced: RwLock::new(writer.synced()),
             writer: Mutex::new(writer),
             index: RwLock::new(index),
+            ahead: Ahead::default(),
             closing: Closing::default(),
             touched: AtomicU64::new(0),
             steps: AtomicU64::new(0),
@@ -275,6 +277,7 @@ impl Inner {
         let change = Change::decode(&payload)
             .map_err(|what| Error::Index(format!("the commit makes no frame: {what}")))?;
         writer.append(sequence, &payload)?;
+        self.ahead.appended(&writer.synced(), sequence, payload.len());
         // Before it can be read: who counts what was read must not count too little here.
         self.touched.fetch_add(changes.added + changes.removed, Ordering::AcqRel);
         self.steps.fetch_add(1, Ordering::Relaxed);

@@ -42,18 +42,20 @@ impl Run<'_> {
         let mut expected = self.model.clone();
         let new = quad(&format!("s{}", self.next), "p", text(&"value ".repeat(10)));
         let old = expected.quads.iter().find(|_| self.next.is_multiple_of(3)).cloned();
+        // A long frame is synced by another thread.
+        let value = vec![1; if self.next.is_multiple_of(4) { 20_000 } else { 500 }];
         let done = store.transact::<_, Error>(|change| {
             if let Some(old) = &old {
                 assert!(change.remove(old.as_ref())?);
             }
-            change.put("documents", b"key", &[1; 500])?;
+            change.put("documents", b"key", &value)?;
             change.insert(new.as_ref())
         });
         if let Some(old) = &old {
             expected.quads.remove(old);
         }
         expected.quads.insert(new);
-        expected.documents.insert(("documents".into(), b"key".to_vec()), vec![1; 500]);
+        expected.documents.insert(("documents".into(), b"key".to_vec()), value);
         match done {
             Ok(_) => self.model = expected,
             Err(error) => self.failed(store, &error),

@@ -17,7 +17,7 @@ pub(crate) use recovery::{Apply, Recovery, Settled, new_id, replay_synced};
 /// The version of the format on disk that is written; it and older ones are read (FORMAT.md).
 pub use segment::VERSION as FORMAT;
 pub(crate) use segment::{StoreId, make as make_segment};
-pub(crate) use sync::{Bytes, Synced};
+pub(crate) use sync::{Ahead, Bytes, Synced};
 
 use crate::{Error, files};
 use std::fs::File;

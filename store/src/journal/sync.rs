@@ -2,7 +2,12 @@
 use crate::{Error, files};
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Bytes of a frame from which on its sync is begun by another thread: while less is applied to the index,
+/// the change of threads would take longer than the sync gains.
+const LONG: usize = 16 << 10;
 
 /// How far the journal is written and synced. Shared by the writer and those who wait.
 #[derive(Debug)]
@@ -175,4 +180,32 @@ impl Synced {
             self.changed.notify_all();
         }
     }
+}
+
+/// Begins the syncs of long frames while they are applied to the index, before anybody waits for them.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead(OnceLock<Option<Sender<(Arc<Synced>, u64)>>>);
+
+impl Ahead {
+    /// A frame with so many bytes was appended.
+    pub(crate) fn appended(&self, synced: &Arc<Synced>, sequence: u64, bytes: usize) {
+        if bytes >= LONG
+            && let Some(sender) = self.0.get_or_init(start)
+        {
+            // Without the thread whoever waits for the sync makes it, as always.
+            let _ = sender.send((synced.clone(), sequence));
+        }
+    }
+}
+
+/// Starts a thread that ends with the sender.
+fn start() -> Option<Sender<(Arc<Synced>, u64)>> {
+    let (sender, frames) = channel::<(Arc<Synced>, u64)>();
+    let run = move || {
+        for (synced, sequence) in frames {
+            // What fails poisons, and is told to whoever waits for the frame.
+            let _ = synced.wait(sequence);
+        }
+    };
+    std::thread::Builder::new().name("syncing".into()).spawn(run).ok().map(|_| sender)
 }

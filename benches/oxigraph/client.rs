@@ -1,18 +1,15 @@
-//! An HTTP client, on one connection or several.
+//! An HTTP client on one connection.
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use rand::SeedableRng as _;
-use rand::rngs::StdRng;
 use std::net::SocketAddr;
-use std::time::Instant;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
-use tokio::task::JoinSet;
 
-async fn connection(address: SocketAddr) -> Option<SendRequest<Full<Bytes>>> {
+/// Connects; what the connection has to do is done by the runtime of the caller.
+pub(crate) async fn connection(address: SocketAddr) -> Option<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(address).await.ok()?;
     stream.set_nodelay(true).ok()?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await.ok()?;
@@ -33,51 +30,6 @@ impl Client {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let sender = runtime.block_on(connection(address))?;
         Some(Self { runtime, sender, host: address.to_string(), authorization: None })
-    }
-
-    /// Sends GET requests on so many connections of their own, each the next one when it has its answer,
-    /// until the time has come; gives how many were answered, each with more than `least` bytes.
-    pub(crate) fn several(
-        &self,
-        address: SocketAddr,
-        connections: u64,
-        until: Instant,
-        headers: &[(&'static str, &'static str)],
-        least: usize,
-        path: impl Fn(&mut StdRng) -> String + Clone + Send + 'static,
-    ) -> u64 {
-        self.runtime.block_on(async {
-            let mut all = JoinSet::new();
-            for number in 0..connections {
-                let mut sender = connection(address).await.unwrap();
-                let (path, headers, host) = (path.clone(), headers.to_vec(), self.host.clone());
-                let authorization = self.authorization.clone();
-                all.spawn(async move {
-                    let mut random = StdRng::seed_from_u64(number);
-                    let mut count = 0;
-                    while Instant::now() < until {
-                        let mut request = Request::get(path(&mut random)).header("Host", &host);
-                        if let Some(authorization) = &authorization {
-                            request = request.header("Authorization", authorization);
-                        }
-                        for (name, value) in &headers {
-                            request = request.header(*name, *value);
-                        }
-                        sender.ready().await.unwrap();
-                        let answer = sender
-                            .send_request(request.body(Full::default()).unwrap())
-                            .await
-                            .unwrap();
-                        assert!(answer.status().is_success(), "{}", answer.status());
-                        let body = answer.into_body().collect().await.unwrap().to_bytes();
-                        assert!(body.len() > least);
-                        count += 1;
-                    }
-                    count
-                });
-            }
-            all.join_all().await.into_iter().sum()
-        })
     }
 
     /// Whether a GET of this path succeeds.

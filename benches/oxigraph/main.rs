@@ -18,6 +18,7 @@
 
 mod client;
 mod server;
+mod several;
 mod work;
 
 use std::path::Path;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Oxigraph replays its log at a start, which took it minutes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(15);
 
-/// Of the kernel's clock in a second, as `/proc` counts (USER_HZ).
+/// Of the kernel's clock in a second, as `/proc` counts (`USER_HZ`).
 const TICKS: f64 = 100.0;
 
 pub(crate) struct Server {

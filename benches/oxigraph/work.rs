@@ -1,6 +1,6 @@
 //! The work, as each of the two is asked to do it.
-use crate::client::Client;
 use crate::server::{Server, bytes_in, least};
+use crate::several::Asked;
 use crate::{Figures, READING, time};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::rngs::StdRng;
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Objects of one request.
 const BATCH: usize = 100;
@@ -81,42 +81,40 @@ const LEAST: usize = 300;
 /// Reads single objects: `path` of an object's percent-encoded URI, and the least request there is.
 fn reads(
     server: &Server,
-    client: &Client,
     objects: usize,
-    headers: &[(&'static str, &'static str)],
+    headers: Vec<(&'static str, String)>,
     path: impl Fn(&str) -> String + Clone + Send + 'static,
     least: &'static str,
 ) -> Reads {
+    let address = server.address;
     let object = move |random: &mut StdRng| {
         let uri = uri(random.random_range(0..objects));
         path(&utf8_percent_encode(&uri, NON_ALPHANUMERIC).to_string())
     };
-    let run = |connections, time: Duration| {
+    let objects = Asked { address, headers, path: object, least: LEAST };
+    let run = |connections| {
         let (begun, computed) = (Instant::now(), server.computed());
-        let until = begun + time;
-        let count =
-            client.several(server.address, connections, until, headers, LEAST, object.clone());
-        let count = count as f64;
+        let count = objects.on(connections, begun + READING) as f64;
         (begun.elapsed().as_secs_f64() / count, (server.computed() - computed) / count)
     };
-    run(1, READING / 5);
-    let (alone, computed) = run(1, READING);
-    let (several, computed_several) = run(CONNECTIONS, READING);
-    let begun = Instant::now();
-    let least = move |_: &mut StdRng| least.to_owned();
-    let count = client.several(server.address, 1, begun + READING / 5, headers, 0, least);
-    let least = begun.elapsed().as_secs_f64() / count as f64;
+    objects.on(1, Instant::now() + READING / 5);
+    let (alone, computed) = run(1);
+    let (several, computed_several) = run(CONNECTIONS);
+    let path = move |_: &mut StdRng| least.to_owned();
+    let least = seconds_of(&Asked { address, headers: Vec::new(), path, least: 0 });
     Reads { alone, least, several, computed, computed_several }
 }
 
 /// Seconds of one request to a server that does nothing.
 pub(crate) fn nothing() -> f64 {
-    let address = least(500);
-    let client = Client::connect(address).unwrap();
-    let begun = Instant::now();
     let path = |_: &mut StdRng| "/".to_owned();
-    let count = client.several(address, 1, begun + READING / 5, &[], LEAST, path);
-    begun.elapsed().as_secs_f64() / count as f64
+    seconds_of(&Asked { address: least(500), headers: Vec::new(), path, least: LEAST })
+}
+
+fn seconds_of<P: Fn(&mut StdRng) -> String + Clone + Send + 'static>(asked: &Asked<P>) -> f64 {
+    let begun = Instant::now();
+    let count = asked.on(1, begun + READING / 5) as f64;
+    begun.elapsed().as_secs_f64() / count
 }
 
 pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
@@ -160,8 +158,9 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
         client.send("POST", path, &json, body + "]}", &mut |_| {});
     });
     found("Penstock", "seconds of ingestion", ingest.iter().sum());
+    let headers = vec![("Authorization", client.authorization.clone().unwrap())];
     let path = |uri: &str| format!("/api/v1/business-objects/Machines/objects?uri={uri}");
-    let reads = reads(&server, &client, objects, &[], path, "/health/live");
+    let reads = reads(&server, objects, headers, path, "/health/live");
     found("Penstock", "seconds of a read", reads.alone);
     // An export is kept on the disk before it is read.
     let (all, count) = time(|| {
@@ -225,7 +224,7 @@ pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
     // The IRI alone is percent-encoded already: what stands around it is, too.
     let path =
         |uri: &str| format!("/query?query=SELECT%20*%7BGRAPH%20?g%7B%3C{uri}%3E%20?p%20?o%7D%7D");
-    let reads = reads(&server, &client, objects, &json, path, ready);
+    let reads = reads(&server, objects, vec![(json[0].0, json[0].1.to_owned())], path, ready);
     found("Oxigraph", "seconds of a read", reads.alone);
     let (all, count) = time(|| {
         let mut query = format!("SELECT * {{ GRAPH <{BASE}> {{ ?uri");

@@ -117,7 +117,7 @@ fn shown(read: &Reader<'_>, business_object: &Compiled, uri: &NamedNode) -> Outc
             business_object.object.definition.name
         )));
     }
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(1 << 10);
     let shape = &business_object.mapping.root;
     view::render_about(read, shape, uri, &about, &mut out, &mut Vec::new())?;
     Ok(Reply::bytes("application/json", out))

@@ -31,6 +31,9 @@ pub(super) fn table() -> Vec<Route> {
     use Least::{Admin, Anyone, Contributor, Metrics, User};
     let (get, put, post, delete) = (Method::GET, Method::PUT, Method::POST, Method::DELETE);
     vec![
+        // Asked for most often, and the first that fits is taken.
+        route(&get,    "/api/v1/business-objects/{id}/objects",       User,        objects::list,             &[400, 404]),
+        route(&get,    "/api/v1/business-objects/{id}/objects/{uri}", User,        objects::get,              &[400, 404]),
         route(&get,    "/api/v1/business-objects",                    User,        business_objects::list,    &[400]),
         route(&put,    "/api/v1/business-objects",                    Admin,       business_objects::put,     &[400, 408, 409, 412, 413, 415, 422, 507]),
         route(&get,    "/api/v1/business-objects/{id}",               User,        business_objects::get,     &[400, 404]),
@@ -39,8 +42,6 @@ pub(super) fn table() -> Vec<Route> {
         route(&post,   "/api/v1/business-objects/{id}",               Contributor, ingest::ingest,            &[400, 404, 408, 409, 413, 415, 422, 507]),
         route(&get,    "/api/v1/business-objects/{id}/push",          Contributor, push::get,                 &[400, 404, 409, 422, 507]),
         route(&post,   "/api/v1/business-objects/{id}/push",          Contributor, push::post,                &[400, 404, 409, 422, 507]),
-        route(&get,    "/api/v1/business-objects/{id}/objects",       User,        objects::list,             &[400, 404]),
-        route(&get,    "/api/v1/business-objects/{id}/objects/{uri}", User,        objects::get,              &[400, 404]),
         route(&get,    "/api/v1/business-objects/{id}/schema",        User,        schema::get,               &[400, 404]),
         route(&get,    "/api/v1/ingestions",                          User,        ingestions::list,          &[400]),
         route(&get,    "/api/v1/ingestions/{id}",                     User,        ingestions::get,           &[400, 404]),

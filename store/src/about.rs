@@ -1,10 +1,12 @@
 //! What is stored about one subject, without a quad of its own for each thing that is said.
-use crate::index::Stand;
+use crate::index::{Near, Stand};
 use crate::term::{Parts, parts};
 use oxrdf::{BlankNodeRef, GraphNameRef, LiteralRef, NamedNodeRef, TermRef};
 
 /// Bytes that are kept for the next subject; one with more is read all the same.
 const KEPT: usize = 16 << 10;
+/// Bytes, and quads, that there is room for from the first.
+const FIRST: (usize, usize) = (1 << 10, 16);
 
 /// What is stored about a subject in all graphs. Room that is used again for the next subject, which is
 /// found sooner when it was first seen about when this one was.
@@ -16,6 +18,8 @@ pub struct About {
     predicate: Span,
     graph: Graph,
     pub(crate) stand: Stand,
+    /// Where names were looked up.
+    pub(crate) near: Near,
 }
 
 /// From where to where in the text.
@@ -93,8 +97,10 @@ impl About {
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.text.shrink_to(KEPT);
+        self.text.reserve(FIRST.0);
         self.said.clear();
         self.said.shrink_to(KEPT / size_of::<Said>());
+        self.said.reserve(FIRST.1);
         (self.predicate, self.graph) = Default::default();
     }
 

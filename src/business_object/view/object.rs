@@ -236,5 +236,6 @@ impl<'w, R: Read> Writer<'w, R> {
 /// Whether a JSON string holds the text as it is (RFC 8259, section 7).
 fn stands_for_itself(text: &str) -> bool {
     // Without a branch for each byte many of them are looked at together.
-    !text.bytes().fold(false, |is_found, b| is_found | (b < b' ') | (b == b'"') | (b == b'\\'))
+    let is_special = |byte| u8::from(matches!(byte, 0..b' ' | b'"' | b'\\'));
+    text.bytes().fold(0, |found, byte| found | is_special(byte)) == 0
 }

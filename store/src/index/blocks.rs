@@ -35,12 +35,17 @@ pub(crate) struct Blocks {
     unpacker: Unpacker,
 }
 
+/// Blocks that were read once whose names are remembered, at most.
+const ONCE: usize = 1_024;
+
 /// Unchanged blocks. What was not used since half of the bytes were read is dropped.
 #[derive(Debug, Default)]
 struct Clean {
     young: Chain,
     old: Chain,
     young_bytes: usize,
+    /// Checksums of the names of blocks that were read once, each at its place.
+    once: Vec<u32>,
 }
 
 impl Clean {
@@ -50,6 +55,17 @@ impl Clean {
         if self.young_bytes > CLEAN_BYTES / 2 {
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;
+        }
+    }
+
+    /// Keeps a block that was read before, not long ago. So those of one pass over many do not drive out
+    /// those that are needed all the time.
+    fn insert_again(&mut self, name: Name, block: Arc<Block>) {
+        let checksum = crc32c::crc32c(&name);
+        self.once.resize(ONCE, 0);
+        match self.once.get_mut(checksum as usize % ONCE) {
+            Some(once) if *once != checksum => *once = checksum,
+            _ => self.insert(name, block),
         }
     }
 
@@ -158,6 +174,20 @@ impl Blocks {
         upper: Bound<&[u8]>,
         key: &[u8],
     ) -> Result<(Name, Arc<Block>), Error> {
+        self.look(upper, key, Clean::insert)
+    }
+
+    /// The live block that `key` belongs to, for one who may never come back.
+    pub(super) fn find_once(&self, key: &[u8]) -> Result<(Name, Arc<Block>), Error> {
+        self.look(Bound::Included(key), key, Clean::insert_again)
+    }
+
+    fn look(
+        &self,
+        upper: Bound<&[u8]>,
+        key: &[u8],
+        keep: fn(&mut Clean, Name, Arc<Block>),
+    ) -> Result<(Name, Arc<Block>), Error> {
         if let Some((name, block)) = floor(&self.dirty, upper, key) {
             return Ok((name.clone(), block.clone()));
         }
@@ -176,12 +206,25 @@ impl Blocks {
         if !reaches(&block, upper, key) || self.gone.contains_key(&name) {
             return Err(damaged(&name));
         }
-        self.clean().insert(name.clone(), block.clone());
+        keep(&mut self.clean(), name.clone(), block.clone());
         Ok((name, block))
     }
 
     /// The live block of that name.
-    pub(super) fn load(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
+    fn load(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
+        self.load_and(name, Clean::insert)
+    }
+
+    /// The same for one who may never come back.
+    pub(super) fn load_once(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
+        self.load_and(name, Clean::insert_again)
+    }
+
+    fn load_and(
+        &self,
+        name: &[u8],
+        keep: fn(&mut Clean, Name, Arc<Block>),
+    ) -> Result<Arc<Block>, Error> {
         if let Some(block) = self.dirty.get(name) {
             return Ok(block.clone());
         }
@@ -192,7 +235,7 @@ impl Blocks {
             .engine
             .get(name, |bytes| self.decode(name, bytes))?
             .ok_or_else(|| damaged(name))??;
-        self.clean().insert(name.into(), block.clone());
+        keep(&mut self.clean(), name.into(), block.clone());
         Ok(block)
     }
 
@@ -406,4 +449,21 @@ pub(crate) fn write_images(engine: &Engine, path: &Path, note: &[u8]) -> Result<
     writes.insert(note, &end.note)?;
     writes.finish()?;
     Ok(end.note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_of_one_pass_is_kept_when_it_is_read_again() {
+        let mut clean = Clean::default();
+        let block = Arc::new(Block::new(Shape { valued: false, full: 96 }));
+        let name = |n: u8| Name::from([3, n].as_slice());
+        clean.insert(name(1), block.clone());
+        clean.insert_again(name(2), block.clone());
+        assert_eq!((clean.get(&name(1)).is_some(), clean.get(&name(2)).is_some()), (true, false));
+        clean.insert_again(name(2), block);
+        assert!(clean.get(&name(2)).is_some());
+    }
 }

@@ -28,7 +28,7 @@ pub(crate) use checkpoint::{Inspected, discard, inspect, is_marked, is_there, op
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 pub(crate) use page::Cursor;
-pub(crate) use stand::Stand;
+pub(crate) use stand::{Near, Stand};
 
 use crate::Error;
 use crate::frame::Change;

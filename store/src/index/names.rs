@@ -12,6 +12,10 @@ const LONGEST: usize = 128;
 pub(super) struct Names(Mutex<Vec<Option<(u64, Term)>>>);
 
 impl Names {
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is not general enough over lifetimes"
+    )]
     pub(super) fn get(&self, id: u64) -> Option<Term> {
         self.read(id, |name| name.into_owned())
     }

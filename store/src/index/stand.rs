@@ -34,7 +34,39 @@ impl Stand {
     }
 }
 
+/// The block that a key was last sought in.
+#[derive(Debug, Default)]
+pub(crate) struct Near {
+    /// The state of the index that it is of.
+    state: (u64, u64),
+    /// With its name.
+    block: Option<(Box<[u8]>, Arc<Block>)>,
+}
+
+impl Near {
+    fn holds(&self, state: (u64, u64), key: &[u8]) -> bool {
+        self.block.as_ref().is_some_and(|(name, block)| {
+            self.state == state && **name <= *key && block.end().is_none_or(|end| end > key)
+        })
+    }
+}
+
 impl Blocks {
+    /// The value of a key that may well stand in the same block as the last one.
+    pub(super) fn get_near<T>(
+        &self,
+        near: &mut Near,
+        state: (u64, u64),
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>, Error> {
+        if !near.holds(state, key) {
+            let block = self.find(Bound::Included(key), key)?;
+            *near = Near { state, block: Some(block) };
+        }
+        Ok(near.block.as_ref().and_then(|(_, block)| block.get(key)).map(read))
+    }
+
     /// Hands the keys that begin with `prefix`, without it, to `visit`. They are those of the index in that
     /// state: another one for another index, and after every change.
     pub(super) fn read_on(
@@ -49,7 +81,7 @@ impl Blocks {
         } else {
             (stand.at, stand.is_at_hand) = (0, false);
             stand.key.clear();
-            self.find(Bound::Included(prefix), prefix)?.1
+            self.find_once(prefix)?.1
         };
         // Left where it is when something fails, it must lead nowhere.
         stand.block = None;
@@ -71,7 +103,7 @@ impl Blocks {
                 continue;
             }
             let Some(end) = block.end() else { return Ok(()) };
-            block = self.load(end)?;
+            block = self.load_once(end)?;
             stand.at = 0;
             stand.key.clear();
         }
@@ -115,7 +147,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut keys = keys;
             let mut blocks = blocks(dir.path(), &keys);
-            let mut stand = Stand::default();
+            let (mut stand, mut near) = (Stand::default(), Near::default());
             let mut changes = 0;
             for (at, (id, ascending)) in order.into_iter().enumerate() {
                 let id = if ascending { u8::try_from(at % 41).unwrap() } else { id };
@@ -135,6 +167,9 @@ mod tests {
                 let expected: Vec<_> =
                     keys.iter().filter(|key| key.starts_with(&[3, id])).cloned().collect();
                 prop_assert_eq!(found, expected);
+                let one = [3, id, 7, 7];
+                let found = blocks.get_near(&mut near, (1, changes), &one, |_| ()).unwrap();
+                prop_assert_eq!(found.is_some(), keys.contains(one.as_slice()));
             }
         }
     }

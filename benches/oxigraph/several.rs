@@ -1,0 +1,57 @@
+//! Reading on several connections at once.
+use crate::client::connection;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::Request;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use std::net::SocketAddr;
+use std::time::Instant;
+use tokio::task::JoinSet;
+
+/// What is asked for, again and again.
+#[derive(Clone)]
+pub(crate) struct Asked<P> {
+    pub(crate) address: SocketAddr,
+    /// With their values.
+    pub(crate) headers: Vec<(&'static str, String)>,
+    /// The path of the next request.
+    pub(crate) path: P,
+    /// Bytes that every answer has at least.
+    pub(crate) least: usize,
+}
+
+impl<P: Fn(&mut StdRng) -> String + Clone + Send + 'static> Asked<P> {
+    /// Asks on so many connections, on each of them the next one when there is an answer, until the time has
+    /// come; gives how many answers there were.
+    pub(crate) fn on(&self, connections: u64, until: Instant) -> u64 {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut all = JoinSet::new();
+            for number in 0..connections {
+                all.spawn(self.clone().on_one(number, until));
+            }
+            all.join_all().await.into_iter().sum()
+        })
+    }
+
+    async fn on_one(self, number: u64, until: Instant) -> u64 {
+        let mut sender = connection(self.address).await.unwrap();
+        let host = self.address.to_string();
+        let mut random = StdRng::seed_from_u64(number);
+        let mut count = 0;
+        while Instant::now() < until {
+            let mut request = Request::get((self.path)(&mut random)).header("Host", &host);
+            for (name, value) in &self.headers {
+                request = request.header(*name, value);
+            }
+            sender.ready().await.unwrap();
+            let request = request.body(Full::<Bytes>::default()).unwrap();
+            let answer = sender.send_request(request).await.unwrap();
+            assert!(answer.status().is_success(), "{}", answer.status());
+            assert!(answer.into_body().collect().await.unwrap().to_bytes().len() >= self.least);
+            count += 1;
+        }
+        count
+    }
+}

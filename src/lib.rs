@@ -24,3 +24,4 @@ mod nearest;
 pub mod rdf;
 pub mod telemetry;
 pub mod time;
+pub mod time_zone;

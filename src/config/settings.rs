@@ -1,7 +1,7 @@
 //! The settings as the rest of the program sees them: typed, checked, complete.
 use super::window::Window;
 use crate::auth::Role;
-use chrono_tz::Tz;
+use crate::time_zone::Zone;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -359,7 +359,7 @@ pub struct Times {
     /// `service.export.window`
     pub window: Window,
     /// `service.export.timezone`
-    pub zone: Tz,
+    pub zone: Zone,
 }
 
 /// How an object is compressed on its way.

@@ -53,11 +53,12 @@ impl Uplink {
         if is_open(times, now) {
             return None;
         }
-        let (window, zone) = (&times.window, times.zone);
+        let (window, zone) = (&times.window, &times.zone);
         let minutes = (1..=2 * 24 * 60).map(|minutes| now + chrono::TimeDelta::minutes(minutes));
-        let opens = minutes.into_iter().find(|at| is_open(times, *at)).map(|at| {
-            format!("; it opens at {}", at.with_timezone(&zone).format("%Y-%m-%d %H:%M"))
-        });
+        let opens = minutes
+            .into_iter()
+            .find(|at| is_open(times, *at))
+            .map(|at| format!("; it opens at {}", zone.local(at).format("%Y-%m-%d %H:%M")));
         Some(format!(
             "outside of `service.export.window` ({window} {zone}){}",
             opens.unwrap_or_default()
@@ -66,7 +67,7 @@ impl Uplink {
 }
 
 fn is_open(times: &Times, at: DateTime<Utc>) -> bool {
-    let local = at.with_timezone(&times.zone);
+    let local = times.zone.local(at);
     let minute = local.hour() * 60 + local.minute();
     u16::try_from(minute).is_ok_and(|minute| times.window.holds(minute))
 }

@@ -17,7 +17,8 @@ impl Random {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 11).unwrap() % bound.max(1)
+        // Of 32 bits, which is what `usize` has on armhf.
+        usize::try_from(self.0 >> 32).unwrap() % bound.max(1)
     }
 
     fn byte(&mut self) -> u8 {

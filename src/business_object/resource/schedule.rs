@@ -7,11 +7,8 @@
 //! Across a change of the offset, as in Vixie cron: a schedule whose hours, minutes and seconds are fixed runs
 //! once, at the first of two equal local times, and at the end of a gap that swallows it. One with a `*` in
 //! them follows the clock on the wall: it runs in both passes, and never in a gap.
-use chrono::{
-    DateTime, LocalResult, MappedLocalTime, NaiveDateTime, Offset as _, TimeDelta, TimeZone as _,
-    Utc,
-};
-use chrono_tz::Tz;
+use crate::time_zone::Zone;
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 
@@ -29,7 +26,7 @@ const FURTHEST_YEARS: i32 = 9;
 #[derive(Clone)]
 pub struct Schedule {
     cron: Cron,
-    zone: Tz,
+    zone: Zone,
     /// Whether it follows the clock on the wall through changes of the offset.
     wild: bool,
 }
@@ -52,7 +49,7 @@ pub struct Wrong {
 impl Schedule {
     /// Reads cron of five fields, or Spring's six, which begin with seconds.
     pub fn read(schedule: &str, timezone: Option<&str>) -> Result<Self, Wrong> {
-        let zone = timezone.map_or(Ok(Tz::UTC), zone)?;
+        let zone = timezone.map_or(Ok(Zone::UTC), zone)?;
         let wrong = |cause| Wrong { member: "schedule", cause };
         let fields: Vec<&str> = schedule.split_whitespace().collect();
         if fields.len() != 5 && fields.len() != 6 {
@@ -94,13 +91,10 @@ impl Schedule {
     }
 
     fn next_fixed(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let mut local = self.local(after);
+        let mut local = self.zone.local(after);
         loop {
             local = self.next_local(local, false)?;
-            let at = match self.zone.from_local_datetime(&local) {
-                MappedLocalTime::Single(at) | MappedLocalTime::Ambiguous(at, _) => at.to_utc(),
-                MappedLocalTime::None => self.after_gap(local)?,
-            };
+            let at = self.zone.first(local).or_else(|| self.after_gap(local))?;
             if at > after {
                 return Some(at);
             }
@@ -111,13 +105,13 @@ impl Schedule {
         let (mut from, mut inclusive) = (after, false);
         // Each turn comes to a change of the offset or near to the run: a few are enough.
         for _ in 0..1000 {
-            let local = self.local(from);
+            let local = self.zone.local(from);
             let next = self.next_local(local, inclusive)?;
             let at = from + (next - local);
             if at - from > NEAR {
                 (from, inclusive) = (at - NEAR / 2, true);
                 // Nothing between: all local times up to there were looked at.
-                if self.local(from) > next {
+                if self.zone.local(from) > next {
                     return Some(at);
                 }
                 continue;
@@ -137,23 +131,15 @@ impl Schedule {
         (years <= FURTHEST_YEARS).then_some(next)
     }
 
-    fn local(&self, at: DateTime<Utc>) -> NaiveDateTime {
-        at.with_timezone(&self.zone).naive_local()
-    }
-
-    fn offset(&self, at: DateTime<Utc>) -> i32 {
-        self.zone.offset_from_utc_datetime(&at.naive_utc()).fix().local_minus_utc()
-    }
-
     /// The first moment after `from`, at `to` at the latest, that has another offset than the one before it.
     fn change(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut before = from;
         while before < to {
             let mut after = (before + TimeDelta::minutes(15)).min(to);
-            if self.offset(after) != self.offset(before) {
+            if self.zone.offset(after) != self.zone.offset(before) {
                 while after - before > TimeDelta::seconds(1) {
                     let middle = before + TimeDelta::seconds((after - before).num_seconds() / 2);
-                    if self.offset(middle) == self.offset(before) {
+                    if self.zone.offset(middle) == self.zone.offset(before) {
                         before = middle;
                     } else {
                         after = middle;
@@ -170,22 +156,16 @@ impl Schedule {
     fn after_gap(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
         (1..=LONGEST_GAP_MINUTES).find_map(|minutes| {
             let later = local.checked_add_signed(TimeDelta::minutes(minutes))?;
-            match self.zone.from_local_datetime(&later) {
-                LocalResult::None => None,
-                // The gap may end within this minute.
-                LocalResult::Single(at) | LocalResult::Ambiguous(at, _) => {
-                    let at = at.to_utc();
-                    Some(self.change(at - TimeDelta::minutes(1), at).unwrap_or(at))
-                }
-            }
+            let at = self.zone.first(later)?;
+            // The gap may end within this minute.
+            Some(self.change(at - TimeDelta::minutes(1), at).unwrap_or(at))
         })
     }
 }
 
-fn zone(name: &str) -> Result<Tz, Wrong> {
-    name.parse::<Tz>().map_err(|_| {
-        let known = chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name());
-        let near = crate::nearest::nearest(name, known);
+fn zone(name: &str) -> Result<Zone, Wrong> {
+    name.parse::<Zone>().map_err(|()| {
+        let near = crate::nearest::nearest(name, Zone::names());
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         Wrong {
             member: "timezone",

@@ -1,0 +1,129 @@
+//! Time zones of the IANA database, which the program brings with it: what a gateway's own is like, if it has
+//! one, makes no difference.
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
+use jiff::Timestamp;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
+use std::fmt;
+use std::str::FromStr;
+
+/// A time zone, by its name in the database.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Zone(TimeZone);
+
+impl Zone {
+    /// Coordinated universal time.
+    pub const UTC: Self = Self(TimeZone::UTC);
+
+    /// The names of all zones.
+    pub fn names() -> Vec<String> {
+        TimeZoneDatabase::bundled().available().map(|name| name.to_string()).collect()
+    }
+
+    /// What is to be added to universal time at a moment.
+    pub fn offset(&self, at: DateTime<Utc>) -> TimeDelta {
+        // What chrono can tell and jiff cannot lies more than ten thousand years away.
+        let at = Timestamp::from_second(at.timestamp());
+        at.map_or(TimeDelta::zero(), |at| seconds(self.0.to_offset(at)))
+    }
+
+    /// What the clocks show at a moment.
+    pub fn local(&self, at: DateTime<Utc>) -> NaiveDateTime {
+        at.naive_utc() + self.offset(at)
+    }
+
+    /// The first moment at which the clocks show a local time; `None` when they are set forward over it.
+    pub fn first(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
+        let utc = local.and_utc();
+        let Ok(shown) = Timestamp::from_second(utc.timestamp()) else { return Some(utc) };
+        let offset = match self.0.to_ambiguous_timestamp(Offset::UTC.to_datetime(shown)).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset,
+            AmbiguousOffset::Gap { .. } => return None,
+            AmbiguousOffset::Fold { before, .. } => before,
+        };
+        Some(utc - seconds(offset))
+    }
+}
+
+fn seconds(offset: Offset) -> TimeDelta {
+    TimeDelta::seconds(offset.seconds().into())
+}
+
+impl FromStr for Zone {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let zone = TimeZoneDatabase::bundled().get(name).map_err(drop)?;
+        // The database finds a name however it is written.
+        if zone.iana_name() == Some(name) { Ok(Self(zone)) } else { Err(()) }
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.iana_name().unwrap_or("UTC"))
+    }
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(name: &str) -> Zone {
+        name.parse().unwrap()
+    }
+
+    fn utc(text: &str) -> DateTime<Utc> {
+        DateTime::parse_from_rfc3339(text).unwrap().to_utc()
+    }
+
+    fn local(text: &str) -> NaiveDateTime {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn names_are_those_of_the_database_and_written_so() {
+        for name in [
+            "UTC",
+            "Etc/UTC",
+            "GMT",
+            "Europe/Berlin",
+            "US/Eastern",
+            "Asia/Calcutta",
+            "America/Argentina/Ushuaia",
+        ] {
+            assert_eq!(zone(name).to_string(), name);
+            assert!(Zone::names().iter().any(|known| known == name), "{name}");
+        }
+        for wrong in ["", "europe/berlin", "Europe/Berln", "utc", "+01:00", "../etc/passwd"] {
+            assert_eq!(wrong.parse::<Zone>(), Err(()), "{wrong}");
+        }
+        assert!(Zone::names().iter().all(|name| name.parse::<Zone>().is_ok()));
+    }
+
+    #[test]
+    fn clocks_are_set_forward_and_back() {
+        let berlin = zone("Europe/Berlin");
+        assert_eq!(berlin.local(utc("2026-03-29T00:59:59Z")), local("2026-03-29T01:59:59"));
+        assert_eq!(berlin.local(utc("2026-03-29T01:00:00Z")), local("2026-03-29T03:00:00"));
+        assert_eq!(berlin.first(local("2026-03-29T02:30:00")), None);
+        assert_eq!(berlin.first(local("2026-10-25T02:30:00")), Some(utc("2026-10-25T00:30:00Z")));
+        assert_eq!(berlin.first(local("2026-10-25T03:00:00")), Some(utc("2026-10-25T02:00:00Z")));
+        // By rule, long after the years that are written down.
+        assert_eq!(berlin.local(utc("2150-07-01T00:00:00Z")), local("2150-07-01T02:00:00"));
+        assert_eq!(zone("Pacific/Apia").first(local("2011-12-30T12:00:00")), None);
+        assert_eq!(
+            zone("Asia/Kolkata").offset(utc("2026-01-01T00:00:00Z")),
+            TimeDelta::minutes(330)
+        );
+        assert_eq!(
+            Zone::UTC.first(local("2026-10-25T02:30:00")),
+            Some(utc("2026-10-25T02:30:00Z"))
+        );
+    }
+}

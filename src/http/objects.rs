@@ -5,6 +5,7 @@ use super::query::{Query, cursor};
 use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::{blocking, brief, gateway};
+use crate::business_object::mapping::Field;
 use crate::business_object::resource::Compiled;
 use crate::business_object::{members, view};
 use crate::gateway::Gateway;
@@ -100,8 +101,10 @@ fn one(gateway: &Gateway, business_object: &Compiled, uri: &str) -> Outcome {
     let node = NamedNode::new(uri)
         .map_err(|error| Problem::malformed(format!("{uri:?} is no IRI: {error}")))?;
     let work = |read: &Reader<'_>| shown(read, business_object, &node);
-    match gateway.store.try_read() {
-        // Some few blocks, most of them in memory: less than it takes to go to another thread for it.
+    // Of an object alone few blocks are read, most of them in memory: less than it takes to go to another
+    // thread for it. With what it holds it may be many.
+    let is_flat = !business_object.mapping.root.fields.iter().any(Field::is_object);
+    match gateway.store.try_read().filter(|_| is_flat) {
         Some(read) => work(&read),
         None => brief(|| work(&gateway.store.read())),
     }

@@ -69,6 +69,13 @@ pub struct Field {
     pub kind: FieldKind,
 }
 
+impl Field {
+    /// Whether other objects stand there.
+    pub fn is_object(&self) -> bool {
+        matches!(&self.kind, FieldKind::Property(Property { value: Value::Object(_), .. }))
+    }
+}
+
 /// What a field carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldKind {

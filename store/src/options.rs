@@ -4,7 +4,7 @@
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Bytes of changed index entries held in memory before a checkpoint writes them out. One
-    /// commit may exceed it by what it changes. Default 8 MiB.
+    /// commit may exceed it by what it changes. Default 12 MiB.
     pub write_back_bytes: usize,
     /// Bytes after which the journal begins a new segment. Default 8 MiB.
     pub segment_bytes: u64,
@@ -20,7 +20,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            write_back_bytes: 8 << 20,
+            write_back_bytes: 12 << 20,
             segment_bytes: 8 << 20,
             compact_bytes: 8 << 20,
             tidies: true,

@@ -139,6 +139,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         blocks: Blocks::new(engine, tree::shape),
         runs,
         names: super::names::Names::default(),
+        ids: super::names::Ids::default(),
         dir: dir.to_owned(),
         broken: None,
         closed: false,

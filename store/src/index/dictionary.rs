@@ -59,7 +59,14 @@ impl Index {
 
     fn named(&self, kind: u8, name: &str) -> Result<Option<Code>, Error> {
         let key = key(tree::NAME_ID, &[&[kind], name.as_bytes()]);
-        Ok(self.runs.get(&key)?.map(Code::named))
+        if let Some(id) = self.ids.get(&key) {
+            return Ok(Some(Code::named(id)));
+        }
+        let id = self.runs.get(&key)?;
+        if let Some(id) = id {
+            self.ids.put(&key, id);
+        }
+        Ok(id.map(Code::named))
     }
 
     fn enter_named(&mut self, kind: u8, name: &str) -> Result<Code, Error> {

@@ -44,6 +44,7 @@ pub(crate) struct Index {
     /// What is named in an order that is not the one it comes in.
     runs: Runs,
     names: names::Names,
+    ids: names::Ids,
     /// Tells it from any other index of this process: ids mean something in one alone.
     instance: u64,
     /// What holds for the state in memory.

@@ -1,5 +1,7 @@
-//! Names read lately, by their ids, as they come again and again: predicates, graphs, and what many objects
-//! refer to. An id never gets another name, so that nothing has to be forgotten.
+//! Names read lately, by their ids and by themselves, as they come again and again: predicates, graphs, and
+//! what many objects refer to. An id never gets another name nor a name another id, so that nothing has to
+//! be forgotten.
+use super::filter;
 use oxrdf::{Term, TermRef};
 use std::sync::{Mutex, PoisonError};
 
@@ -48,6 +50,47 @@ impl Names {
     }
 }
 
+/// Ids kept: 4,096, of keys of at most 128 bytes, are less than 700 KB.
+const IDS: u64 = 4_096;
+
+/// Each key has one place, by its hash, and takes it from the one that had it.
+#[derive(Default)]
+pub(super) struct Ids(Mutex<Vec<Option<Known>>>);
+
+type Known = (Box<[u8]>, u64);
+
+impl Ids {
+    /// The id of the name that has this key.
+    pub(super) fn get(&self, key: &[u8]) -> Option<u64> {
+        let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (held, id) = slots.get(Self::place(key))?.as_ref()?;
+        (**held == *key).then_some(*id)
+    }
+
+    pub(super) fn put(&self, key: &[u8], id: u64) {
+        if key.len() > LONGEST {
+            return;
+        }
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.is_empty() {
+            slots.resize_with(usize::try_from(IDS).unwrap_or_default(), || None);
+        }
+        if let Some(slot) = slots.get_mut(Self::place(key)) {
+            *slot = Some((key.into(), id));
+        }
+    }
+
+    fn place(key: &[u8]) -> usize {
+        usize::try_from(filter::hash(key) % IDS).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for Ids {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ids")
+    }
+}
+
 fn place(id: u64) -> usize {
     usize::try_from(id % SLOTS).unwrap_or_default()
 }
@@ -62,6 +105,20 @@ impl std::fmt::Debug for Names {
 mod tests {
     use super::*;
     use oxrdf::NamedNode;
+
+    #[test]
+    fn a_place_holds_the_id_that_came_last() {
+        let ids = Ids::default();
+        let key = |n: u64| format!("name {n}").into_bytes();
+        for n in 0..2 * IDS {
+            ids.put(&key(n), n);
+            assert_eq!(ids.get(&key(n)), Some(n));
+        }
+        let held = (0..2 * IDS).filter(|n| ids.get(&key(*n)).is_some_and(|id| id == *n)).count();
+        assert!(held > 1_000 && held <= 4_096, "{held}");
+        ids.put(&[7; LONGEST + 1], 1);
+        assert_eq!(ids.get(&[7; LONGEST + 1]), None);
+    }
 
     #[test]
     fn a_place_holds_the_name_that_came_last() {

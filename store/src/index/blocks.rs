@@ -7,6 +7,7 @@
 //! each tree. A block that exists in several places counts in this order: dirty, clean, engine. A
 //! name in `gone` is in the engine, perhaps, but no longer alive.
 use super::block::{Block, Inserted, Shape, Visit};
+use super::clean::{Chain, Clean, Name, floor, reaches};
 use super::engine::{Engine, checksum};
 use super::images::{self, Image, NewImages};
 use super::packing::{Packer, Unpacker};
@@ -15,12 +16,6 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Bytes of unchanged blocks kept for readers.
-const CLEAN_BYTES: usize = 4 << 20;
-
-type Name = Box<[u8]>;
-type Chain = BTreeMap<Name, Arc<Block>>;
 
 #[derive(Debug)]
 pub(crate) struct Blocks {
@@ -33,80 +28,6 @@ pub(crate) struct Blocks {
     gone: BTreeMap<Name, u64>,
     clean: Mutex<Clean>,
     unpacker: Unpacker,
-}
-
-/// Blocks that were read once whose names are remembered, at most.
-const ONCE: usize = 1_024;
-
-/// Unchanged blocks. What was not used since half of the bytes were read is dropped.
-#[derive(Debug, Default)]
-struct Clean {
-    young: Chain,
-    old: Chain,
-    young_bytes: usize,
-    /// Checksums of the names of blocks that were read once, each at its place.
-    once: Vec<u32>,
-}
-
-impl Clean {
-    fn insert(&mut self, name: Name, block: Arc<Block>) {
-        self.young_bytes += name.len() + block.weight();
-        self.young.insert(name, block);
-        if self.young_bytes > CLEAN_BYTES / 2 {
-            self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
-        }
-    }
-
-    /// Keeps a block that was read before, not long ago. So those of one pass over many do not drive out
-    /// those that are needed all the time.
-    fn insert_again(&mut self, name: Name, block: Arc<Block>) {
-        let checksum = crc32c::crc32c(&name);
-        self.once.resize(ONCE, 0);
-        match self.once.get_mut(checksum as usize % ONCE) {
-            Some(once) if *once != checksum => *once = checksum,
-            _ => self.insert(name, block),
-        }
-    }
-
-    fn find(&mut self, upper: Bound<&[u8]>, key: &[u8]) -> Option<(Name, Arc<Block>)> {
-        if let Some((name, block)) = floor(&self.young, upper, key) {
-            return Some((name.clone(), block.clone()));
-        }
-        let (name, block) = floor(&self.old, upper, key)?;
-        let (name, block) = (name.clone(), block.clone());
-        self.old.remove(&name);
-        self.insert(name.clone(), block.clone());
-        Some((name, block))
-    }
-
-    fn get(&self, name: &[u8]) -> Option<Arc<Block>> {
-        self.young.get(name).or_else(|| self.old.get(name)).cloned()
-    }
-
-    fn remove(&mut self, name: &[u8]) {
-        if let Some(block) = self.young.remove(name) {
-            self.young_bytes = self.young_bytes.saturating_sub(name.len() + block.weight());
-        }
-        self.old.remove(name);
-    }
-}
-
-/// Whether the block reaches to `key`: past it when its name may be the key itself, up to it else.
-fn reaches(block: &Block, upper: Bound<&[u8]>, key: &[u8]) -> bool {
-    block.end().is_none_or(|end| match upper {
-        Bound::Excluded(_) => end >= key,
-        _ => end > key,
-    })
-}
-
-fn floor<'a>(
-    chain: &'a Chain,
-    upper: Bound<&[u8]>,
-    key: &[u8],
-) -> Option<(&'a Name, &'a Arc<Block>)> {
-    let (name, block) = chain.range::<[u8], _>((Bound::Unbounded, upper)).next_back()?;
-    (name.first() == key.first() && reaches(block, upper, key)).then_some((name, block))
 }
 
 /// Edits a block and keeps the count of bytes true.
@@ -449,21 +370,4 @@ pub(crate) fn write_images(engine: &Engine, path: &Path, note: &[u8]) -> Result<
     writes.insert(note, &end.note)?;
     writes.finish()?;
     Ok(end.note)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_block_of_one_pass_is_kept_when_it_is_read_again() {
-        let mut clean = Clean::default();
-        let block = Arc::new(Block::new(Shape { valued: false, full: 96 }));
-        let name = |n: u8| Name::from([3, n].as_slice());
-        clean.insert(name(1), block.clone());
-        clean.insert_again(name(2), block.clone());
-        assert_eq!((clean.get(&name(1)).is_some(), clean.get(&name(2)).is_some()), (true, false));
-        clean.insert_again(name(2), block);
-        assert!(clean.get(&name(2)).is_some());
-    }
 }

@@ -4,6 +4,7 @@ mod about;
 mod block;
 mod blocks;
 mod checkpoint;
+mod clean;
 mod dictionary;
 mod documents;
 mod engine;

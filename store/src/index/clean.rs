@@ -1,0 +1,104 @@
+//! Unchanged blocks, kept for readers.
+use super::block::Block;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Bytes of them.
+const CLEAN_BYTES: usize = 4 << 20;
+
+pub(super) type Name = Box<[u8]>;
+pub(super) type Chain = BTreeMap<Name, Arc<Block>>;
+
+/// Blocks that were read once whose names are remembered, at most.
+const ONCE: usize = 1_024;
+
+/// Unchanged blocks. What was not used since half of the bytes were read is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Clean {
+    young: Chain,
+    old: Chain,
+    young_bytes: usize,
+    /// Checksums of the names of blocks that were read once, each at its place.
+    once: Vec<u32>,
+}
+
+impl Clean {
+    pub(super) fn insert(&mut self, name: Name, block: Arc<Block>) {
+        self.young_bytes += name.len() + block.weight();
+        self.young.insert(name, block);
+        if self.young_bytes > CLEAN_BYTES / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+    }
+
+    /// Keeps a block that was read before, not long ago. So those of one pass over many do not drive out
+    /// those that are needed all the time.
+    pub(super) fn insert_again(&mut self, name: Name, block: Arc<Block>) {
+        let checksum = crc32c::crc32c(&name);
+        self.once.resize(ONCE, 0);
+        match self.once.get_mut(checksum as usize % ONCE) {
+            Some(once) if *once != checksum => *once = checksum,
+            _ => self.insert(name, block),
+        }
+    }
+
+    pub(super) fn find(&mut self, upper: Bound<&[u8]>, key: &[u8]) -> Option<(Name, Arc<Block>)> {
+        if let Some((name, block)) = floor(&self.young, upper, key) {
+            return Some((name.clone(), block.clone()));
+        }
+        let (name, block) = floor(&self.old, upper, key)?;
+        let (name, block) = (name.clone(), block.clone());
+        self.old.remove(&name);
+        self.insert(name.clone(), block.clone());
+        Some((name, block))
+    }
+
+    pub(super) fn get(&self, name: &[u8]) -> Option<Arc<Block>> {
+        self.young.get(name).or_else(|| self.old.get(name)).cloned()
+    }
+
+    pub(super) fn remove(&mut self, name: &[u8]) {
+        if let Some(block) = self.young.remove(name) {
+            self.young_bytes = self.young_bytes.saturating_sub(name.len() + block.weight());
+        }
+        self.old.remove(name);
+    }
+}
+
+/// Whether the block reaches to `key`: past it when its name may be the key itself, up to it else.
+pub(super) fn reaches(block: &Block, upper: Bound<&[u8]>, key: &[u8]) -> bool {
+    block.end().is_none_or(|end| match upper {
+        Bound::Excluded(_) => end >= key,
+        _ => end > key,
+    })
+}
+
+/// The block of the greatest name within `upper`, if it reaches to `key`.
+pub(super) fn floor<'a>(
+    chain: &'a Chain,
+    upper: Bound<&[u8]>,
+    key: &[u8],
+) -> Option<(&'a Name, &'a Arc<Block>)> {
+    let (name, block) = chain.range::<[u8], _>((Bound::Unbounded, upper)).next_back()?;
+    (name.first() == key.first() && reaches(block, upper, key)).then_some((name, block))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::block::Shape;
+    use super::*;
+
+    #[test]
+    fn a_block_of_one_pass_is_kept_when_it_is_read_again() {
+        let mut clean = Clean::default();
+        let block = Arc::new(Block::new(Shape { valued: false, full: 96 }));
+        let name = |n: u8| Name::from([3, n].as_slice());
+        clean.insert(name(1), block.clone());
+        clean.insert_again(name(2), block.clone());
+        assert_eq!((clean.get(&name(1)).is_some(), clean.get(&name(2)).is_some()), (true, false));
+        clean.insert_again(name(2), block);
+        assert!(clean.get(&name(2)).is_some());
+    }
+}

@@ -40,7 +40,7 @@ fn of(store: &Store) -> Model {
 }
 
 fn is_packed(segment: &PathBuf) -> bool {
-    fs::read(segment).unwrap()[8] == 2
+    fs::read(segment).unwrap().get(8) == Some(&2)
 }
 
 fn size(segments: &[PathBuf]) -> u64 {

@@ -236,17 +236,13 @@ impl Segment {
             }
         }
         let sequence = number(&pack.frames, pack.read + 8).map(u64::from_le_bytes);
-        match frame_at(&pack.frames, pack.read).filter(|_| sequence == Some(self.next)) {
-            Some(payload) => {
-                let payload = payload.to_vec();
-                pack.read += FRAME_HEADER + payload.len();
-                Ok(Found::Frame(self.next, payload))
-            }
-            None => {
-                let what = format!("the pack does not have frame {} where it should", self.next);
-                Err(corrupt(&self.path, pack.offset, what))
-            }
-        }
+        let payload = frame_at(&pack.frames, pack.read).filter(|_| sequence == Some(self.next));
+        let Some(payload) = payload.map(<[u8]>::to_vec) else {
+            let what = format!("the pack does not have frame {} where it should", self.next);
+            return Err(corrupt(&self.path, pack.offset, what));
+        };
+        pack.read += FRAME_HEADER + payload.len();
+        Ok(Found::Frame(self.next, payload))
     }
 
     /// The frame, or the pack, at the place in the file.

@@ -184,7 +184,10 @@ impl Synced {
 
 /// Begins the syncs of long frames while they are applied to the index, before anybody waits for them.
 #[derive(Debug, Default)]
-pub(crate) struct Ahead(OnceLock<Option<Sender<(Arc<Synced>, u64)>>>);
+pub(crate) struct Ahead(OnceLock<Option<Frames>>);
+
+/// Takes the sequence of each frame, and what waits for it.
+type Frames = Sender<(Arc<Synced>, u64)>;
 
 impl Ahead {
     /// A frame with so many bytes was appended.
@@ -199,8 +202,8 @@ impl Ahead {
 }
 
 /// Starts a thread that ends with the sender.
-fn start() -> Option<Sender<(Arc<Synced>, u64)>> {
-    let (sender, frames) = channel::<(Arc<Synced>, u64)>();
+fn start() -> Option<Frames> {
+    let (sender, frames): (Frames, _) = channel();
     let run = move || {
         for (synced, sequence) in frames {
             // What fails poisons, and is told to whoever waits for the frame.

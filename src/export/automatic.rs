@@ -286,8 +286,13 @@ impl Planned {
         }
         let mark = inner.options.catalogue.watch().marked_at(id);
         let is_run = self.next.is_some_and(|next| next <= Utc::now());
-        let is_due = self.due(mark.as_ref()).is_some_and(|due| due <= Instant::now());
+        let due = self.due(mark.as_ref());
+        let is_due = due.is_some_and(|due| due <= Instant::now());
         if !is_run && !is_due && !self.is_new {
+            // Another definition may have taken away what waited for room.
+            if due.is_none() {
+                inner.waiting.remove(id);
+            }
             return;
         }
         match self.make(inner, is_run, is_due) {

@@ -10,7 +10,7 @@ async fn it_tells_all_there_is_in_one_answer() {
     server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200);
     let status = server.get("/api/v1/status").await.expect(200).json();
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(status["store"]["format"], 1);
+    assert_eq!(status["store"]["format"], 2);
     assert_eq!(status["store"]["poisoned"], Value::Null);
     assert_eq!(status["targets"][0]["name"], "plant-exports");
     assert_eq!(status["targets"][0]["oldestAgeSeconds"], Value::Null);

@@ -83,7 +83,12 @@ async fn it_is_trusted_by_its_file_alone() {
     let stranger = Gateway::at(&provider, &[]).await;
     let page = Browser::new().get(format!("{}/oauth2/authorization/kc", stranger.url)).await;
     page.expect(503, "Signing in does not work right now");
-    assert!(stranger.log().contains("UnknownIssuer"), "{}", stranger.log());
+    // The log comes through a pipe of its own.
+    let begun = std::time::Instant::now();
+    while !stranger.log().contains("UnknownIssuer") {
+        assert!(begun.elapsed().as_secs() < 20, "{}", stranger.log());
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 
     let trusting = format!("--service.security.ca-file={}", ca.display());
     let gateway = Gateway::at(&provider, &[&trusting]).await;

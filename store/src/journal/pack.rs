@@ -50,10 +50,12 @@ pub(crate) fn pack(
 fn first_plain(segments: &[(u64, PathBuf)]) -> Result<usize, Error> {
     let mut first = segments.len();
     for (at, (_, path)) in segments.iter().enumerate().rev() {
-        if Segment::open(path)?.is_packed() {
-            break;
+        match Segment::open(path) {
+            Ok(segment) if segment.is_packed() => break,
+            // Whoever reads a damaged one says where; an open that has no need of it goes on.
+            Ok(_) | Err(Error::Corrupt(_)) => first = at,
+            Err(error) => return Err(error),
         }
-        first = at;
     }
     Ok(first)
 }

@@ -16,6 +16,8 @@ const LOOK: Duration = Duration::from_millis(200);
 const EVERY: Duration = Duration::from_secs(2);
 /// Entries of the index that wait in memory are written out for no less than so many bytes.
 const WORTH: u64 = 1 << 20;
+/// Version 1 of the control groups has the largest number of whole pages where there is no limit.
+const NO_LIMIT: u64 = 1 << 62;
 /// The root of the control groups (cgroups(7)).
 const GROUPS: &str = "/sys/fs/cgroup";
 
@@ -125,16 +127,32 @@ fn line(name: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// The least of what the control group and those above it may have (`memory.high`, `memory.max` of version 2);
-/// `own` is `/proc/self/cgroup`.
+/// The least of what the control groups of the process and those above them may have: `memory.high` and
+/// `memory.max` of version 2, `memory.limit_in_bytes` of version 1. `own` is `/proc/self/cgroup`, whose lines
+/// are `hierarchy:controllers:/group`.
 fn limit_of(own: &str, root: &Path) -> Option<u64> {
-    let group = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let limits = own.lines().filter_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(":/")?;
+        if controllers.is_empty() {
+            least(root, group, &["memory.high", "memory.max"])
+        } else if controllers.split(',').any(|controller| controller == "memory") {
+            least(&root.join("memory"), group, &["memory.limit_in_bytes"])
+        } else {
+            None
+        }
+    });
+    limits.min()
+}
+
+/// The least of what these files of the group and of those above it say. `max` is none, and so is what no
+/// machine has, which is how version 1 says it.
+fn least(root: &Path, group: &str, files: &[&str]) -> Option<u64> {
     let group = root.join(group);
     let groups = group.ancestors().take_while(|group| group.starts_with(root));
+    let said = groups.flat_map(|group| files.iter().map(|file| group.join(file)));
     let limits =
-        groups.flat_map(|group| ["memory.high", "memory.max"].map(|name| group.join(name)));
-    // `max` is none.
-    limits.filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok()).min()
+        said.filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
+    limits.filter(|limit| *limit < NO_LIMIT).min()
 }
 
 #[cfg(test)]
@@ -156,7 +174,24 @@ mod tests {
         std::fs::write(root.path().join("memory.max"), "100000000\n").unwrap();
         assert_eq!(limit_of(own, root.path()), Some(100_000_000));
         assert_eq!(limit_of("0::/\n", root.path()), Some(100_000_000));
-        assert_eq!(limit_of("4:memory:/user\n", root.path()), None);
+        assert_eq!(limit_of("4:cpu,memoryless:/user\n", root.path()), None);
+    }
+
+    #[test]
+    fn the_limit_of_a_group_of_version_1_counts_too() {
+        let root = tempfile::tempdir().unwrap();
+        let group = root.path().join("memory/system.slice/penstock.service");
+        std::fs::create_dir_all(&group).unwrap();
+        let own = "12:pids:/else\n4:cpu,memory:/system.slice/penstock.service\n0::/system.slice\n";
+        assert_eq!(limit_of(own, root.path()), None);
+        std::fs::write(root.path().join("memory/memory.limit_in_bytes"), "9223372036854771712\n")
+            .unwrap();
+        assert_eq!(limit_of(own, root.path()), None);
+        std::fs::write(group.join("memory.limit_in_bytes"), "134217728\n").unwrap();
+        assert_eq!(limit_of(own, root.path()), Some(134_217_728));
+        std::fs::create_dir_all(root.path().join("system.slice")).unwrap();
+        std::fs::write(root.path().join("system.slice/memory.max"), "100000000\n").unwrap();
+        assert_eq!(limit_of(own, root.path()), Some(100_000_000));
     }
 
     #[test]

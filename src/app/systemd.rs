@@ -58,7 +58,9 @@ pub(super) async fn run(state: Arc<State>) {
         if alive {
             notice.push(NotifyState::Watchdog);
         } else {
+            let stage = state.gateway_if_open().map(|gateway| gateway.store.stage().to_string());
             tracing::error!(
+                stage,
                 "The store does not answer, so the watchdog was not told that it does."
             );
         }

@@ -25,5 +25,14 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
         idempotency_keys: limits.idempotency_keys,
         idempotency_bytes: limits.idempotency_bytes,
         history: limits.history,
+        graphql: shapes::GraphqlLimits {
+            depth: limits.graphql.depth,
+            complexity: limits.graphql.complexity,
+            rows: limits.graphql.rows,
+            scan: limits.graphql.scan,
+            time_seconds: limits.graphql.time.as_secs_f64(),
+            answer: limits.graphql.answer,
+            fields: limits.graphql.fields,
+        },
     })
 }

@@ -3,6 +3,7 @@ use crate::frame::Change;
 use crate::index::{self, Index};
 use crate::journal::{Ahead, Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
 use crate::reopen::{caught_up, fit};
+use crate::steps::{Stage, Steps};
 use crate::tidy::{Closing, Tidier};
 use crate::transaction::Changes;
 use crate::{
@@ -57,8 +58,7 @@ pub(crate) struct Inner {
     pub(crate) closing: Closing,
     /// How many quads were added and removed since the store was opened.
     touched: AtomicU64,
-    /// What [`Store::steps`] gives.
-    steps: AtomicU64,
+    steps: Steps,
     /// Bytes of the index on disk at the last checkpoint.
     index_bytes: AtomicU64,
     pub(crate) dir: PathBuf,
@@ -94,7 +94,7 @@ impl Store {
             ahead: Ahead::default(),
             closing: Closing::default(),
             touched: AtomicU64::new(0),
-            steps: AtomicU64::new(0),
+            steps: Steps::default(),
             index_bytes: AtomicU64::new(index_bytes),
             dir: dir.to_owned(),
             options,
@@ -194,10 +194,13 @@ impl Store {
         let mut writer = self.inner().writer();
         self.inner().synced().check()?;
         self.inner().make_room(&writer)?;
-        let mut transaction = Transaction::new(self.read().index, &self.inner().steps);
+        let steps = &self.inner().steps;
+        let begun = steps.begin(Stage::Changing);
+        let mut transaction = Transaction::new(self.read().index, steps);
         let value = change(&mut transaction)?;
         let changes = transaction.into_changes()?;
         let sequence = self.inner().commit(&mut writer, &changes)?;
+        drop(begun);
         // Another one may take its place once the writer is dropped.
         let synced = writer.synced();
         drop(writer);
@@ -218,11 +221,16 @@ impl Store {
         self.inner().checkpoint(&writer)
     }
 
-    /// A number that grows with each quad that a transaction adds or removes and with each commit, also while
-    /// one is under way. It is read without waiting for anything: whoever sees it grow knows that writers go on,
-    /// however long one of them takes.
+    /// A number that grows with each quad that a transaction adds or removes, with what it looks up, and with
+    /// each term, quad and block that a commit or a checkpoint brings to its place. It is read without waiting
+    /// for anything: whoever sees it grow knows that writers go on, however long one of them takes.
     pub fn steps(&self) -> u64 {
-        self.inner().steps.load(Ordering::Relaxed)
+        self.inner().steps.count()
+    }
+
+    /// What the writer is at now; read without waiting, too.
+    pub fn stage(&self) -> Stage {
+        self.inner().steps.stage()
     }
 
     /// What the store holds and uses now.
@@ -276,13 +284,15 @@ impl Inner {
         let payload = changes.payload(newest - self.synced().newest());
         let change = Change::decode(&payload)
             .map_err(|what| Error::Index(format!("the commit makes no frame: {what}")))?;
+        let _appending = self.steps.begin(Stage::Appending);
         writer.append(sequence, &payload)?;
         self.ahead.appended(&writer.synced(), sequence, payload.len());
         // Before it can be read: who counts what was read must not count too little here.
         self.touched.fetch_add(changes.added + changes.removed, Ordering::AcqRel);
-        self.steps.fetch_add(1, Ordering::Relaxed);
+        self.steps.step();
+        let _applying = self.steps.begin(Stage::Applying);
         let mut index = self.index_mut();
-        index.apply(sequence, &change).inspect_err(|error| self.synced().poison(error))?;
+        index.apply(sequence, &change, &self.steps).inspect_err(|error| self.synced().poison(error))?;
         Ok(sequence)
     }
 
@@ -297,9 +307,11 @@ impl Inner {
     pub(crate) fn checkpoint(&self, _writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
         let index = self.index();
         // An index must not be ahead of its journal after a power cut.
+        let _syncing = self.steps.begin(Stage::Syncing);
         self.synced().wait(index.sequence())?;
+        let _writing = self.steps.begin(Stage::WritingOut);
         index.begin_checkpoint()?;
-        let written = index.write_out().inspect_err(|error| self.synced().poison(error))?;
+        let written = index.write_out(&self.steps).inspect_err(|error| self.synced().poison(error))?;
         drop(index);
         let mut index = self.index_mut();
         index.written(written);
@@ -397,15 +409,16 @@ impl Replay<'_> {
         }
         let mut done = 0;
         progress(Progress { done, total });
+        let steps = Steps::default();
         let mut apply = |index: &mut Index, sequence, payload: &[u8]| {
             let change = match Change::decode(payload) {
                 Ok(change) => change,
                 Err(what) => return Ok(Err(what)),
             };
-            index.apply(sequence, &change)?;
+            index.apply(sequence, &change, &steps)?;
             if index.dirty_bytes() >= self.write_back_bytes {
                 index.begin_checkpoint()?;
-                let written = index.write_out()?;
+                let written = index.write_out(&steps)?;
                 index.written(written);
             }
             done += 1;
@@ -414,7 +427,7 @@ impl Replay<'_> {
         };
         if let Some(base) = base {
             base.replay(&mut |part, payload| apply(index, LOADING + part, payload))?;
-            index.apply(base.end.from, &Change::default())?;
+            index.apply(base.end.from, &Change::default(), &steps)?;
         }
         (self.frames)(noted, &mut |sequence, payload| apply(index, sequence, payload))?;
         tracing::info!(

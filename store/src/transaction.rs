@@ -3,12 +3,12 @@ use crate::index::{Code, Index, Row};
 use crate::overlay::{self, DEFAULT, Documents, Quads, Terms};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 use crate::reader::Before;
+use crate::steps::Steps;
 use crate::{Error, order, term};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, QuadRef};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::RwLockReadGuard;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A change in the making: reads see the store with the change applied.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub struct Transaction<'a> {
     documents: Documents,
     added: u64,
     removed: u64,
-    /// Counts what is done, so that others see it go on: see [`crate::Store::steps`].
-    steps: &'a AtomicU64,
+    /// See [`crate::Store::steps`].
+    steps: &'a Steps,
 }
 
 /// The changes of a transaction, taken off the store that it read.
@@ -45,7 +45,7 @@ impl Changes {
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(index: RwLockReadGuard<'a, Index>, steps: &'a AtomicU64) -> Self {
+    pub(crate) fn new(index: RwLockReadGuard<'a, Index>, steps: &'a Steps) -> Self {
         Self {
             index,
             terms: Terms::new(),
@@ -104,7 +104,7 @@ impl<'a> Transaction<'a> {
 
     /// Adds a quad; `false` when it is there already.
     pub fn insert(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
-        self.steps.fetch_add(1, Ordering::Relaxed);
+        self.steps.step();
         let quad = self.terms.hold_quad(quad)?;
         match self.quads.changes.get(&quad) {
             Some(true) => return Ok(false),
@@ -128,7 +128,7 @@ impl<'a> Transaction<'a> {
 
     /// Removes a quad; `false` when it is not there.
     pub fn remove(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
-        self.steps.fetch_add(1, Ordering::Relaxed);
+        self.steps.step();
         let quad = self.terms.hold_quad(quad)?;
         match self.quads.changes.get(&quad) {
             Some(false) => return Ok(false),
@@ -262,6 +262,7 @@ impl Read for Transaction<'_> {
         pattern: &Pattern,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
+        self.steps.step();
         if let Some(numbers) = self.numbers(pattern)? {
             for quad in self.quads.added(numbers, &self.terms) {
                 if let Some(quad) = self.terms.quad(quad)
@@ -305,6 +306,7 @@ impl Read for Transaction<'_> {
     }
 
     fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.steps.step();
         match self.documents.get(&(collection.to_owned(), key.to_vec())) {
             Some(changed) => Ok(changed.clone()),
             None => self.index.document(collection, key),

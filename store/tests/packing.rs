@@ -157,28 +157,33 @@ fn a_packed_segment_that_was_cut_or_harmed_is_refused_with_its_place() {
 
 #[test]
 fn a_full_segment_that_is_damaged_gives_way_to_a_base_of_the_index() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
+    let whole = tempfile::tempdir().unwrap();
+    let store = open(whole.path());
     fill(&store, 0..200);
     let model = of(&store);
     drop(store);
-    let path = segments(dir.path()).remove(1);
-    let mut bytes = fs::read(&path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs::write(&path, bytes).unwrap();
-    // Without a thread of its own it says where, and leaves all as it is.
-    let store = open(dir.path());
-    let Err(Error::Corrupt(place)) = store.pack() else { panic!("it was packed") };
-    assert_eq!(place.path, path);
-    drop(store);
-    let store = Store::open(dir.path(), options(true), &mut |_| {}).unwrap();
-    while store.stats().base_bytes == 0 {
-        std::thread::yield_now();
+    let length = size(&segments(whole.path())[1..2]);
+    // In its header, and among its frames.
+    for at in [3, 20, usize::try_from(length).unwrap() / 2] {
+        let dir = tempfile::tempdir().unwrap();
+        copy(whole.path(), dir.path());
+        let path = segments(dir.path()).remove(1);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        // Without a thread of its own it says where, and leaves all as it is.
+        let store = open(dir.path());
+        let Err(Error::Corrupt(place)) = store.pack() else { panic!("byte {at}: it was packed") };
+        assert_eq!(place.path, path, "byte {at}");
+        drop(store);
+        let store = Store::open(dir.path(), options(true), &mut |_| {}).unwrap();
+        while store.stats().base_bytes == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(of(&store), model, "byte {at}");
+        drop(store);
+        assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "byte {at}");
+        fs::remove_dir_all(dir.path().join("index")).unwrap();
+        assert_eq!(of(&open(dir.path())), model, "byte {at}");
     }
-    assert_eq!(of(&store), model);
-    drop(store);
-    assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
-    fs::remove_dir_all(dir.path().join("index")).unwrap();
-    assert_eq!(of(&open(dir.path())), model);
 }

@@ -33,6 +33,15 @@ export async function browse(options, test) {
   }
 }
 
+// Waits until so many are there: a click comes back before the page that it leads to is there, and before its
+// script has run.
+export async function counted(locator, many) {
+  const end = Date.now() + 60_000;
+  let found;
+  while ((found = await locator.count().catch(() => -1)) !== many && Date.now() < end) await new Promise((go) => setTimeout(go, 50));
+  assert.equal(found, many, String(locator));
+}
+
 // What every page of the gateway keeps to.
 export async function wellMade(page) {
   assert.equal(await page.locator('html').getAttribute('lang'), 'en');

@@ -2,7 +2,7 @@
 // else there is to do with a Business Object, its objects, exports and targets. With script and without.
 import assert from 'node:assert/strict';
 import { accessible, people, secret, signIn } from './admin.mjs';
-import { browse, gateway } from './browser.mjs';
+import { browse, counted, gateway } from './browser.mjs';
 import { derive, deliver, notice, send, uri } from './journey.mjs';
 
 const admin = { ...people.Admin };
@@ -28,12 +28,12 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
     const row = page.getByRole('row', { name });
     assert.match(await row.textContent(), /archive.*enabled.*ago.*delivered/s);
     await row.getByRole('link', { name: `Objects of ${name}` }).click();
-    assert.equal(await page.locator('tbody tr').count(), 2);
+    await counted(page.locator('tbody tr'), 2);
     await page.getByLabel('Field').selectOption({ label: 'parts › label' });
     await page.getByLabel('Text').fill('shaft');
     await page.getByRole('button', { name: 'Search' }).click();
     await page.getByRole('link', { name: uri(name) }).waitFor();
-    assert.equal(await page.locator('tbody tr').count(), 1);
+    await counted(page.locator('tbody tr'), 1);
     await page.getByLabel('Field').selectOption({ label: 'flow' });
     await page.getByLabel('Test').selectOption('after');
     await page.getByLabel('Text').fill('many');

@@ -1,7 +1,7 @@
 // The overview: what a first visit costs, that it is live in two browsers, and that it works without script.
 import assert from 'node:assert/strict';
 import { api, furnish, people, signIn } from './admin.mjs';
-import { browse, gateway } from './browser.mjs';
+import { browse, counted, gateway } from './browser.mjs';
 
 await furnish();
 
@@ -42,7 +42,7 @@ await browse({}, async (page, context) => {
   await contributor.ask('POST', '/api/v1/business-objects/Pump', { data: [{ name: 'P-4' }] });
   await contributor.close();
   await page.getByText('4 objects').first().waitFor();
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Change it');
+  await counted(page.locator(':focus', { hasText: 'Change it' }), 1);
   await other.close();
 });
 

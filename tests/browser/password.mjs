@@ -1,7 +1,7 @@
 // The form of the built-in accounts: with the keyboard alone, without script, on a telephone, in the dark.
 import assert from 'node:assert/strict';
 import { devices } from 'playwright-core';
-import { browse, gateway, readable, wellMade } from './browser.mjs';
+import { browse, counted, gateway, readable, wellMade } from './browser.mjs';
 
 const password = process.env.PASSWORD;
 const telephone = devices['iPhone SE'];
@@ -14,7 +14,7 @@ for (const options of [{}, { javaScriptEnabled: false }, { ...small, colorScheme
     if (options.javaScriptEnabled !== false) {
       await wellMade(page);
       await readable(page);
-      assert.equal(await page.evaluate(() => document.activeElement.name), 'email');
+      await counted(page.locator('[name=email]:focus'), 1);
     }
     // By its labels and with the keyboard alone.
     await page.getByLabel('Email').fill('admin');

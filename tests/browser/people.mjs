@@ -1,7 +1,7 @@
 // Users, API keys, the profile and namespaces by the forms, with script and without.
 import assert from 'node:assert/strict';
 import { accessible, furnish, people, secret, signIn } from './admin.mjs';
-import { browse, gateway } from './browser.mjs';
+import { browse, counted, gateway } from './browser.mjs';
 
 await furnish();
 
@@ -25,7 +25,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await page.getByLabel('Given name').inputValue(), 'Ada');
     if (javaScriptEnabled) {
       await accessible(page, 'a form with a fault');
-      assert.equal(await page.evaluate(() => document.activeElement.id), 'faults');
+      await counted(page.locator('#faults:focus'), 1);
     }
     await page.getByLabel('First password').fill(secret);
     await page.getByLabel('Role').selectOption('Contributor');
@@ -83,7 +83,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByLabel('What').selectOption('account.deleted');
     await page.getByRole('button', { name: 'Show' }).click();
     await page.getByRole('cell', { name: email }).waitFor();
-    assert.equal(await page.getByRole('rowheader', { name: 'account.created' }).count(), 0);
+    await counted(page.getByRole('rowheader', { name: 'account.created' }), 0);
 
     // A key is shown once, and works until it is revoked.
     await page.goto(`${gateway}/admin/keys`);
@@ -97,7 +97,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('button', { name: 'Make the key' }).click();
     const key = (await page.locator('#key').textContent()).trim();
     assert.match(key, /^penstock_/);
-    assert.equal(await page.getByRole('button', { name: 'Copy the key' }).count(), javaScriptEnabled ? 1 : 0);
+    await counted(page.getByRole('button', { name: 'Copy the key' }), javaScriptEnabled ? 1 : 0);
     const ask = () => fetch(`${gateway}/api/v1/business-objects/Pump`, { headers: { Authorization: `Bearer ${key}` } });
     assert.equal((await ask()).status, 200);
     await page.getByRole('link', { name: 'To the list' }).click();

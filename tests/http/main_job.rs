@@ -88,7 +88,9 @@ async fn from_a_definition_to_a_delivered_file() {
     assert!(status["store"]["quads"].as_u64().unwrap() >= 5, "{status}");
     assert!(status["memory"]["residentBytes"].as_u64().unwrap() > 0, "{status}");
     assert!(status["disk"]["freeBytes"].is_u64(), "{status}");
-    assert_eq!(server.get("/api/v1/limits").await.expect(200).json()["nesting"], 128);
+    let limits = server.get("/api/v1/limits").await.expect(200).json();
+    assert_eq!(limits["nesting"], 128);
+    assert_eq!((&limits["graphql"]["depth"], &limits["graphql"]["timeSeconds"]), (&20.into(), &10.0.into()));
     let metrics = server.get("/metrics").await.expect(200);
     assert!(metrics.header("content-type").starts_with("application/openmetrics-text"));
     assert!(String::from_utf8_lossy(&metrics.body).contains("penstock_"));

@@ -27,6 +27,29 @@ pub(in crate::http) struct Limits {
     pub(in crate::http) idempotency_bytes: u64,
     /// Records of ingestions, and of delivered exports, kept.
     pub(in crate::http) history: usize,
+    /// What one GraphQL request may ask for.
+    pub(in crate::http) graphql: GraphqlLimits,
+}
+
+/// What one GraphQL request may ask for (`service.limits.graphql.*`).
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "GraphqlLimits"))]
+pub(in crate::http) struct GraphqlLimits {
+    /// Levels of fields.
+    pub(in crate::http) depth: usize,
+    /// Fields of the answer, as told before the request is executed.
+    pub(in crate::http) complexity: u64,
+    /// Objects of the answer.
+    pub(in crate::http) rows: u64,
+    /// Objects that are looked at.
+    pub(in crate::http) scan: u64,
+    /// Seconds that it may take.
+    pub(in crate::http) time_seconds: f64,
+    /// Bytes of the answer, about.
+    pub(in crate::http) answer: u64,
+    /// Fields of all Business Objects in the schema.
+    pub(in crate::http) fields: usize,
 }
 
 /// How the gateway is.

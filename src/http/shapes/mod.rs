@@ -28,7 +28,7 @@ pub(super) use business_object::{
 };
 pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, TargetTest, Targets};
-pub(super) use gateway::{Health, Limits, Status};
+pub(super) use gateway::{GraphqlLimits, Health, Limits, Status};
 pub(super) use graphql::{GraphqlRequest, GraphqlResponse};
 pub(super) use ingestion::{Ingestion, IngestionRecord, IngestionRequest, Ingestions, Mode};
 pub(super) use namespace::{Namespace, NamespaceDefinition, Namespaces};

@@ -12,6 +12,7 @@ use super::engine::{Engine, checksum};
 use super::images::{self, Image, NewImages};
 use super::packing::{Packer, Unpacker};
 use crate::Error;
+use crate::steps::Steps;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
@@ -288,7 +289,7 @@ impl Blocks {
     }
 
     /// Writes what is dirty to a file of images, in order.
-    pub(crate) fn images(&self, out: &mut NewImages) -> Result<Imaged, Error> {
+    pub(crate) fn images(&self, out: &mut NewImages, steps: &Steps) -> Result<Imaged, Error> {
         let mut packer = Packer::new();
         let (mut bytes, mut packed) = (Vec::new(), Vec::new());
         let mut imaged = Imaged::default();
@@ -297,6 +298,7 @@ impl Blocks {
             imaged.change = imaged.change.wrapping_sub(*stored);
         }
         for (name, block) in &self.dirty {
+            steps.step();
             bytes.clear();
             packed.clear();
             block.encode(&mut bytes);
@@ -341,7 +343,12 @@ pub(crate) struct Imaged {
 
 /// Writes a file of images to the engine, and the note after it; gives the note. Returns when all of
 /// it is on the medium.
-pub(crate) fn write_images(engine: &Engine, path: &Path, note: &[u8]) -> Result<Vec<u8>, Error> {
+pub(crate) fn write_images(
+    engine: &Engine,
+    path: &Path,
+    note: &[u8],
+    steps: &Steps,
+) -> Result<Vec<u8>, Error> {
     let mut writes = engine.write();
     let mut packer = Packer::new();
     let mut packed = Vec::new();
@@ -355,6 +362,7 @@ pub(crate) fn write_images(engine: &Engine, path: &Path, note: &[u8]) -> Result<
             }
         }
         for (name, image) in images {
+            steps.step();
             if let Image::Changed(bytes) | Image::Fresh(bytes) = image {
                 packed.clear();
                 packer.pack(bytes, &mut packed);

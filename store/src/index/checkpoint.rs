@@ -11,6 +11,7 @@ use super::key::tree;
 use super::note::Note;
 use super::runs::{self, Runs};
 use super::{Index, damaged};
+use crate::steps::Steps;
 use crate::{Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -115,7 +116,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
     // An engine that finds damage may pass over it, and answer with what was there before.
     let (engine, (note, runs)) = Engine::open(&folder(dir), |engine, sealed| {
         if cut {
-            blocks::write_images(engine, &mark, &name)?;
+            blocks::write_images(engine, &mark, &name, &Steps::default())?;
         }
         let note = match engine.get(&name, Note::decode)? {
             None => Note::new(store_id),
@@ -184,27 +185,28 @@ impl Index {
 
     /// Writes what is dirty to the medium. The journal must be synced up to [`Index::sequence`].
     /// Readers may go on meanwhile; [`Index::written`] has to follow before the next change.
-    pub(crate) fn write_out(&self) -> Result<Written, Error> {
+    pub(crate) fn write_out(&self, steps: &Steps) -> Result<Written, Error> {
         self.check()?;
         if self.noted == self.note.sequence {
             return Ok(Written { note: self.note.clone(), parts: None });
         }
-        let written = self.write_images()?;
+        let written = self.write_images(steps)?;
         let mark = mark(&self.dir);
-        blocks::write_images(self.blocks.engine(), &mark, &[tree::NOTE])?;
+        blocks::write_images(self.blocks.engine(), &mark, &[tree::NOTE], steps)?;
         files::remove(&mark, &self.dir)?;
         Ok(written)
     }
 
     /// Writes all that the engine is to have, and what it need not know of. Once this has succeeded
     /// the checkpoint counts.
-    fn write_images(&self) -> Result<Written, Error> {
+    fn write_images(&self, steps: &Steps) -> Result<Written, Error> {
         let mut note = self.note.clone();
         let runs = self.runs.write_out()?;
+        steps.step();
         note.runs = runs.notes();
         let new = new_images(&self.dir);
         let mut images = NewImages::begin(&new)?;
-        let imaged = self.blocks.images(&mut images)?;
+        let imaged = self.blocks.images(&mut images, steps)?;
         note.sum = note.sum.wrapping_add(imaged.change);
         images.finish(&End { note: note.encode(), sum: imaged.sum })?;
         files::rename(&new, &mark(&self.dir), &self.dir)?;
@@ -302,7 +304,7 @@ mod tests {
         let writer = inner.writer();
         inner.synced().wait(3).unwrap();
         let index = inner.index();
-        let _written = index.write_images().unwrap();
+        let _written = index.write_images(&Steps::default()).unwrap();
         let mark = mark(dir.path());
         let mut images_in_all = 0;
         images::read(&mark, &mut |images| {

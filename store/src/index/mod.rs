@@ -33,6 +33,7 @@ pub(crate) use stand::{Near, Stand};
 
 use crate::Error;
 use crate::frame::Change;
+use crate::steps::Steps;
 use blocks::Blocks;
 use note::Note;
 use runs::Runs;
@@ -113,11 +114,16 @@ impl Index {
     }
 
     /// Applies the frame that follows the newest one. After a failure the index answers no more.
-    pub(crate) fn apply(&mut self, sequence: u64, change: &Change<'_>) -> Result<(), Error> {
+    pub(crate) fn apply(
+        &mut self,
+        sequence: u64,
+        change: &Change<'_>,
+        steps: &Steps,
+    ) -> Result<(), Error> {
         self.check()?;
         // It holds while the parts are applied, so that not even a panic lets half of them be seen.
         self.broken = Some("a commit was applied in part".to_owned());
-        match self.apply_parts(change) {
+        match self.apply_parts(change, steps) {
             Ok(()) => {
                 self.note.sequence = sequence;
                 self.broken = None;
@@ -130,16 +136,17 @@ impl Index {
         }
     }
 
-    fn apply_parts(&mut self, change: &Change<'_>) -> Result<(), Error> {
+    fn apply_parts(&mut self, change: &Change<'_>, steps: &Steps) -> Result<(), Error> {
         let mut codes = Vec::with_capacity(change.terms.len() + 1);
         codes.push(Code::named(DEFAULT_GRAPH));
         for term in &change.terms {
             codes.push(self.enter(*term)?);
+            steps.step();
         }
         // What is added comes first, lest a long literal that a removed quad and an added one
         // share is lost in between.
         for (quads, added) in [(&change.added, true), (&change.removed, false)] {
-            self.change_quads(&change.terms, &codes, quads, added)?;
+            self.change_quads(&change.terms, &codes, quads, added, steps)?;
         }
         for (collection, key, value) in &change.documents {
             match value {

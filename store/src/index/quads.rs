@@ -6,6 +6,7 @@
 use super::key::{self, Code, Row, key, object, tree};
 use super::{Index, damaged};
 use crate::frame::Numbers;
+use crate::steps::Steps;
 use crate::varint::{self, Input};
 use crate::{Error, Pattern, term};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, TermRef};
@@ -32,9 +33,11 @@ impl Index {
         codes: &[Code],
         quads: &[Numbers],
         added: bool,
+        steps: &Steps,
     ) -> Result<(), Error> {
         let mut pending = Pending::default();
         for quad in quads {
+            steps.step();
             let [subject_number, _, _, graph_number] = *quad;
             let [subject, predicate, object, graph] =
                 quad.map(|number| codes.get(number as usize).map(|code| code.0.as_slice()));

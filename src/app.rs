@@ -1,7 +1,8 @@
 //! The wiring: the gateway is opened, served, and ended in good order.
 //!
 //! `listen` binds, `tls` has the certificate, `connections` bounds what an address may hold, `systemd`
-//! tells the service manager how it is.
+//! tells the service manager how it is, `backoff` waits after starts that came to nothing.
+mod backoff;
 mod connections;
 mod listen;
 mod systemd;
@@ -13,6 +14,7 @@ use crate::gateway::{self, Gateway, make_private};
 use crate::http::{self, State};
 use crate::mend::{self, Replay};
 use crate::telemetry;
+pub use backoff::Backoff;
 use connections::Policy;
 use hyper_util::rt::TokioTimer;
 use salvo::Server;
@@ -48,8 +50,8 @@ const CONTROL_SOCKET: &str = "control.sock";
 /// What may be read again at SIGHUP: the configuration, as it is then.
 pub type Reload = Box<dyn Fn() -> Option<Settings> + Send + Sync>;
 
-/// Serves until SIGTERM or SIGINT. `ready` is told the URL once it is bound; `reload` gives the settings
-/// anew at SIGHUP.
+/// Serves until SIGTERM or SIGINT, after the wait that `backoff` asks for. `ready` is told the URL once it is
+/// bound; `reload` gives the settings anew at SIGHUP.
 ///
 /// # Errors
 /// `Kind::Forbidden` when the address or the data directory may not be used; `Kind::NoRoom` or
@@ -58,9 +60,18 @@ pub type Reload = Box<dyn Fn() -> Option<Settings> + Send + Sync>;
 pub async fn serve(
     settings: Arc<Settings>,
     reload: Reload,
+    backoff: &Backoff,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
 ) -> Result<(), Fault> {
-    serve_until(settings, reload, ready, std::future::pending()).await
+    let stopped = stop_signal()?;
+    tokio::select! {
+        () = backoff.wait() => {}
+        () = stopped => return Ok(()),
+    }
+    let forgetting = tokio::spawn(backoff.clone().forget_later());
+    let served = serve_until(settings, reload, ready, std::future::pending()).await;
+    forgetting.abort();
+    served
 }
 
 /// Serves until `stop` is done, or SIGTERM or SIGINT comes.

@@ -406,11 +406,16 @@ fn uptime() -> u64 {
         .map_or(0, |time| u64::try_from(Duration::from(time).as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The identifier of this boot of the machine.
+/// The identifier of this boot of the machine, in 32 hexadecimal digits: that of the kernel, or where the
+/// service may not see it, the one that its unit gives it (`Environment=BOOT_ID=%b`).
 pub fn boot() -> String {
     static BOOT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-    let read = || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    BOOT.get_or_init(|| read().trim().to_owned()).clone()
+    let read = || {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .or_else(|_| std::env::var("BOOT_ID"))
+            .unwrap_or_default()
+    };
+    BOOT.get_or_init(|| read().chars().filter(char::is_ascii_hexdigit).collect()).clone()
 }
 
 fn timestamp(wall: i64) -> Timestamp {

@@ -10,6 +10,8 @@ use tokio::time::{sleep, timeout};
 
 /// How often the state in words is told, and the watchdog at least.
 const EVERY: Duration = Duration::from_secs(10);
+/// What the unit has as `TimeoutStartSec=`.
+const START: Duration = Duration::from_mins(5);
 /// A store that is being opened and has made no step for so long is taken for dead.
 const OPENING: Duration = Duration::from_mins(10);
 
@@ -17,6 +19,13 @@ const OPENING: Duration = Duration::from_mins(10);
 /// no reason to be ended.
 pub(super) fn ready() {
     tell(&[NotifyState::Ready]);
+}
+
+/// The start waits for so long, and takes no more than it usually may after that.
+pub(super) fn delayed(words: &str, delay: Duration) {
+    let limit = delay + START;
+    let limit = u32::try_from(limit.as_micros()).unwrap_or(u32::MAX);
+    tell(&[NotifyState::Status(words), NotifyState::ExtendTimeoutUsec(limit)]);
 }
 
 /// The stop has begun.

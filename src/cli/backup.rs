@@ -144,8 +144,8 @@ fn restore(settings: &Settings, path: &Path) -> Result<Restored, String> {
     // The store refuses a folder of its own that is not empty.
     if entries.flatten().any(|entry| entry.path() != store_of(dir)) {
         return Err(format!(
-            "{} is not empty; stop the service and move away what is there, or name another \
-             directory with --service.data-dir=DIR",
+            "{} is not empty; stop the service and its socket (systemctl stop penstock.socket penstock.service) \
+             and move away what is there, or name another directory with --service.data-dir=DIR",
             dir.display()
         ));
     }

@@ -1,6 +1,7 @@
 //! `penstock serve`: the service.
 use super::output::{self, CONFIGURATION, DATA, DISK, FAILED, PERMISSION};
 use super::owner;
+use crate::app::Backoff;
 use crate::config::{self, Loaded, LogFormat, Settings, Sources};
 use crate::fault::{Fault, Kind};
 use crate::memory::Memory;
@@ -54,13 +55,19 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
         );
     }
     let settings = within_memory(settings);
-    match serve(settings, sources) {
-        Ok(()) => ExitCode::SUCCESS,
+    let backoff = Backoff::of_service();
+    let (ended, status) = match serve(settings, sources, &backoff) {
+        Ok(()) => (true, 0),
         Err(fault) => {
             tracing::error!("{fault}");
-            status(&fault).into()
+            let status = status(&fault);
+            (matches!(status, DATA | PERMISSION | CONFIGURATION), status)
         }
+    };
+    if ended {
+        backoff.forget();
     }
+    status.into()
 }
 
 /// The settings, and no larger requests than the memory that there is can hold.
@@ -104,7 +111,7 @@ fn read_again(sources: &Sources) -> Option<Settings> {
     }
 }
 
-fn serve(settings: Settings, sources: Sources) -> Result<(), Fault> {
+fn serve(settings: Settings, sources: Sources, backoff: &Backoff) -> Result<(), Fault> {
     let runtime = runtime().map_err(|error| {
         Fault::new(
             Kind::Unavailable(std::time::Duration::ZERO),
@@ -116,13 +123,14 @@ fn serve(settings: Settings, sources: Sources) -> Result<(), Fault> {
     let data_dir = settings.data_dir.display().to_string();
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let reload = Box::new(move || read_again(&sources));
-    let served = runtime.block_on(app::serve(Arc::new(settings), reload, move |address, _| {
+    let ready = move |address, _| {
         // At every log level, since `server.port` may be 0. A closed standard output stops nothing.
         let _ = output::answer(&format!(
             "Penstock {} listens on {scheme}://{address} with its data in {data_dir}",
             env!("CARGO_PKG_VERSION")
         ));
-    }));
+    };
+    let served = runtime.block_on(app::serve(Arc::new(settings), reload, backoff, ready));
     // What still blocks has nothing left to lose: everything acknowledged is synced.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     served

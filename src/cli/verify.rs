@@ -43,7 +43,7 @@ fn perform(settings: &Settings) -> Result<Verified, String> {
     let store = store_of(&settings.data_dir);
     verify(&store, &mut output::progress()).map_err(|error| match error {
         Error::InUse { .. } => {
-            format!("{error}; stop the service first, for example with systemctl stop penstock")
+            format!("{error}; stop the service first, for example with systemctl stop penstock.socket penstock.service (whoever connects to the socket starts it again)")
         }
         error if error.is_no_room() => {
             format!("{error}; verifying takes room for a second quad index")

@@ -97,7 +97,7 @@ pub static TABLE: &[Setting] = &[
     setting("service.export.targets.<bucketName>.path-style", Kind::Flag, "s3: `endpoint/bucket/key` rather than `bucket.endpoint/key`. `true` when it is not given."),
     setting("service.export.targets.<bucketName>.ca-file", Kind::Text, "s3: a PEM file of certificates that are trusted for this target."),
     setting("service.export.targets.<bucketName>.compression", Kind::Choice(&["none", "gzip", "zstd"]), "s3: how the object is compressed; it then has a `Content-Encoding`, its key stays the same, and the `sha256` of its metadata is still that of the export file. `none` when it is not given."),
-    setting("service.export.targets.<bucketName>.path", Kind::Text, "directory: the directory that holds the bucket's directory. `<data-dir>/buckets` when it is not given."),
+    setting("service.export.targets.<bucketName>.path", Kind::Text, "directory: the directory that holds the bucket's directory. `<data-dir>/buckets` when it is not given. The package's unit lets the service write into its data directory alone; another one has to be opened to it: `systemctl edit penstock`, and there `[Service]` and `ReadWritePaths=/the/directory`."),
     setting("service.export.default.type", Kind::Choice(&["s3", "directory"]), "For every bucketName without an entry: what it leads to."),
     setting("service.export.default.endpoint", Kind::Url, "The same for every bucketName without an entry."),
     setting("service.export.default.region", Kind::Text, "The same for every bucketName without an entry."),

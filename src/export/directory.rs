@@ -68,9 +68,13 @@ fn failure(error: &io::Error) -> Failure {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             (Class::Quota, "; make room there")
         }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            (Class::Policy, "; let the gateway's user write there")
-        }
+        io::ErrorKind::PermissionDenied => (Class::Policy, "; let the gateway's user write there"),
+        // The unit lets the service write into its own directories alone.
+        io::ErrorKind::ReadOnlyFilesystem => (
+            Class::Policy,
+            "; under systemd, open the folder to the service: systemctl edit penstock, and there [Service] and \
+             ReadWritePaths=/the/folder",
+        ),
         _ => (Class::Broken, ""),
     };
     Failure::new(class, format!("writing to the directory failed: {error}{mend}"))

@@ -292,7 +292,9 @@ impl Inner {
         self.steps.step();
         let _applying = self.steps.begin(Stage::Applying);
         let mut index = self.index_mut();
-        index.apply(sequence, &change, &self.steps).inspect_err(|error| self.synced().poison(error))?;
+        index
+            .apply(sequence, &change, &self.steps)
+            .inspect_err(|error| self.synced().poison(error))?;
         Ok(sequence)
     }
 
@@ -311,7 +313,8 @@ impl Inner {
         self.synced().wait(index.sequence())?;
         let _writing = self.steps.begin(Stage::WritingOut);
         index.begin_checkpoint()?;
-        let written = index.write_out(&self.steps).inspect_err(|error| self.synced().poison(error))?;
+        let written =
+            index.write_out(&self.steps).inspect_err(|error| self.synced().poison(error))?;
         drop(index);
         let mut index = self.index_mut();
         index.written(written);

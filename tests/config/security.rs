@@ -360,6 +360,8 @@ fn the_sample_deployment_overrides_the_role_values() {
     let roles = loaded.settings.security.role_values;
     assert_eq!([roles.admin, roles.contributor, roles.user], ["ADMIN", "CONTRIBUTOR", "USER"]);
     assert_eq!(loaded.settings.security.oidc.unwrap().registration, "azure");
+    // The package's socket is open to everybody, and the service ends without TLS there.
+    assert!(loaded.settings.server.tls.is_some());
 }
 
 #[test]

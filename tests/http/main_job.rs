@@ -90,7 +90,10 @@ async fn from_a_definition_to_a_delivered_file() {
     assert!(status["disk"]["freeBytes"].is_u64(), "{status}");
     let limits = server.get("/api/v1/limits").await.expect(200).json();
     assert_eq!(limits["nesting"], 128);
-    assert_eq!((&limits["graphql"]["depth"], &limits["graphql"]["timeSeconds"]), (&20.into(), &10.0.into()));
+    assert_eq!(
+        (&limits["graphql"]["depth"], &limits["graphql"]["timeSeconds"]),
+        (&20.into(), &10.0.into())
+    );
     let metrics = server.get("/metrics").await.expect(200);
     assert!(metrics.header("content-type").starts_with("application/openmetrics-text"));
     assert!(String::from_utf8_lossy(&metrics.body).contains("penstock_"));

@@ -113,7 +113,7 @@ impl Engine {
 
     /// Seals the files as they are now, which are known to be right. When that fails, the next open
     /// reads all blocks instead.
-    fn seal(&self) {
+    pub(super) fn seal(&self) {
         let mut before = self.seal.lock().unwrap_or_else(PoisonError::into_inner);
         match Seal::of(&self.folder, &before) {
             Ok(seal) => {

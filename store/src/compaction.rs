@@ -26,8 +26,7 @@ impl Inner {
     pub(crate) fn compact(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.closing.check()?;
-        let mut writer = self.writer();
-        self.synced().check()?;
+        let mut writer = self.admitted()?;
         let before = self.before(&writer);
         let from = before.from;
         let Some(mut base) = writer.begin_base(from)? else { return Ok(()) };

@@ -4,6 +4,7 @@
 //! was told of a failure can rely on it: what others keep in memory beside the store stays true.
 use crate::index::{self, Index};
 use crate::journal::{Recovery, Settled, StoreId};
+use crate::steps::Steps;
 use crate::store::{Inner, LOADING, anew, replay};
 use crate::{Corruption, Error, Options, Progress, Store};
 use std::path::Path;
@@ -18,24 +19,29 @@ impl Store {
         let inner = self.inner();
         let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
         inner.closing.check()?;
-        let mut writer = inner.writer();
+        let writer = inner.writer();
         if inner.synced().check().is_ok() {
             return Ok(());
         }
         let acknowledged = inner.synced().end();
-        let recovery = Recovery::begin(writer.folder(), true)?;
-        if recovery.id != writer.id() {
-            let (path, what) = (writer.folder().to_owned(), "another store is there".to_owned());
-            return Err(Corruption { path, offset: 0, what }.into());
+        let (folder, id) = (inner.journal(), writer.id());
+        // Whoever wants it is refused from here on, and must not wait for what may take long.
+        drop(writer);
+        let recovery = Recovery::begin(&folder, true)?;
+        if recovery.id != id {
+            let what = "another store is there".to_owned();
+            return Err(Corruption { path: folder, offset: 0, what }.into());
         }
         let mut journal = recovery.settle_at(acknowledged)?;
         if !inner.index_is_at(acknowledged) {
             inner.index_mut().close();
-            let index = index::open(&inner.dir, writer.id())?;
-            let index = caught_up(&inner.dir, index, &journal, &inner.options, progress)?;
+            let index = index::open(&inner.dir, id)?;
+            let (options, steps) = (&inner.options, &inner.steps);
+            let index = caught_up(&inner.dir, index, &journal, options, steps, progress)?;
             *inner.index_mut() = index;
         }
         journal.remove_useless()?;
+        let mut writer = inner.writer();
         *writer = journal.writer(inner.options.segment_bytes);
         inner.replace_synced(writer.synced());
         drop(writer);
@@ -62,6 +68,7 @@ pub(crate) fn caught_up(
     index: Index,
     journal: &Settled,
     options: &Options,
+    steps: &Steps,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Index, Error> {
     let id = journal.id();
@@ -74,14 +81,14 @@ pub(crate) fn caught_up(
         );
         index = anew(dir, index, id)?;
     }
-    match replay(&mut index, journal, options, progress) {
+    match replay(&mut index, journal, options, steps, progress) {
         Err(Error::Index(cause)) => {
             tracing::warn!(
                 cause,
                 "The quad index was unusable; it is made again from the journal."
             );
             index = anew(dir, index, id)?;
-            replay(&mut index, journal, options, progress)?;
+            replay(&mut index, journal, options, steps, progress)?;
         }
         done => done?,
     }

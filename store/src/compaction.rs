@@ -109,9 +109,11 @@ impl Inner {
         // No more than the commits meanwhile can the quads be more or fewer than they were.
         let (quads, changed) = (before.quads, self.touched() - before.touched);
         if quads.abs_diff(written) > changed {
-            return Err(Error::Index(format!(
+            let error = Error::Index(format!(
                 "it gave {written} quads where it counts {quads}, and {changed} were changed meanwhile"
-            )));
+            ));
+            self.index().note_damage(&error);
+            return Err(error);
         }
         Ok(exact)
     }

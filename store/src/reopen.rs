@@ -1,9 +1,9 @@
-//! Opening a poisoned store anew while its clones stay in use.
+//! Opening a poisoned store anew, or one with a damaged index, while its clones stay in use.
 //!
 //! All that was acknowledged must be found on the medium. What was not is cut off, so that whoever
 //! was told of a failure can rely on it: what others keep in memory beside the store stays true.
 use crate::index::{self, Index};
-use crate::journal::{Recovery, Settled, StoreId};
+use crate::journal::{self, Recovery, Settled, StoreId};
 use crate::steps::Steps;
 use crate::store::{Inner, LOADING, anew, replay};
 use crate::{Corruption, Error, Options, Progress, Store};
@@ -11,26 +11,40 @@ use std::path::Path;
 use std::sync::PoisonError;
 
 impl Store {
-    /// Opens the store anew if it is poisoned, for this and all clones. It succeeds when the cause is
-    /// gone, and else leaves the store as poisoned as it was. All that was acknowledged is there
-    /// afterwards, and nothing of what was not. When the index must be read again or made again, reads
+    /// Opens the store anew if it is poisoned or its index is damaged, for this and all clones. It succeeds
+    /// when the cause is gone, and else leaves the store as poisoned as it was. All that was acknowledged is
+    /// there afterwards, and nothing of what was not. When the index must be read again or made again, reads
     /// fail with [`Error::Reopening`] until it is; `progress` is told as by [`Store::open`].
+    ///
+    /// A damaged index is kept when the journal is damaged, too, so that it could not be made again.
     pub fn reopen(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
         let inner = self.inner();
         let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
         inner.closing.check()?;
+        let index = inner.index();
+        let (id, damage) = (index.store_id(), index.damage().map(str::to_owned));
+        drop(index);
+        if damage.is_some() {
+            let (newest, check) = (inner.synced().newest(), || inner.closing.check());
+            journal::read_synced(&inner.journal(), &id, newest, &check)?;
+        }
         let writer = inner.writer();
+        if let (Some(cause), Ok(())) = (damage, inner.synced().check()) {
+            // Nothing is wrong with the journal: none of those who wait for a sync must fail.
+            let newest = inner.index().sequence();
+            inner.synced().wait(newest)?;
+            inner.synced().poison(&Error::Index(cause));
+        }
         if inner.synced().check().is_ok() {
             return Ok(());
         }
         let acknowledged = inner.synced().end();
-        let (folder, id) = (inner.journal(), writer.id());
         // Whoever wants it is refused from here on, and must not wait for what may take long.
         drop(writer);
-        let recovery = Recovery::begin(&folder, true)?;
+        let recovery = Recovery::begin(&inner.journal(), true)?;
         if recovery.id != id {
-            let what = "another store is there".to_owned();
-            return Err(Corruption { path: folder, offset: 0, what }.into());
+            let (path, what) = (inner.journal(), "another store is there".to_owned());
+            return Err(Corruption { path, offset: 0, what }.into());
         }
         let mut journal = recovery.settle_at(acknowledged)?;
         if !inner.index_is_at(acknowledged) {
@@ -58,7 +72,10 @@ impl Inner {
     /// Whether the index is sound, in memory and on the medium, and has just the frames up to that one.
     fn index_is_at(&self, sequence: u64) -> bool {
         let index = self.index();
-        index.check().is_ok() && index.sequence() == sequence && !index::is_marked(&self.dir)
+        index.check().is_ok()
+            && index.damage().is_none()
+            && index.sequence() == sequence
+            && !index::is_marked(&self.dir)
     }
 }
 

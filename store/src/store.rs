@@ -214,6 +214,12 @@ impl Store {
         self.inner().synced().cause()
     }
 
+    /// What a read met in the index that is damaged, or cannot be read: [`Store::reopen`] mends it. It waits
+    /// for nothing, and gives `None` while a commit is just being applied.
+    pub fn damage(&self) -> Option<String> {
+        self.try_read()?.index.damage().map(str::to_owned)
+    }
+
     /// Writes what waits in memory to the index and syncs it, so that the next open is quick.
     pub fn checkpoint(&self) -> Result<(), Error> {
         let writer = self.inner().admitted()?;

@@ -15,6 +15,7 @@ use crate::steps::Steps;
 use crate::{Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A checkpoint may take so many times the bytes that are dirty in memory, and so many beyond. The
@@ -143,6 +144,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         ids: super::names::Ids::default(),
         dir: dir.to_owned(),
         broken: None,
+        damage: OnceLock::new(),
         closed: false,
     })
 }
@@ -186,15 +188,16 @@ impl Index {
     /// Writes what is dirty to the medium. The journal must be synced up to [`Index::sequence`].
     /// Readers may go on meanwhile; [`Index::written`] has to follow before the next change.
     pub(crate) fn write_out(&self, steps: &Steps) -> Result<Written, Error> {
-        self.check()?;
-        if self.noted == self.note.sequence {
-            return Ok(Written { note: self.note.clone(), parts: None });
-        }
-        let written = self.write_images(steps)?;
-        let mark = mark(&self.dir);
-        blocks::write_images(self.blocks.engine(), &mark, &[tree::NOTE], steps)?;
-        files::remove(&mark, &self.dir)?;
-        Ok(written)
+        self.reading(|| {
+            if self.noted == self.note.sequence {
+                return Ok(Written { note: self.note.clone(), parts: None });
+            }
+            let written = self.write_images(steps)?;
+            let mark = mark(&self.dir);
+            blocks::write_images(self.blocks.engine(), &mark, &[tree::NOTE], steps)?;
+            files::remove(&mark, &self.dir)?;
+            Ok(written)
+        })
     }
 
     /// Writes all that the engine is to have, and what it need not know of. Once this has succeeded

@@ -75,7 +75,7 @@ impl Inner {
         index.check().is_ok()
             && index.damage().is_none()
             && index.sequence() == sequence
-            && !index::is_marked(&self.dir)
+            && !index.is_behind()
     }
 }
 

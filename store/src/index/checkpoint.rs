@@ -16,7 +16,7 @@ use crate::{Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A checkpoint may take so many times the bytes that are dirty in memory, and so many beyond. The
 /// engine writes whole segments, and lets go of old ones only afterwards.
@@ -46,11 +46,6 @@ fn set_mark(dir: &Path) -> Result<(), Error> {
 /// Whether the data directory has an index, sound or not.
 pub(crate) fn is_there(dir: &Path) -> bool {
     folder(dir).exists()
-}
-
-/// Whether a checkpoint, or the throwing away of the index, has begun and not ended.
-pub(crate) fn is_marked(dir: &Path) -> bool {
-    mark(dir).exists()
 }
 
 /// Opens the index, or makes an empty one. A checkpoint that was cut is finished. An index that does
@@ -145,6 +140,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         dir: dir.to_owned(),
         broken: None,
         damage: OnceLock::new(),
+        is_behind: AtomicBool::new(false),
         closed: false,
     })
 }
@@ -212,6 +208,7 @@ impl Index {
         let imaged = self.blocks.images(&mut images, steps)?;
         note.sum = note.sum.wrapping_add(imaged.change);
         images.finish(&End { note: note.encode(), sum: imaged.sum })?;
+        self.is_behind.store(true, Ordering::Release);
         files::rename(&new, &mark(&self.dir), &self.dir)?;
         Ok(Written { note, parts: Some((imaged, runs)) })
     }
@@ -220,6 +217,7 @@ impl Index {
     pub(crate) fn written(&mut self, written: Written) {
         self.note = written.note;
         self.noted = self.note.sequence;
+        *self.is_behind.get_mut() = false;
         if let Some((imaged, runs)) = written.parts {
             self.blocks.written(imaged);
             self.runs.written(runs);

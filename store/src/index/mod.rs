@@ -25,7 +25,7 @@ mod seal;
 mod stand;
 mod subjects;
 
-pub(crate) use checkpoint::{Inspected, discard, inspect, is_marked, is_there, open};
+pub(crate) use checkpoint::{Inspected, discard, inspect, is_there, open};
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 pub(crate) use page::Cursor;
@@ -39,6 +39,7 @@ use note::Note;
 use runs::Runs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The index.
 #[derive(Debug)]
@@ -60,6 +61,8 @@ pub(crate) struct Index {
     broken: Option<String>,
     /// The first damage that was met since it was opened.
     damage: OnceLock<String>,
+    /// Whether the medium may have a checkpoint that is not known here, since it failed at its end.
+    is_behind: AtomicBool,
     /// Whether it was closed, since another one is about to take its place.
     closed: bool,
 }
@@ -115,6 +118,11 @@ impl Index {
             Some(cause) => Err(Error::Index(cause.clone())),
             None => Ok(()),
         }
+    }
+
+    /// Whether the medium may have more than this state knows, so that it must be read again.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind.load(Ordering::Acquire)
     }
 
     /// What was met that is not as it was written, or cannot be read.

@@ -116,8 +116,8 @@ impl Inner {
         let synced = self.synced();
         synced.check()?;
         synced.begin_packing();
-        let (folder, closing) = (self.journal(), || self.closing.check());
-        let packed = journal::pack(&folder, &closing, &mut |before, after| {
+        let check = || self.closing.check().and_then(|()| synced.check());
+        let packed = journal::pack(&self.journal(), &check, &mut |before, after| {
             synced.packed(before, after);
         });
         packed.inspect_err(|_| synced.packing_failed())

@@ -1,4 +1,4 @@
-//! While a store is opened anew nobody waits for it, however long that takes.
+//! While a store is opened anew nobody waits for it, however long that takes, and it waits for no backup.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -6,6 +6,7 @@ use model::{Model, add, open, quad, text};
 use penstock_store::faults::{Failure, Faults};
 use penstock_store::{Error, Pattern, Read as _, Store};
 use std::fs;
+use std::io::{self, Write};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -71,4 +72,44 @@ fn who_comes_while_the_index_is_made_again_is_refused_at_once_and_its_steps_are_
     add(&store, &[quad("new", "p", text("value"))]);
     drop(store);
     assert_eq!(open(dir.path()).stats().quads, 51);
+}
+
+/// What a backup is written to; after its first bytes it lets a commit fail.
+struct Poisoning<'a> {
+    store: &'a Store,
+    faults: &'a Faults,
+    bytes: usize,
+}
+
+impl Write for Poisoning<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes == 0 && self.store.poisoned().is_none() {
+            self.faults.fail(1, Failure::Io, false);
+            let failed = self.store.transact::<_, Error>(|change| change.put("d", b"k", b"v"));
+            assert!(matches!(failed, Err(Error::Io { action: "writing", .. })), "{failed:?}");
+        }
+        self.bytes += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_backup_is_given_up_for_a_store_to_be_opened_anew_and_one_that_begins_then_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let faults = Faults::below(dir.path());
+    let store = open(dir.path());
+    store.transact::<_, Error>(|change| change.put("d", b"long", &vec![7; 300_000])).unwrap();
+    let mut out = Poisoning { store: &store, faults: &faults, bytes: 0 };
+    let given_up = store.backup(&mut out);
+    assert!(matches!(given_up, Err(Error::Poisoned { .. })), "{given_up:?}");
+    assert!(out.bytes < 100, "{} bytes: it read on", out.bytes);
+    // The disk may never take writes again.
+    store.backup(&mut out).unwrap();
+    store.reopen(&mut |_| {}).unwrap();
+    assert_eq!(store.poisoned(), None);
+    store.backup(&mut out).unwrap();
 }

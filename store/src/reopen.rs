@@ -4,7 +4,7 @@
 //! was told of a failure can rely on it: what others keep in memory beside the store stays true.
 use crate::index::{self, Index};
 use crate::journal::{self, Recovery, Settled, StoreId};
-use crate::steps::Steps;
+use crate::steps::{Stage, Steps};
 use crate::store::{Inner, LOADING, anew, replay};
 use crate::{Corruption, Error, Options, Progress, Store};
 use std::path::Path;
@@ -39,6 +39,7 @@ impl Store {
             return Ok(());
         }
         let acknowledged = inner.synced().end();
+        let reopening = inner.steps.begin(Stage::Reopening);
         // Whoever wants it is refused from here on, and must not wait for what may take long.
         drop(writer);
         let recovery = Recovery::begin(&inner.journal(), true)?;
@@ -58,6 +59,7 @@ impl Store {
         let mut writer = inner.writer();
         *writer = journal.writer(inner.options.segment_bytes);
         inner.replace_synced(writer.synced());
+        drop(reopening);
         drop(writer);
         tracing::info!(
             sequence = acknowledged,

@@ -200,11 +200,13 @@ impl Store {
         let value = change(&mut transaction)?;
         let changes = transaction.into_changes()?;
         let sequence = self.inner().commit(&mut writer, &changes)?;
+        let waiting = steps.wait();
         drop(begun);
         // Another one may take its place once the writer is dropped.
         let synced = writer.synced();
         drop(writer);
         synced.wait(sequence)?;
+        drop(waiting);
         self.tidy();
         Ok((value, Commit { sequence, added: changes.added, removed: changes.removed }))
     }
@@ -226,14 +228,15 @@ impl Store {
         self.inner().checkpoint(&writer)
     }
 
-    /// A number that grows with each quad that a transaction adds or removes, with what it looks up, and with
-    /// each term, quad and block that a commit or a checkpoint brings to its place. It is read without waiting
-    /// for anything: whoever sees it grow knows that writers go on, however long one of them takes.
+    /// A number that grows with each quad and document that a transaction changes or finds, with each look it
+    /// takes, and with each term, quad, document, block and name that a commit, a checkpoint or opening the
+    /// store anew brings to its place. It is read without waiting for anything: whoever sees it grow knows that
+    /// writers go on, however long one of them takes.
     pub fn steps(&self) -> u64 {
         self.inner().steps.count()
     }
 
-    /// What the writer is at now; read without waiting, too.
+    /// What the writer is at now, or those who wait for its commits; read without waiting, too.
     pub fn stage(&self) -> Stage {
         self.inner().steps.stage()
     }

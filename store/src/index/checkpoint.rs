@@ -200,8 +200,7 @@ impl Index {
     /// the checkpoint counts.
     fn write_images(&self, steps: &Steps) -> Result<Written, Error> {
         let mut note = self.note.clone();
-        let runs = self.runs.write_out()?;
-        steps.step();
+        let runs = self.runs.write_out(steps)?;
         note.runs = runs.notes();
         let new = new_images(&self.dir);
         let mut images = NewImages::begin(&new)?;

@@ -182,6 +182,7 @@ impl Index {
             self.change_quads(&change.terms, &codes, quads, added, steps)?;
         }
         for (collection, key, value) in &change.documents {
+            steps.step();
             match value {
                 Some(value) => self.put_document(collection, key, value)?,
                 None => self.delete_document(collection, key)?,

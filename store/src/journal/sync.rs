@@ -147,6 +147,13 @@ impl Synced {
         state.synced
     }
 
+    /// As if a sync did not return.
+    #[cfg(test)]
+    pub(crate) fn hang(&self, hangs: bool) {
+        self.state().syncing = hangs;
+        self.changed.notify_all();
+    }
+
     /// Returns once the frame of that sequence, which has been appended, is synced.
     pub(crate) fn wait(&self, sequence: u64) -> Result<(), Error> {
         let mut state = self.state();

@@ -103,7 +103,10 @@ impl Inner {
             Err(Error::Corrupt(place)) => {
                 tracing::error!(%place,
                     "The journal is damaged; a new base is made of the index, which has all that was in it.");
-                self.compact()
+                self.compact()?;
+                // A medium that goes on failing is not to be filled with bases.
+                self.closing.wait(RETRY);
+                Ok(())
             }
             Ok(()) if self.is_outgrown() => self.compact(),
             done => done,

@@ -147,12 +147,12 @@ impl From<penstock_store::Error> for Fault {
                 tracing::warn!(%error, "The store refused a commit.");
                 Self::new(
                     Kind::Unavailable(Duration::from_secs(10)),
-                    "the store takes no changes since a write to the disk failed; it is opened anew by itself once the disk takes writes again, and the log says why it does not",
+                    "the store takes no changes since a write to the disk failed or its index was found damaged; it is opened anew by itself once the disk lets it, and the log says why it does not",
                 )
             }
             Error::Reopening => Self::new(
                 Kind::Unavailable(Duration::from_secs(2)),
-                "the store is being opened anew, since a write to the disk had failed",
+                "the store is being opened anew, since a write to the disk had failed or its index was damaged",
             ),
             _ => {
                 tracing::error!(%error, "The store failed.");

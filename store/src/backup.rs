@@ -40,7 +40,9 @@ pub struct Restored {
 
 impl Store {
     /// Writes all that is held at one moment, the one at which it ends. Commits and reads go on
-    /// meanwhile; a compaction waits. What was written counts only when this has succeeded: [`BackupFile`] refuses a part of it.
+    /// meanwhile; a compaction waits. What was written counts only when this has succeeded: [`BackupFile`]
+    /// refuses a part of it. When the store is poisoned on the way it is given up, so that the store can be opened
+    /// anew; that waits for one that begins later.
     pub fn backup(&self, out: &mut dyn Write) -> Result<Backup, Error> {
         let inner = self.inner();
         let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,7 +54,7 @@ impl Store {
         let mut parts = Parts::begin(out, Path::new("the backup"), &id)?;
         let exact = inner.write_state(&mut parts, &before)?;
         journal::replay_synced(&folder, &id, before.from, exact, &mut |_, payload| {
-            inner.closing.check()?;
+            inner.may_go_on(&before)?;
             match Change::decode(payload) {
                 Ok(change) => parts.commit(payload, &change).map(Ok),
                 Err(what) => Ok(Err(what)),

@@ -19,6 +19,8 @@ pub(crate) struct Before {
     pub(crate) from: u64,
     quads: u64,
     touched: u64,
+    /// Whether no commit was taken already.
+    was_poisoned: bool,
 }
 
 impl Inner {
@@ -26,8 +28,7 @@ impl Inner {
     pub(crate) fn compact(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.closing.check()?;
-        let mut writer = self.writer();
-        self.synced().check()?;
+        let mut writer = self.admitted()?;
         let before = self.before(&writer);
         let from = before.from;
         let Some(mut base) = writer.begin_base(from)? else { return Ok(()) };
@@ -39,8 +40,14 @@ impl Inner {
                 return Err(error);
             }
         };
-        let base = base.finish(exact, &|| self.closing.check())?;
-        let mut writer = self.writer();
+        let base = base.finish(exact, &|| self.may_go_on(&before))?;
+        let mut writer = match self.admitted() {
+            Ok(writer) => writer,
+            Err(error) => {
+                base.give_up();
+                return Err(error);
+            }
+        };
         // An index that lacks frames of the old segments would have to be made again from the base
         // after a crash. That is better than no room for a compaction, which makes room.
         if self.index().noted() < from
@@ -66,7 +73,19 @@ impl Inner {
     /// What is held before a pass over all of it begins.
     pub(crate) fn before(&self, _writer: &MutexGuard<'_, Writer>) -> Before {
         let index = self.index();
-        Before { from: index.sequence(), quads: index.quads(), touched: self.touched() }
+        Before {
+            from: index.sequence(),
+            quads: index.quads(),
+            touched: self.touched(),
+            was_poisoned: self.synced().check().is_err(),
+        }
+    }
+
+    /// Refuses to go on with a pass that keeps the store from being closed, or from being opened anew: one that
+    /// began when the store was poisoned goes on, as it may be the last that saves what is held.
+    pub(crate) fn may_go_on(&self, before: &Before) -> Result<(), Error> {
+        self.closing.check()?;
+        if before.was_poisoned { Ok(()) } else { self.synced().check() }
     }
 
     /// Writes the whole state, page by page; gives the newest frame that the parts may hold
@@ -79,7 +98,7 @@ impl Inner {
         let mut written = 0_u64;
         let mut cursor = Some(Vec::new());
         while let Some(from) = cursor {
-            self.closing.check()?;
+            self.may_go_on(before)?;
             let mut left = PAGE;
             cursor = self.index().page_of_quads(&from, &mut |quad| {
                 parts.quad(quad.as_ref())?;
@@ -93,7 +112,7 @@ impl Inner {
         let mut cursor = Some(Vec::new());
         let mut exact = 0;
         while let Some(from) = cursor {
-            self.closing.check()?;
+            self.may_go_on(before)?;
             let mut left = PAGE;
             let index = self.index();
             cursor = index.page_of_documents(&from, &mut |collection, key, value| {
@@ -110,9 +129,11 @@ impl Inner {
         // No more than the commits meanwhile can the quads be more or fewer than they were.
         let (quads, changed) = (before.quads, self.touched() - before.touched);
         if quads.abs_diff(written) > changed {
-            return Err(Error::Index(format!(
+            let error = Error::Index(format!(
                 "it gave {written} quads where it counts {quads}, and {changed} were changed meanwhile"
-            )));
+            ));
+            self.index().note_damage(&error);
+            return Err(error);
         }
         Ok(exact)
     }

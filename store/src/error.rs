@@ -34,8 +34,8 @@ pub enum Error {
     /// Bytes on the medium are not what was written.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
-    /// An earlier write or sync failed, so that it is not known what is on the medium; commits are
-    /// refused until the store is opened anew. A lack of room that left nothing behind does not poison.
+    /// An earlier write or sync failed, so that it is not known what is on the medium, or the index is about to
+    /// be made again; commits are refused until the store is opened anew. A lack of room that left nothing behind does not poison.
     #[error("the store takes no commits since {cause}")]
     Poisoned {
         /// The failure that poisoned it.
@@ -67,7 +67,8 @@ pub enum Error {
     /// The store is being opened anew after [`Error::Poisoned`]. Ask again in a moment.
     #[error("the store is being opened anew")]
     Reopening,
-    /// The index engine failed; the journal is whole, and the index is rebuilt at the next open.
+    /// The index is damaged or its engine failed; it is made again from the journal when the store is opened
+    /// anew or again.
     #[error("the quad index failed: {0}")]
     Index(String),
 }

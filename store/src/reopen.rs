@@ -1,43 +1,65 @@
-//! Opening a poisoned store anew while its clones stay in use.
+//! Opening a poisoned store anew, or one with a damaged index, while its clones stay in use.
 //!
 //! All that was acknowledged must be found on the medium. What was not is cut off, so that whoever
 //! was told of a failure can rely on it: what others keep in memory beside the store stays true.
 use crate::index::{self, Index};
-use crate::journal::{Recovery, Settled, StoreId};
+use crate::journal::{self, Recovery, Settled, StoreId};
+use crate::steps::{Stage, Steps};
 use crate::store::{Inner, LOADING, anew, replay};
 use crate::{Corruption, Error, Options, Progress, Store};
 use std::path::Path;
 use std::sync::PoisonError;
 
 impl Store {
-    /// Opens the store anew if it is poisoned, for this and all clones. It succeeds when the cause is
-    /// gone, and else leaves the store as poisoned as it was. All that was acknowledged is there
-    /// afterwards, and nothing of what was not. When the index must be read again or made again, reads
+    /// Opens the store anew if it is poisoned or its index is damaged, for this and all clones. It succeeds
+    /// when the cause is gone, and else leaves the store as poisoned as it was. All that was acknowledged is
+    /// there afterwards, and nothing of what was not. When the index must be read again or made again, reads
     /// fail with [`Error::Reopening`] until it is; `progress` is told as by [`Store::open`].
+    ///
+    /// A damaged index is kept when the journal is damaged, too, so that it could not be made again.
     pub fn reopen(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
         let inner = self.inner();
         let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
         inner.closing.check()?;
-        let mut writer = inner.writer();
+        let index = inner.index();
+        let (id, damage) = (index.store_id(), index.damage().map(str::to_owned));
+        drop(index);
+        if damage.is_some() {
+            let (newest, check) = (inner.synced().newest(), || inner.closing.check());
+            journal::read_synced(&inner.journal(), &id, newest, &check)?;
+        }
+        let writer = inner.writer();
+        if let (Some(cause), Ok(())) = (damage, inner.synced().check()) {
+            // Nothing is wrong with the journal: none of those who wait for a sync must fail.
+            let newest = inner.index().sequence();
+            inner.synced().wait(newest)?;
+            inner.synced().poison(&Error::Index(cause));
+        }
         if inner.synced().check().is_ok() {
             return Ok(());
         }
         let acknowledged = inner.synced().end();
-        let recovery = Recovery::begin(writer.folder(), true)?;
-        if recovery.id != writer.id() {
-            let (path, what) = (writer.folder().to_owned(), "another store is there".to_owned());
+        let reopening = inner.steps.begin(Stage::Reopening);
+        // Whoever wants it is refused from here on, and must not wait for what may take long.
+        drop(writer);
+        let recovery = Recovery::begin(&inner.journal(), true)?;
+        if recovery.id != id {
+            let (path, what) = (inner.journal(), "another store is there".to_owned());
             return Err(Corruption { path, offset: 0, what }.into());
         }
         let mut journal = recovery.settle_at(acknowledged)?;
         if !inner.index_is_at(acknowledged) {
             inner.index_mut().close();
-            let index = index::open(&inner.dir, writer.id())?;
-            let index = caught_up(&inner.dir, index, &journal, &inner.options, progress)?;
+            let index = index::open(&inner.dir, id)?;
+            let (options, steps) = (&inner.options, &inner.steps);
+            let index = caught_up(&inner.dir, index, &journal, options, steps, progress)?;
             *inner.index_mut() = index;
         }
         journal.remove_useless()?;
+        let mut writer = inner.writer();
         *writer = journal.writer(inner.options.segment_bytes);
         inner.replace_synced(writer.synced());
+        drop(reopening);
         drop(writer);
         tracing::info!(
             sequence = acknowledged,
@@ -52,7 +74,10 @@ impl Inner {
     /// Whether the index is sound, in memory and on the medium, and has just the frames up to that one.
     fn index_is_at(&self, sequence: u64) -> bool {
         let index = self.index();
-        index.check().is_ok() && index.sequence() == sequence && !index::is_marked(&self.dir)
+        index.check().is_ok()
+            && index.damage().is_none()
+            && index.sequence() == sequence
+            && !index.is_behind()
     }
 }
 
@@ -62,6 +87,7 @@ pub(crate) fn caught_up(
     index: Index,
     journal: &Settled,
     options: &Options,
+    steps: &Steps,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Index, Error> {
     let id = journal.id();
@@ -74,14 +100,14 @@ pub(crate) fn caught_up(
         );
         index = anew(dir, index, id)?;
     }
-    match replay(&mut index, journal, options, progress) {
+    match replay(&mut index, journal, options, steps, progress) {
         Err(Error::Index(cause)) => {
             tracing::warn!(
                 cause,
                 "The quad index was unusable; it is made again from the journal."
             );
             index = anew(dir, index, id)?;
-            replay(&mut index, journal, options, progress)?;
+            replay(&mut index, journal, options, steps, progress)?;
         }
         done => done?,
     }

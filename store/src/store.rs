@@ -50,7 +50,7 @@ pub(crate) struct Inner {
     pub(crate) turn: Mutex<()>,
     /// Taken before the locks below, by whoever changes anything.
     writer: Mutex<Writer>,
-    /// Written to only under `writer`.
+    /// Written to only under `writer`, or while the store is opened anew.
     index: RwLock<Index>,
     /// Another one whenever the store was opened anew.
     synced: RwLock<Arc<Synced>>,
@@ -58,7 +58,7 @@ pub(crate) struct Inner {
     pub(crate) closing: Closing,
     /// How many quads were added and removed since the store was opened.
     touched: AtomicU64,
-    steps: Steps,
+    pub(crate) steps: Steps,
     /// Bytes of the index on disk at the last checkpoint.
     index_bytes: AtomicU64,
     pub(crate) dir: PathBuf,
@@ -81,7 +81,8 @@ impl Store {
         let id = recovery.id;
         let index = fit(dir, index::open(dir, id)?, id, recovery.from())?;
         let mut journal = recovery.settle(index.noted())?;
-        let index = caught_up(dir, index, &journal, &options, progress)?;
+        let steps = Steps::default();
+        let index = caught_up(dir, index, &journal, &options, &steps, progress)?;
         journal.remove_useless()?;
         verify::discard_scratch(dir)?;
         let writer = journal.writer(options.segment_bytes);
@@ -94,7 +95,7 @@ impl Store {
             ahead: Ahead::default(),
             closing: Closing::default(),
             touched: AtomicU64::new(0),
-            steps: Steps::default(),
+            steps,
             index_bytes: AtomicU64::new(index_bytes),
             dir: dir.to_owned(),
             options,
@@ -191,8 +192,7 @@ impl Store {
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<(T, Commit), E> {
-        let mut writer = self.inner().writer();
-        self.inner().synced().check()?;
+        let mut writer = self.inner().admitted()?;
         self.inner().make_room(&writer)?;
         let steps = &self.inner().steps;
         let begun = steps.begin(Stage::Changing);
@@ -200,11 +200,13 @@ impl Store {
         let value = change(&mut transaction)?;
         let changes = transaction.into_changes()?;
         let sequence = self.inner().commit(&mut writer, &changes)?;
+        let waiting = steps.wait();
         drop(begun);
         // Another one may take its place once the writer is dropped.
         let synced = writer.synced();
         drop(writer);
         synced.wait(sequence)?;
+        drop(waiting);
         self.tidy();
         Ok((value, Commit { sequence, added: changes.added, removed: changes.removed }))
     }
@@ -214,21 +216,27 @@ impl Store {
         self.inner().synced().cause()
     }
 
+    /// What a read met in the index that is damaged, or cannot be read: [`Store::reopen`] mends it. It waits
+    /// for nothing, and gives `None` while a commit is just being applied.
+    pub fn damage(&self) -> Option<String> {
+        self.try_read()?.index.damage().map(str::to_owned)
+    }
+
     /// Writes what waits in memory to the index and syncs it, so that the next open is quick.
     pub fn checkpoint(&self) -> Result<(), Error> {
-        let writer = self.inner().writer();
-        self.inner().synced().check()?;
+        let writer = self.inner().admitted()?;
         self.inner().checkpoint(&writer)
     }
 
-    /// A number that grows with each quad that a transaction adds or removes, with what it looks up, and with
-    /// each term, quad and block that a commit or a checkpoint brings to its place. It is read without waiting
-    /// for anything: whoever sees it grow knows that writers go on, however long one of them takes.
+    /// A number that grows with each quad and document that a transaction changes or finds, with each look it
+    /// takes, and with each term, quad, document, block and name that a commit, a checkpoint or opening the
+    /// store anew brings to its place. It is read without waiting for anything: whoever sees it grow knows that
+    /// writers go on, however long one of them takes.
     pub fn steps(&self) -> u64 {
         self.inner().steps.count()
     }
 
-    /// What the writer is at now; read without waiting, too.
+    /// What the writer is at now, or those who wait for its commits; read without waiting, too.
     pub fn stage(&self) -> Stage {
         self.inner().steps.stage()
     }
@@ -272,6 +280,15 @@ impl Inner {
 
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same for who is to be refused while the store is poisoned: at once, whatever the one who has the
+    /// writer does, and still when its turn comes.
+    pub(crate) fn admitted(&self) -> Result<MutexGuard<'_, Writer>, Error> {
+        self.synced().check()?;
+        let writer = self.writer();
+        self.synced().check()?;
+        Ok(writer)
     }
 
     /// Appends the frame of the changes and applies it. Gives the sequence to wait for.
@@ -377,12 +394,14 @@ pub(crate) fn replay(
     index: &mut Index,
     journal: &Settled,
     options: &Options,
+    steps: &Steps,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
     Replay {
         base: journal.base(),
         newest: journal.newest,
         write_back_bytes: options.write_back_bytes,
+        steps,
         frames: &|after, apply| journal.replay(after, apply),
     }
     .run(index, progress)
@@ -393,6 +412,8 @@ pub(crate) struct Replay<'a> {
     pub(crate) base: Option<&'a Base>,
     pub(crate) newest: u64,
     pub(crate) write_back_bytes: usize,
+    /// Counts what is done.
+    pub(crate) steps: &'a Steps,
     /// Hands the frames after one to what it is given, in order.
     pub(crate) frames: &'a dyn Fn(u64, &mut Apply<'_>) -> Result<(), Error>,
 }
@@ -412,16 +433,15 @@ impl Replay<'_> {
         }
         let mut done = 0;
         progress(Progress { done, total });
-        let steps = Steps::default();
         let mut apply = |index: &mut Index, sequence, payload: &[u8]| {
             let change = match Change::decode(payload) {
                 Ok(change) => change,
                 Err(what) => return Ok(Err(what)),
             };
-            index.apply(sequence, &change, &steps)?;
+            index.apply(sequence, &change, self.steps)?;
             if index.dirty_bytes() >= self.write_back_bytes {
                 index.begin_checkpoint()?;
-                let written = index.write_out(&steps)?;
+                let written = index.write_out(self.steps)?;
                 index.written(written);
             }
             done += 1;
@@ -430,7 +450,7 @@ impl Replay<'_> {
         };
         if let Some(base) = base {
             base.replay(&mut |part, payload| apply(index, LOADING + part, payload))?;
-            index.apply(base.end.from, &Change::default(), &steps)?;
+            index.apply(base.end.from, &Change::default(), self.steps)?;
         }
         (self.frames)(noted, &mut |sequence, payload| apply(index, sequence, payload))?;
         tracing::info!(

@@ -103,7 +103,10 @@ impl Inner {
             Err(Error::Corrupt(place)) => {
                 tracing::error!(%place,
                     "The journal is damaged; a new base is made of the index, which has all that was in it.");
-                self.compact()
+                self.compact()?;
+                // A medium that goes on failing is not to be filled with bases.
+                self.closing.wait(RETRY);
+                Ok(())
             }
             Ok(()) if self.is_outgrown() => self.compact(),
             done => done,
@@ -116,8 +119,8 @@ impl Inner {
         let synced = self.synced();
         synced.check()?;
         synced.begin_packing();
-        let (folder, closing) = (self.journal(), || self.closing.check());
-        let packed = journal::pack(&folder, &closing, &mut |before, after| {
+        let check = || self.closing.check().and_then(|()| synced.check());
+        let packed = journal::pack(&self.journal(), &check, &mut |before, after| {
             synced.packed(before, after);
         });
         packed.inspect_err(|_| synced.packing_failed())

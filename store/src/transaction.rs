@@ -63,6 +63,7 @@ impl<'a> Transaction<'a> {
         let mut documents = self.documents;
         let mut same = Vec::new();
         for ((collection, key), value) in &documents {
+            self.steps.step();
             if self.index.document(collection, key)? == *value {
                 same.push((collection.clone(), key.clone()));
             }
@@ -148,6 +149,7 @@ impl<'a> Transaction<'a> {
 
     /// Puts a document in place of the one with the same key.
     pub fn put(&mut self, collection: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.steps.step();
         term::check_length(collection.as_bytes())?;
         term::check_length(key)?;
         self.documents.insert((collection.to_owned(), key.to_vec()), Some(value.to_vec()));
@@ -156,6 +158,7 @@ impl<'a> Transaction<'a> {
 
     /// Deletes a document, if it is there.
     pub fn delete(&mut self, collection: &str, key: &[u8]) -> Result<(), Error> {
+        self.steps.step();
         self.documents.insert((collection.to_owned(), key.to_vec()), None);
         Ok(())
     }
@@ -173,6 +176,7 @@ impl<'a> Transaction<'a> {
         numbers.dedup();
         let mut changed = Vec::with_capacity(numbers.len());
         for number in numbers {
+            self.steps.step();
             let known = self.terms.code(number, &self.index)?.is_some();
             if let Some(oxrdf::TermRef::NamedNode(iri)) = self.terms.term(number) {
                 changed.push((iri.into_owned(), known));
@@ -183,6 +187,7 @@ impl<'a> Transaction<'a> {
 
     /// The store as it was when this change began.
     pub fn before(&self) -> Before<'_> {
+        self.steps.step();
         Before { index: &self.index }
     }
 
@@ -273,7 +278,10 @@ impl Read for Transaction<'_> {
             }
         }
         let hidden = |row: Row<'_>| !self.hidden.is_empty() && self.hidden.contains(&row.spog());
-        self.index.for_each(pattern, &hidden, visit)
+        self.index.for_each(pattern, &hidden, &mut |quad| {
+            self.steps.step();
+            visit(quad)
+        })
     }
 
     fn subjects(
@@ -282,15 +290,21 @@ impl Read for Transaction<'_> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
+        self.steps.step();
         let touched = self.touched(after);
         let mut found = BTreeSet::new();
-        if limit > 0 {
-            self.index.subjects(filter, after, &mut |iri, _| {
-                if !touched.contains(iri) {
-                    found.insert(iri.to_owned());
-                }
-                if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
+        let mut visit = |iri: &str, _| {
+            if !touched.contains(iri) {
+                found.insert(iri.to_owned());
+            }
+            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        if limit > 0
+            && let Some(mut listing) = self.index.list(filter, after)?
+        {
+            while self.index.go_on(&mut listing, after, &mut visit)?.is_continue() {
+                self.steps.step();
+            }
         }
         let mut page = 0;
         for iri in touched {
@@ -318,6 +332,7 @@ impl Read for Transaction<'_> {
         collection: &str,
         range: DocumentRange<'_>,
     ) -> Result<Vec<Document>, Error> {
+        self.steps.step();
         let within = |key: &[u8]| {
             key.starts_with(range.prefix)
                 && range
@@ -335,6 +350,7 @@ impl Read for Transaction<'_> {
         let mut found: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
         if range.limit > 0 {
             self.index.documents(collection, range, &mut |(key, value)| {
+                self.steps.step();
                 if !changed.contains_key(key.as_slice()) {
                     found.insert(key, value);
                 }

@@ -3,6 +3,7 @@
 use crate::digest::{self, Digest};
 use crate::index::{self, Index, Inspected};
 use crate::journal::{self, Checked};
+use crate::steps::Steps;
 use crate::store::{LOADING, Replay, lock};
 use crate::{Error, Options, Pattern, Progress, files};
 use oxrdf::Quad;
@@ -116,9 +117,14 @@ fn compare(
         let frames = |after: u64, apply: &mut journal::Apply<'_>| {
             journal::replay_synced(&folder, &checked.id, after, checked.newest, apply)
         };
-        let base = checked.base.as_ref();
-        Replay { base, newest: checked.newest, write_back_bytes, frames: &frames }
-            .run(index, progress)
+        Replay {
+            base: checked.base.as_ref(),
+            newest: checked.newest,
+            write_back_bytes,
+            steps: &Steps::default(),
+            frames: &frames,
+        }
+        .run(index, progress)
     };
     replay(&mut again, Options::default().write_back_bytes, progress)?;
     let (quads, documents) = digest::of(&again, &mut |_| Ok(()))?;

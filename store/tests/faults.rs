@@ -6,7 +6,8 @@ mod model;
 
 use model::{Model, quad, text};
 use penstock_store::faults::{Failure, Faults};
-use penstock_store::{Error, Options, Store};
+use penstock_store::{Error, Options, Store, Transaction, verify};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// In memory where there is such a file system: what is tried here needs no real disk.
@@ -153,4 +154,44 @@ fn any_operation_may_fail_in_any_way() {
         }
     }
     assert!(struck.len() >= 5, "{struck:?}: a kind of operation was never tried");
+}
+
+#[test]
+fn a_checkpoint_that_failed_at_any_operation_leaves_nothing_behind_that_the_next_one_does_not_know()
+{
+    for nth in 1.. {
+        let dir = folder();
+        let faults = Faults::below(dir.path());
+        let store = open(dir.path()).unwrap();
+        let each = |store: &Store, documents: Range<u64>, value: Option<&[u8]>| {
+            let change = |change: &mut Transaction<'_>| {
+                for n in documents {
+                    match value {
+                        Some(value) => change.put("d", &n.to_be_bytes(), value)?,
+                        None => change.delete("d", &n.to_be_bytes())?,
+                    }
+                }
+                change.insert(quad(&format!("s{}", change.sequence()), "p", text("v")).as_ref())
+            };
+            store.transact::<_, Error>(change).unwrap();
+        };
+        each(&store, 0..400, Some(&[1; 100]));
+        faults.fail(nth, Failure::Io, false);
+        let done = store.checkpoint();
+        let Some(struck) = faults.struck() else {
+            done.unwrap();
+            assert!(nth > 8, "{nth} operations are too few to prove a thing");
+            return;
+        };
+        assert_eq!(done.is_err(), store.poisoned().is_some(), "{struck:?}");
+        store.reopen(&mut |_| {}).unwrap();
+        // The blocks that were new are joined.
+        each(&store, 5..395, None);
+        store.checkpoint().unwrap();
+        let model = Model::of(&store.read(), &["d"]);
+        assert_eq!(model.documents.len(), 10);
+        drop(store);
+        assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "{struck:?}");
+        assert!(Model::of(&open(dir.path()).unwrap().read(), &["d"]) == model, "{struck:?}");
+    }
 }

@@ -1,11 +1,12 @@
 //! Whatever happens to the files of the index, the store opens and answers as before: damage leads to
-//! the index being made again from the journal.
+//! the index being made again from the journal, also when it is met while the store is open.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
-use model::{Model, add, copy, iri, open, quad, text};
-use penstock_store::{Options, Store};
+use model::{Model, add, copy, iri, newest_segment, open, quad, text};
+use penstock_store::{Error, Options, Pattern, Read as _, Store, verify};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// A store of several checkpoints, the newest frames of which are in the journal alone.
@@ -73,4 +74,79 @@ fn a_damaged_index_is_made_again_and_never_answers_wrongly() {
         }
     }
     assert!(files >= 5, "{files}: where are the engine's, the runs and the seal?");
+}
+
+/// Flips bits of a file that is open.
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes.iter_mut().step_by(61).for_each(|byte| *byte ^= 4);
+    let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all(&bytes).unwrap();
+}
+
+/// Flips bits of the files of one kind of the index, which is open.
+fn harm(dir: &Path, end: &str) {
+    let mut files = files_below(&dir.join("index"));
+    files.retain(|path| path.to_str().unwrap().ends_with(end));
+    assert!(!files.is_empty(), "{end}");
+    for path in files {
+        flip(&path);
+    }
+}
+
+#[test]
+fn damage_that_is_met_while_the_store_is_open_is_mended_when_it_is_opened_anew() {
+    let whole = tempfile::tempdir().unwrap();
+    let model = store_in(whole.path());
+    for end in ["/db", ".run"] {
+        let dir = tempfile::tempdir().unwrap();
+        copy(whole.path(), dir.path());
+        let store = open(dir.path());
+        assert_eq!(store.damage(), None);
+        harm(dir.path(), end);
+        // Who reads the names reads the runs.
+        let met = match end {
+            "/db" => store.compact(),
+            _ => store.read().quads_about(&iri("a7").into()).map(drop),
+        };
+        assert!(matches!(met, Err(Error::Index(_))), "{end}: {met:?}");
+        assert!(store.damage().is_some(), "{end}");
+        assert_eq!(store.poisoned(), None, "{end}: what is not damaged takes commits");
+        let mut total = 0;
+        store.reopen(&mut |progress| total = progress.total).unwrap();
+        assert_eq!(total, store.stats().sequence, "{end}: it was not made again");
+        assert_eq!((store.damage(), store.poisoned()), (None, None), "{end}");
+        assert!(Model::of(&store.read(), &[]) == model, "{end}: a wrong answer");
+        store.compact().unwrap();
+        add(&store, &[quad("new", "p", text("value"))]);
+        drop(store);
+        assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "{end}");
+    }
+}
+
+#[test]
+fn a_damaged_index_is_kept_while_the_journal_cannot_make_it_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = store_in(dir.path());
+    let store = open(dir.path());
+    harm(dir.path(), ".run");
+    let segment = newest_segment(dir.path());
+    let sound = fs::read(&segment).unwrap();
+    flip(&segment);
+    assert!(store.read().quads_about(&iri("a7").into()).is_err());
+    let error = store.reopen(&mut |_| {}).unwrap_err();
+    assert!(matches!(&error, Error::Corrupt(place) if place.path == segment), "{error}");
+    assert_eq!(store.poisoned(), None);
+    assert!(Model::of(&store.read(), &[]) == model, "what is not damaged is read");
+    store.transact::<_, Error>(|change| change.put("d", b"key", b"value")).unwrap();
+    let appended = fs::read(&segment).unwrap().split_off(sound.len());
+    fs::write(&segment, [sound, appended].concat()).unwrap();
+    store.reopen(&mut |_| {}).unwrap();
+    assert!(
+        store
+            .read()
+            .any(&Pattern { subject: Some(iri("a7").into()), ..Pattern::default() })
+            .unwrap()
+    );
+    assert_eq!(store.read().document("d", b"key").unwrap(), Some(b"value".to_vec()));
 }

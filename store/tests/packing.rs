@@ -3,6 +3,7 @@
 mod model;
 
 use model::{Model, add, copy, iri, quad, segments, text};
+use penstock_store::faults::{Failure, Faults, Operation};
 use penstock_store::{Error, Options, Store, verify};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -186,4 +187,33 @@ fn a_full_segment_that_is_damaged_gives_way_to_a_base_of_the_index() {
         fs::remove_dir_all(dir.path().join("index")).unwrap();
         assert_eq!(of(&open(dir.path())), model, "byte {at}");
     }
+}
+
+#[test]
+fn a_damaged_segment_that_cannot_be_removed_is_of_no_use_once_a_base_has_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    fill(&store, 0..200);
+    let path = segments(dir.path()).remove(1);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let Err(Error::Corrupt(place)) = store.pack() else { panic!("it was packed") };
+    assert_eq!(place.path, path);
+    let faults = Faults::below(&path);
+    faults.fail(1, Failure::Io, true);
+    store.compact().unwrap();
+    assert_eq!(faults.struck().unwrap(), (Operation::Remove, path.clone()));
+    assert!(path.exists());
+    store.pack().unwrap();
+    fill(&store, 200..400);
+    store.pack().unwrap();
+    faults.lift();
+    store.compact().unwrap();
+    assert!(!path.exists());
+    let model = of(&store);
+    drop(store);
+    assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    assert_eq!(of(&open(dir.path())), model);
 }

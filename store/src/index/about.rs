@@ -12,24 +12,26 @@ impl Index {
         subject: NamedOrBlankNodeRef<'_>,
         about: &mut About,
     ) -> Result<(), Error> {
-        self.check()?;
-        about.clear();
-        match self.code(subject.into())? {
-            Some(code) => self.about_id(code.id(), about),
-            None => Ok(()),
-        }
+        self.reading(|| {
+            about.clear();
+            match self.code(subject.into())? {
+                Some(code) => self.about_id(code.id(), about),
+                None => Ok(()),
+            }
+        })
     }
 
     /// The same of one that was listed. Another index has another id for it.
     pub(crate) fn about_listed(&self, subject: &Listed, about: &mut About) -> Result<(), Error> {
-        if subject.instance != self.instance {
-            return self.about(subject.iri.as_ref().into(), about);
-        }
-        self.check()?;
-        about.clear();
-        let mut id = Vec::with_capacity(9);
-        varint::put(&mut id, subject.id);
-        self.about_id(&id, about)
+        self.reading(|| {
+            if subject.instance != self.instance {
+                return self.about(subject.iri.as_ref().into(), about);
+            }
+            about.clear();
+            let mut id = Vec::with_capacity(9);
+            varint::put(&mut id, subject.id);
+            self.about_id(&id, about)
+        })
     }
 
     fn about_id(&self, subject: &[u8], about: &mut About) -> Result<(), Error> {

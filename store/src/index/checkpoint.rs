@@ -15,7 +15,8 @@ use crate::steps::Steps;
 use crate::{Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A checkpoint may take so many times the bytes that are dirty in memory, and so many beyond. The
 /// engine writes whole segments, and lets go of old ones only afterwards.
@@ -45,11 +46,6 @@ fn set_mark(dir: &Path) -> Result<(), Error> {
 /// Whether the data directory has an index, sound or not.
 pub(crate) fn is_there(dir: &Path) -> bool {
     folder(dir).exists()
-}
-
-/// Whether a checkpoint, or the throwing away of the index, has begun and not ended.
-pub(crate) fn is_marked(dir: &Path) -> bool {
-    mark(dir).exists()
 }
 
 /// Opens the index, or makes an empty one. A checkpoint that was cut is finished. An index that does
@@ -143,6 +139,8 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         ids: super::names::Ids::default(),
         dir: dir.to_owned(),
         broken: None,
+        damage: OnceLock::new(),
+        is_behind: AtomicBool::new(false),
         closed: false,
     })
 }
@@ -186,29 +184,30 @@ impl Index {
     /// Writes what is dirty to the medium. The journal must be synced up to [`Index::sequence`].
     /// Readers may go on meanwhile; [`Index::written`] has to follow before the next change.
     pub(crate) fn write_out(&self, steps: &Steps) -> Result<Written, Error> {
-        self.check()?;
-        if self.noted == self.note.sequence {
-            return Ok(Written { note: self.note.clone(), parts: None });
-        }
-        let written = self.write_images(steps)?;
-        let mark = mark(&self.dir);
-        blocks::write_images(self.blocks.engine(), &mark, &[tree::NOTE], steps)?;
-        files::remove(&mark, &self.dir)?;
-        Ok(written)
+        self.reading(|| {
+            if self.noted == self.note.sequence {
+                return Ok(Written { note: self.note.clone(), parts: None });
+            }
+            let written = self.write_images(steps)?;
+            let mark = mark(&self.dir);
+            blocks::write_images(self.blocks.engine(), &mark, &[tree::NOTE], steps)?;
+            files::remove(&mark, &self.dir)?;
+            Ok(written)
+        })
     }
 
     /// Writes all that the engine is to have, and what it need not know of. Once this has succeeded
     /// the checkpoint counts.
     fn write_images(&self, steps: &Steps) -> Result<Written, Error> {
         let mut note = self.note.clone();
-        let runs = self.runs.write_out()?;
-        steps.step();
+        let runs = self.runs.write_out(steps)?;
         note.runs = runs.notes();
         let new = new_images(&self.dir);
         let mut images = NewImages::begin(&new)?;
         let imaged = self.blocks.images(&mut images, steps)?;
         note.sum = note.sum.wrapping_add(imaged.change);
         images.finish(&End { note: note.encode(), sum: imaged.sum })?;
+        self.is_behind.store(true, Ordering::Release);
         files::rename(&new, &mark(&self.dir), &self.dir)?;
         Ok(Written { note, parts: Some((imaged, runs)) })
     }
@@ -217,6 +216,7 @@ impl Index {
     pub(crate) fn written(&mut self, written: Written) {
         self.note = written.note;
         self.noted = self.note.sequence;
+        *self.is_behind.get_mut() = false;
         if let Some((imaged, runs)) = written.parts {
             self.blocks.written(imaged);
             self.runs.written(runs);

@@ -16,7 +16,7 @@ pub(crate) const PART_BYTES: usize = 400;
 impl Index {
     /// The code of a term; `None` when the index does not know it, so that no quad has it.
     pub(crate) fn code(&self, term: TermRef<'_>) -> Result<Option<Code>, Error> {
-        match term {
+        self.reading(|| match term {
             TermRef::NamedNode(iri) => self.named(kind::IRI, iri.as_str()),
             TermRef::BlankNode(node) => self.named(kind::BLANK, node.as_str()),
             TermRef::Literal(literal) => {
@@ -32,7 +32,7 @@ impl Index {
                 };
                 Ok(Some(inline(literal, datatype.as_ref())))
             }
-        }
+        })
     }
 
     /// The code of a term, which is entered unless the index knows it.

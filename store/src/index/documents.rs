@@ -93,13 +93,14 @@ impl Index {
     }
 
     pub(crate) fn document(&self, collection: &str, name: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.check()?;
-        let mut found: Option<Vec<u8>> = None;
-        self.blocks.scan_prefix(&document_key(collection, name), &mut |_, part| {
-            found.get_or_insert_default().extend_from_slice(part);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(found)
+        self.reading(|| {
+            let mut found: Option<Vec<u8>> = None;
+            self.blocks.scan_prefix(&document_key(collection, name), &mut |_, part| {
+                found.get_or_insert_default().extend_from_slice(part);
+                Ok(ControlFlow::Continue(()))
+            })?;
+            Ok(found)
+        })
     }
 
     /// Hands the documents of a range to `visit` in its order, until it breaks. The limit is the
@@ -110,21 +111,22 @@ impl Index {
         range: DocumentRange<'_>,
         visit: &mut dyn FnMut(Document) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.check()?;
-        let collection = collection_key(collection);
-        let mut prefix = collection.clone();
-        put_escaped(&mut prefix, range.prefix);
-        let after = range.after.map(|after| {
-            let mut bound = collection.clone();
-            put_escaped(&mut bound, after);
-            bound.extend_from_slice(if range.reverse { &END } else { &PAST_END });
-            bound
-        });
-        if range.reverse {
-            self.documents_back(&collection, &prefix, after, visit)
-        } else {
-            self.documents_on(&collection, &prefix, after, visit)
-        }
+        self.reading(|| {
+            let collection = collection_key(collection);
+            let mut prefix = collection.clone();
+            put_escaped(&mut prefix, range.prefix);
+            let after = range.after.map(|after| {
+                let mut bound = collection.clone();
+                put_escaped(&mut bound, after);
+                bound.extend_from_slice(if range.reverse { &END } else { &PAST_END });
+                bound
+            });
+            if range.reverse {
+                self.documents_back(&collection, &prefix, after, visit)
+            } else {
+                self.documents_on(&collection, &prefix, after, visit)
+            }
+        })
     }
 
     fn documents_on(

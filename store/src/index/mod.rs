@@ -25,7 +25,7 @@ mod seal;
 mod stand;
 mod subjects;
 
-pub(crate) use checkpoint::{Inspected, discard, inspect, is_marked, is_there, open};
+pub(crate) use checkpoint::{Inspected, discard, inspect, is_there, open};
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 pub(crate) use page::Cursor;
@@ -38,6 +38,8 @@ use blocks::Blocks;
 use note::Note;
 use runs::Runs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The index.
 #[derive(Debug)]
@@ -57,6 +59,10 @@ pub(crate) struct Index {
     dir: PathBuf,
     /// Why the state in memory cannot be trusted any more.
     broken: Option<String>,
+    /// The first damage that was met since it was opened.
+    damage: OnceLock<String>,
+    /// Whether the medium may have a checkpoint that is not known here, since it failed at its end.
+    is_behind: AtomicBool,
     /// Whether it was closed, since another one is about to take its place.
     closed: bool,
 }
@@ -100,6 +106,7 @@ impl Index {
     /// Lets go of the files, so that they can be opened anew. It answers no more.
     pub(crate) fn close(&mut self) {
         self.closed = true;
+        self.damage = OnceLock::new();
         self.blocks.close();
         self.runs.close();
     }
@@ -111,6 +118,31 @@ impl Index {
             Some(cause) => Err(Error::Index(cause.clone())),
             None => Ok(()),
         }
+    }
+
+    /// Whether the medium may have more than this state knows, so that it must be read again.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind.load(Ordering::Acquire)
+    }
+
+    /// What was met that is not as it was written, or cannot be read.
+    pub(crate) fn damage(&self) -> Option<&str> {
+        self.damage.get().map(String::as_str)
+    }
+
+    /// Remembers damage: another index is to take the place of this one.
+    pub(crate) fn note_damage(&self, error: &Error) {
+        if let Error::Index(cause) = error
+            && self.damage.set(cause.clone()).is_ok()
+        {
+            tracing::warn!(cause, "The quad index is damaged.");
+        }
+    }
+
+    /// Reads from the index, and remembers damage that it meets.
+    fn reading<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        self.check()?;
+        read().inspect_err(|error| self.note_damage(error))
     }
 
     /// Applies the frame that follows the newest one. After a failure the index answers no more.
@@ -130,6 +162,7 @@ impl Index {
                 Ok(())
             }
             Err(error) => {
+                self.note_damage(&error);
                 self.broken = Some(error.to_string());
                 Err(error)
             }
@@ -149,6 +182,7 @@ impl Index {
             self.change_quads(&change.terms, &codes, quads, added, steps)?;
         }
         for (collection, key, value) in &change.documents {
+            steps.step();
             match value {
                 Some(value) => self.put_document(collection, key, value)?,
                 None => self.delete_document(collection, key)?,

@@ -26,21 +26,22 @@ impl Index {
         from: &Cursor,
         visit: &mut dyn FnMut(Quad) -> Result<ControlFlow<()>, Error>,
     ) -> Result<Option<Cursor>, Error> {
-        self.check()?;
-        let names = Names::new(self);
-        let from = if from.is_empty() { key(tree::SPOG, &[]) } else { from.clone() };
-        let mut next = None;
-        self.blocks.scan(&from, &mut |key, _| {
-            let row = Row::from_spog(key).ok_or_else(|| damaged("a quad", key))?;
-            let flow = visit(names.quad(row)?)?;
-            if flow.is_break() {
-                let mut after = key.to_vec();
-                after.push(0);
-                next = Some(after);
-            }
-            Ok(flow)
-        })?;
-        Ok(next)
+        self.reading(|| {
+            let names = Names::new(self);
+            let from = if from.is_empty() { key(tree::SPOG, &[]) } else { from.clone() };
+            let mut next = None;
+            self.blocks.scan(&from, &mut |key, _| {
+                let row = Row::from_spog(key).ok_or_else(|| damaged("a quad", key))?;
+                let flow = visit(names.quad(row)?)?;
+                if flow.is_break() {
+                    let mut after = key.to_vec();
+                    after.push(0);
+                    next = Some(after);
+                }
+                Ok(flow)
+            })?;
+            Ok(next)
+        })
     }
 
     /// As [`Self::page_of_quads`], but the quad at which `visit` breaks is the next page's first.
@@ -64,35 +65,37 @@ impl Index {
         from: &Cursor,
         visit: &mut VisitDocument<'_>,
     ) -> Result<Option<Cursor>, Error> {
-        self.check()?;
-        let from = if from.is_empty() { key(tree::DOCUMENT, &[]) } else { from.clone() };
-        let mut current: Option<(String, Vec<u8>, Vec<u8>)> = None;
-        let mut next = None;
-        self.blocks.scan(&from, &mut |key, part| {
-            let (collection, name, number) =
-                parse(key).ok_or_else(|| damaged("a document", key))?;
-            if number > 0 {
-                let (_, _, value) = current.as_mut().ok_or_else(|| damaged("a document", key))?;
-                value.extend_from_slice(part);
-                return Ok(ControlFlow::Continue(()));
-            }
-            let whole = current.replace((collection.to_owned(), name, part.to_vec()));
-            let Some((collection, name, value)) = whole else {
-                return Ok(ControlFlow::Continue(()));
-            };
-            let flow = visit(&collection, &name, &value)?;
-            if flow.is_break() {
+        self.reading(|| {
+            let from = if from.is_empty() { key(tree::DOCUMENT, &[]) } else { from.clone() };
+            let mut current: Option<(String, Vec<u8>, Vec<u8>)> = None;
+            let mut next = None;
+            self.blocks.scan(&from, &mut |key, part| {
+                let (collection, name, number) =
+                    parse(key).ok_or_else(|| damaged("a document", key))?;
+                if number > 0 {
+                    let (_, _, value) =
+                        current.as_mut().ok_or_else(|| damaged("a document", key))?;
+                    value.extend_from_slice(part);
+                    return Ok(ControlFlow::Continue(()));
+                }
+                let whole = current.replace((collection.to_owned(), name, part.to_vec()));
+                let Some((collection, name, value)) = whole else {
+                    return Ok(ControlFlow::Continue(()));
+                };
+                let flow = visit(&collection, &name, &value)?;
+                if flow.is_break() {
+                    next = Some(after(&collection, &name));
+                    current = None;
+                }
+                Ok(flow)
+            })?;
+            if let Some((collection, name, value)) = current
+                && visit(&collection, &name, &value)?.is_break()
+            {
                 next = Some(after(&collection, &name));
-                current = None;
             }
-            Ok(flow)
-        })?;
-        if let Some((collection, name, value)) = current
-            && visit(&collection, &name, &value)?.is_break()
-        {
-            next = Some(after(&collection, &name));
-        }
-        Ok(next)
+            Ok(next)
+        })
     }
 }
 

@@ -141,8 +141,7 @@ impl Index {
 
     /// Whether the quad is there.
     pub(crate) fn has(&self, spog: &[u8]) -> Result<bool, Error> {
-        self.check()?;
-        Ok(self.blocks.get(spog, |_| ())?.is_some())
+        self.reading(|| Ok(self.blocks.get(spog, |_| ())?.is_some()))
     }
 
     /// Whether some graph holds the triple.
@@ -162,14 +161,15 @@ impl Index {
         hidden: &dyn Fn(Row<'_>) -> bool,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.check()?;
-        let Some(sought) = self.sought(pattern)? else { return Ok(()) };
-        let names = Names::new(self);
-        self.search(&sought, &mut |row| {
-            if !sought.matches(row) || hidden(row) {
-                return Ok(ControlFlow::Continue(()));
-            }
-            Ok(visit(names.quad(row)?))
+        self.reading(|| {
+            let Some(sought) = self.sought(pattern)? else { return Ok(()) };
+            let names = Names::new(self);
+            self.search(&sought, &mut |row| {
+                if !sought.matches(row) || hidden(row) {
+                    return Ok(ControlFlow::Continue(()));
+                }
+                Ok(visit(names.quad(row)?))
+            })
         })
     }
 

@@ -12,6 +12,7 @@ use super::filter;
 use super::merged::{GONE, Merged, Source};
 use super::packing::Unpacker;
 use super::run::{Cursor, NewRun, Run, RunNote};
+use crate::steps::Steps;
 use crate::varint;
 use crate::{Error, files};
 use std::collections::{BTreeMap, HashMap};
@@ -240,7 +241,7 @@ impl Runs {
 
     /// Writes what changed as a run, merges a stretch, and returns when both are on the medium.
     /// Nothing counts before the index notes it.
-    pub(super) fn write_out(&self) -> Result<Written, Error> {
+    pub(super) fn write_out(&self, steps: &Steps) -> Result<Written, Error> {
         let mut runs = self.written.clone();
         if self.changed.is_empty() {
             return Ok(Written { runs });
@@ -249,6 +250,7 @@ impl Runs {
         let sought = self.changed.keys().filter(|key| (self.sought)(key)).count() as u64;
         let mut run = self.new_run(0, sought)?;
         for (key, number) in &self.changed {
+            steps.step();
             self.push(&mut run, key, *number)?;
         }
         runs.insert(0, Arc::new(run.finish()?));
@@ -257,7 +259,7 @@ impl Runs {
         if let Some(going) =
             merge.take().map_or_else(|| self.begin_merge(&runs), |m| Ok(Some(m)))?
         {
-            *merge = self.go_on(going, &mut runs)?;
+            *merge = self.go_on(going, &mut runs, steps)?;
         }
         files::sync_folder(&self.folder)?;
         Ok(Written { runs })
@@ -286,9 +288,15 @@ impl Runs {
     }
 
     /// Merges a stretch. What is finished takes the place of what it was made of.
-    fn go_on(&self, mut merge: Merge, runs: &mut Vec<Arc<Run>>) -> Result<Option<Merge>, Error> {
+    fn go_on(
+        &self,
+        mut merge: Merge,
+        runs: &mut Vec<Arc<Run>>,
+        steps: &Steps,
+    ) -> Result<Option<Merge>, Error> {
         let written = runs.first().map_or(0, |run| run.entries);
         for _ in 0..(written * PACE).max(STRETCH) {
+            steps.step();
             let (out, is_oldest) = (&mut merge.out, merge.is_oldest);
             let more = merge.merged.next(&self.unpacker, |key, number, counts| {
                 if counts && !(number == GONE && is_oldest) {
@@ -376,6 +384,23 @@ mod tests {
         found
     }
 
+    #[test]
+    fn names_that_are_written_and_merged_are_steps() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut runs = Runs::open(dir.path().join("runs"), &[], |_| true).unwrap();
+        let steps = Steps::default();
+        for run in 0..MERGED as u64 {
+            for name in 0..10 {
+                runs.insert(&[u8::try_from(run).unwrap(), name], 1);
+            }
+            let before = steps.count();
+            let written = runs.write_out(&steps).unwrap();
+            runs.written(written);
+            let expected = if run + 1 == MERGED as u64 { 10 + STRETCH } else { 10 };
+            assert!(steps.count() - before >= expected, "run {run}");
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
@@ -400,13 +425,13 @@ mod tests {
                         model.remove(&key);
                     }
                     Step::Checkpoint => {
-                        let written = runs.write_out().unwrap();
+                        let written = runs.write_out(&Steps::default()).unwrap();
                         noted = (written.notes(), model.clone());
                         runs.written(written);
                         prop_assert!(runs.written.len() < 4 * MERGED, "merging does not keep up");
                     }
                     Step::Fail => {
-                        let _ = runs.write_out().unwrap();
+                        let _ = runs.write_out(&Steps::default()).unwrap();
                     }
                     Step::Reopen => {
                         runs = open(&noted.0);

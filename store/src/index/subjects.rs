@@ -66,13 +66,14 @@ impl Index {
         filter: &SubjectFilter,
         after: Option<&str>,
     ) -> Result<Option<Listing>, Error> {
-        self.check()?;
-        let Some(wanted) = self.wanted(filter)? else { return Ok(None) };
-        let stage = match self.few(&wanted)? {
-            Some(ids) => Stage::Naming { ids, named: Vec::new() },
-            None => Stage::Walking(after.map(str::to_owned)),
-        };
-        Ok(Some(Listing { wanted, stage, instance: self.instance }))
+        self.reading(|| {
+            let Some(wanted) = self.wanted(filter)? else { return Ok(None) };
+            let stage = match self.few(&wanted)? {
+                Some(ids) => Stage::Naming { ids, named: Vec::new() },
+                None => Stage::Walking(after.map(str::to_owned)),
+            };
+            Ok(Some(Listing { wanted, stage, instance: self.instance }))
+        })
     }
 
     /// Lists a stretch. It breaks when all were listed, or `visit` broke.
@@ -82,43 +83,44 @@ impl Index {
         after: Option<&str>,
         visit: &mut VisitIri<'_>,
     ) -> Result<ControlFlow<()>, Error> {
-        self.check()?;
-        if listing.instance != self.instance {
-            return Err(Error::Reopening);
-        }
-        match &mut listing.stage {
-            Stage::Naming { ids, named } => {
-                for _ in 0..STRETCH / LOOK {
-                    let Some(subject) = ids.pop_first() else {
-                        named.sort_unstable_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
-                        listing.stage = Stage::Testing(std::mem::take(named).into_iter());
-                        break;
-                    };
-                    let id = Input::new(&subject).number();
-                    let id = id.ok_or_else(|| damaged("an id", &subject))?;
-                    if let Some(iri) = term::to_predicate(self.name(id)?)
-                        && after.is_none_or(|after| iri.as_str() > after)
-                    {
-                        named.push((iri, subject));
-                    }
-                }
-                Ok(ControlFlow::Continue(()))
+        self.reading(|| {
+            if listing.instance != self.instance {
+                return Err(Error::Reopening);
             }
-            Stage::Testing(named) => {
-                for (iri, subject) in named.take(STRETCH / LOOK) {
-                    let id = Input::new(&subject).number();
-                    let id = id.ok_or_else(|| damaged("an id", &subject))?;
-                    if self.satisfies(&listing.wanted, &subject)?
-                        && visit(iri.as_str(), id).is_break()
-                    {
-                        return Ok(ControlFlow::Break(()));
+            match &mut listing.stage {
+                Stage::Naming { ids, named } => {
+                    for _ in 0..STRETCH / LOOK {
+                        let Some(subject) = ids.pop_first() else {
+                            named.sort_unstable_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
+                            listing.stage = Stage::Testing(std::mem::take(named).into_iter());
+                            break;
+                        };
+                        let id = Input::new(&subject).number();
+                        let id = id.ok_or_else(|| damaged("an id", &subject))?;
+                        if let Some(iri) = term::to_predicate(self.name(id)?)
+                            && after.is_none_or(|after| iri.as_str() > after)
+                        {
+                            named.push((iri, subject));
+                        }
                     }
+                    Ok(ControlFlow::Continue(()))
                 }
-                let done = named.as_slice().is_empty();
-                Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                Stage::Testing(named) => {
+                    for (iri, subject) in named.take(STRETCH / LOOK) {
+                        let id = Input::new(&subject).number();
+                        let id = id.ok_or_else(|| damaged("an id", &subject))?;
+                        if self.satisfies(&listing.wanted, &subject)?
+                            && visit(iri.as_str(), id).is_break()
+                        {
+                            return Ok(ControlFlow::Break(()));
+                        }
+                    }
+                    let done = named.as_slice().is_empty();
+                    Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                }
+                Stage::Walking(from) => self.walk(&listing.wanted, from, visit),
             }
-            Stage::Walking(from) => self.walk(&listing.wanted, from, visit),
-        }
+        })
     }
 
     fn wanted(&self, filter: &SubjectFilter) -> Result<Option<Wanted>, Error> {

@@ -13,7 +13,7 @@ pub(crate) use base::{Base, NewBase, ReadBack, read as read_base};
 pub(crate) use check::{Checked, check};
 pub(crate) use pack::pack;
 pub(crate) use parts::{End, Parts};
-pub(crate) use recovery::{Apply, Recovery, Settled, new_id, replay_synced};
+pub(crate) use recovery::{Apply, Recovery, Settled, new_id, read_synced, replay_synced};
 /// The version of the format on disk that is written; it and older ones are read (FORMAT.md).
 pub use segment::VERSION as FORMAT;
 pub(crate) use segment::{StoreId, make as make_segment};

@@ -3,7 +3,7 @@
 //! The packed one takes its name by a rename, so that there is always one of the two, and whoever reads
 //! the old one reads it to its end.
 use super::parts::{self, PART_BYTES};
-use super::recovery::Names;
+use super::recovery::{self, Names};
 use super::segment::{self, Found, Segment};
 use crate::{Error, files};
 use std::path::{Path, PathBuf};
@@ -18,13 +18,16 @@ pub(super) fn packed_bytes(segments: &[(u64, PathBuf)]) -> Result<u64, Error> {
 }
 
 /// Packs the segments that are full, the oldest first, and tells of each how many bytes it took before
-/// and afterwards. `check` may end it.
+/// and afterwards. `check` may end it. What a base has taken the place of and could not be removed is left
+/// alone.
 pub(crate) fn pack(
     folder: &Path,
     check: &dyn Fn() -> Result<(), Error>,
     told: &mut dyn FnMut(u64, u64),
 ) -> Result<(), Error> {
-    let mut segments = Names::of(folder, false)?.segments;
+    let names = Names::of(folder, false)?;
+    let from = names.bases.last().map_or(0, |(from, _)| *from);
+    let (_, mut segments) = recovery::up_to(names.segments, from);
     // Frames are appended to the newest. Those before it are synced.
     segments.pop();
     let plain = first_plain(&segments)?;

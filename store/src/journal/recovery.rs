@@ -2,6 +2,7 @@
 use super::base::{self, Base};
 use super::segment::{self, Found, Segment, StoreId};
 use super::{Bytes, Synced, Writer, pack};
+use crate::frame::Change;
 use crate::{Corruption, Error, files};
 use std::collections::hash_map::RandomState;
 use std::fs;
@@ -279,6 +280,26 @@ pub(crate) fn replay_synced(
     apply: &mut Apply<'_>,
 ) -> Result<(), Error> {
     replay(&Names::of(folder, false)?.segments, id, after, newest, apply)
+}
+
+/// Reads all that an index is made of, up to a frame that is synced. Fails where it is damaged, or
+/// `check` says so.
+pub(crate) fn read_synced(
+    folder: &Path,
+    id: &StoreId,
+    newest: u64,
+    check: &dyn Fn() -> Result<(), Error>,
+) -> Result<(), Error> {
+    let names = Names::of(folder, false)?;
+    let mut after = 0;
+    if let Some((from, path)) = names.bases.last() {
+        base::read_path(path, &mut |_, _| check().map(Ok))?;
+        after = *from;
+    }
+    replay(&names.segments, id, after, newest, &mut |_, payload| {
+        check()?;
+        Ok(Change::decode(payload).map(drop))
+    })
 }
 
 /// Segments and bases of a folder, each in order of the sequence that its name has.

@@ -119,7 +119,7 @@ impl Synced {
 
     /// Lets no further commit in.
     pub(crate) fn poison(&self, cause: &Error) {
-        tracing::error!(%cause, "A write failed; the store takes no commits until it is opened anew.");
+        tracing::error!(%cause, "The store takes no commits until it is opened anew.");
         self.state().poison.get_or_insert_with(|| cause.to_string());
         self.changed.notify_all();
     }
@@ -145,6 +145,13 @@ impl Synced {
         }
         state.lost = true;
         state.synced
+    }
+
+    /// As if a sync did not return.
+    #[cfg(test)]
+    pub(crate) fn hang(&self, hangs: bool) {
+        self.state().syncing = hangs;
+        self.changed.notify_all();
     }
 
     /// Returns once the frame of that sequence, which has been appended, is synced.

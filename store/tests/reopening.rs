@@ -1,0 +1,115 @@
+//! While a store is opened anew nobody waits for it, however long that takes, and it waits for no backup.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod model;
+
+use model::{Model, add, open, quad, text};
+use penstock_store::faults::{Failure, Faults};
+use penstock_store::{Error, Pattern, Read as _, Store};
+use std::fs;
+use std::io::{self, Write};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// Lets a commit fail.
+fn poison(store: &Store, faults: &Faults) {
+    // The frame is written, and not synced.
+    faults.fail(2, Failure::Io, false);
+    let failed = store.transact::<_, Error>(|change| change.put("d", b"k", b"v"));
+    assert!(matches!(failed, Err(Error::Io { action: "syncing", .. })), "{failed:?}");
+    assert!(store.poisoned().is_some());
+}
+
+#[test]
+fn who_comes_while_the_index_is_made_again_is_refused_at_once_and_its_steps_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let faults = Faults::below(dir.path());
+    let store = open(dir.path());
+    for n in 0..50 {
+        add(&store, &[quad(&format!("s{n}"), "p", text("value"))]);
+    }
+    let model = Model::of(&store.read(), &["d"]);
+    poison(&store, &faults);
+    // A checkpoint that was cut, and cannot be finished.
+    fs::write(dir.path().join("checkpoint-open"), b"no images").unwrap();
+    let (replaying, begun) = channel();
+    let (answers, answered) = channel();
+    let (go_on, told) = channel::<()>();
+    std::thread::scope(|scope| {
+        let store = &store;
+        scope.spawn(move || {
+            let mut steps = Vec::new();
+            let reopened = store.reopen(&mut |_| {
+                if steps.is_empty() {
+                    replaying.send(()).unwrap();
+                    told.recv().unwrap();
+                }
+                steps.push(store.steps());
+            });
+            reopened.unwrap();
+            assert_eq!(steps.len(), 51);
+            assert!(steps.windows(2).all(|two| two[0] < two[1]), "{steps:?}");
+        });
+        scope.spawn(move || {
+            begun.recv().unwrap();
+            let refused = store.transact::<_, Error>(|change| change.put("d", b"k", b"v"));
+            answers.send(refused.unwrap_err()).unwrap();
+            answers.send(store.checkpoint().unwrap_err()).unwrap();
+            answers.send(store.read().any(&Pattern::default()).unwrap_err()).unwrap();
+        });
+        let answers: Vec<_> =
+            (0..3).map_while(|_| answered.recv_timeout(Duration::from_mins(1)).ok()).collect();
+        go_on.send(()).unwrap();
+        assert!(
+            matches!(
+                answers[..],
+                [Error::Poisoned { .. }, Error::Poisoned { .. }, Error::Reopening]
+            ),
+            "{answers:?}"
+        );
+    });
+    assert_eq!(store.poisoned(), None);
+    assert!(Model::of(&store.read(), &["d"]) == model);
+    add(&store, &[quad("new", "p", text("value"))]);
+    drop(store);
+    assert_eq!(open(dir.path()).stats().quads, 51);
+}
+
+/// What a backup is written to; after its first bytes it lets a commit fail.
+struct Poisoning<'a> {
+    store: &'a Store,
+    faults: &'a Faults,
+    bytes: usize,
+}
+
+impl Write for Poisoning<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes == 0 && self.store.poisoned().is_none() {
+            self.faults.fail(1, Failure::Io, false);
+            let failed = self.store.transact::<_, Error>(|change| change.put("d", b"k", b"v"));
+            assert!(matches!(failed, Err(Error::Io { action: "writing", .. })), "{failed:?}");
+        }
+        self.bytes += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_backup_is_given_up_for_a_store_to_be_opened_anew_and_one_that_begins_then_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let faults = Faults::below(dir.path());
+    let store = open(dir.path());
+    store.transact::<_, Error>(|change| change.put("d", b"long", &vec![7; 300_000])).unwrap();
+    let mut out = Poisoning { store: &store, faults: &faults, bytes: 0 };
+    let given_up = store.backup(&mut out);
+    assert!(matches!(given_up, Err(Error::Poisoned { .. })), "{given_up:?}");
+    assert!(out.bytes < 100, "{} bytes: it read on", out.bytes);
+    // The disk may never take writes again.
+    store.backup(&mut out).unwrap();
+    store.reopen(&mut |_| {}).unwrap();
+    assert_eq!(store.poisoned(), None);
+    store.backup(&mut out).unwrap();
+}

@@ -122,14 +122,21 @@ pub(super) fn full(
         cursor.exports += 1;
         changes::put_cursor(t, id, &cursor)
     };
-    if rendered.0.objects == 0 && !inner.queue.is_held(targets, name)? {
+    // A target that is left without its full export holds up the changes of the others.
+    let holds_up = match &cursor {
+        Some(cursor) if !is_for_all => changes::has_changes(&store.read(), id, cursor)?,
+        _ => false,
+    };
+    if rendered.0.objects == 0 && !holds_up && !inner.queue.is_held(targets, name)? {
         let reason = render::why_none(store, business_object)?;
         // Nobody holds anything, so nothing is to be told; a target still starts with a full export, once
         // there is something.
         store.transact::<_, Error>(|t| {
             also(t)?;
             let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
-            cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
+            if is_for_all {
+                cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
+            }
             changes::put_cursor(t, id, &cursor)
         })?;
         return Ok(Push { exports: Vec::new(), reason: Some(reason) });

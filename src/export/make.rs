@@ -1,7 +1,7 @@
 //! Making an export: rendered into the spool, synced, and queued in the commit that also says how far the
 //! changes have come.
 use super::entry::{Entry, Kind};
-use super::queue::{self, New, NewFile};
+use super::queue::{self, New, NewFile, To};
 use super::render::{self, Rendered, Rendering};
 use super::spool::{self, Spool};
 use super::{By, Inner, Push, record, target};
@@ -300,11 +300,13 @@ impl<'a> Making<'a> {
             files.push(NewFile { kind, finished, warnings, ids });
         }
         queue.spool.sync()?;
-        let targets: Vec<(String, String)> = self
-            .targets
-            .iter()
-            .map(|name| (name.clone(), target::prefix(&self.inner.options.targets, name)))
-            .collect();
+        let configured = &self.inner.options.targets;
+        let to = |name: &String| To {
+            name: name.clone(),
+            prefix: target::prefix(configured, name),
+            place: target::configured_place(configured, name),
+        };
+        let targets: Vec<To> = self.targets.iter().map(to).collect();
         let name = self.business_object.object.definition.name.as_str();
         let made = self.inner.stamp();
         let new = New {

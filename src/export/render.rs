@@ -149,14 +149,19 @@ impl Rendering<'_> {
     }
 
     fn go_on(&self) -> Result<(), Fault> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Fault::new(
-                Kind::Unavailable(std::time::Duration::from_secs(5)),
-                "the gateway stops; the export was left off",
-            ));
-        }
-        Ok(())
+        go_on(self.stop)
     }
+}
+
+/// Refuses once the gateway stops.
+pub(super) fn go_on(stop: &AtomicBool) -> Result<(), Fault> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(Fault::new(
+            Kind::Unavailable(std::time::Duration::from_secs(5)),
+            "the gateway stops; the export was left off",
+        ));
+    }
+    Ok(())
 }
 
 impl File {

@@ -253,6 +253,7 @@ impl<'a> Making<'a> {
             business_object: self.business_object,
             export_date: &self.export_date,
             stop: &self.inner.stopping,
+            disk: &self.inner.options.disk,
         }
     }
 

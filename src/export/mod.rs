@@ -297,6 +297,7 @@ impl Exporter {
     /// `Kind::NotFound`; `Kind::Conflict` for a delivered one.
     pub fn retry(&self, id: &str) -> Result<Entry, Fault> {
         if let Some(entry) = self.inner.waiting.entry(id) {
+            self.inner.waiting.ask();
             self.inner.queue.room.notify_one();
             return Ok(entry);
         }

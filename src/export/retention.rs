@@ -23,6 +23,9 @@ use std::time::Duration;
 
 /// URIs looked at, and objects removed in one commit.
 const PAGE: usize = 200;
+/// Set in the generation of an object that was there before its retention was asked for: it changed last in
+/// that one, or in any before.
+const OR_BEFORE: u64 = 1 << 63;
 /// The name in whose name objects are removed.
 const CALLER: &str = "retention";
 
@@ -67,14 +70,14 @@ pub(super) fn sweep(
     Ok(())
 }
 
-/// Lets objects count from now on. That they were exported already is as sure as that of all that did not
-/// change since.
+/// Lets objects count from now on. What is not exported yet may be what they changed last.
 fn begin(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), Fault> {
     inner.queue.store.transact::<_, Error>(|t| {
         let Some(cursor) = changes::cursor(t, id)? else { return Ok(()) };
+        let last = if changes::has_changes(t, id, &cursor)? { cursor.open } else { cursor.done };
         for uri in uris {
             if changes::age(t, id, uri.as_str())?.is_none() {
-                changes::put_age(t, id, uri.as_str(), now, cursor.done)?;
+                changes::put_age(t, id, uri.as_str(), now, last | OR_BEFORE)?;
             }
         }
         Ok(())
@@ -150,9 +153,12 @@ impl Had {
     }
 
     /// Whether an object is old enough and every target has it.
-    fn is_over(&self, (at, generation): (u64, u64), now: u64, retention: Duration) -> bool {
+    fn is_over(&self, (at, noted): (u64, u64), now: u64, retention: Duration) -> bool {
+        let (generation, or_before) = (noted & !OR_BEFORE, noted & OR_BEFORE != 0);
+        let may_bring =
+            |&(from, to): &(u64, u64)| from < generation && (or_before || generation <= to);
         Duration::from_millis(now.saturating_sub(at)) >= retention
             && generation <= self.cursor.done
-            && !self.undelivered.iter().any(|(from, to)| *from < generation && generation <= *to)
+            && !self.undelivered.iter().any(may_bring)
     }
 }

@@ -94,8 +94,8 @@ pub(super) struct Job {
     pub(super) entry: Entry,
     /// [`Record::made_for`]
     pub(super) made_for: Option<String>,
-    /// Whether an attempt may have come to an end that nobody heard of: one failed, or the gateway may have
-    /// crashed during one.
+    /// Whether an attempt may have come to an end that nobody heard of: the target did not say, the gateway may
+    /// have crashed during one, or it was parked or replayed after one.
     pub(super) unclear: bool,
     /// When the target was asked last to store it and did not say how that ended: it may be at it still.
     pub(super) unanswered: Option<Instant>,
@@ -164,7 +164,7 @@ impl Queue {
         }
         for (target, line) in &mut state.lines {
             let Some((_, &(head, _))) = line.waiting.first_key_value() else { continue };
-            line.unanswered = Some((head, Instant::now()));
+            line.unanswered.insert(head, Instant::now());
             let (exports, bytes) = (line.waiting.len(), line.bytes);
             tracing::info!(
                 target_name = target,
@@ -319,15 +319,14 @@ impl Queue {
             line.failing = None;
         }
         let attempts = line.failing.as_ref().map_or(0, |failing| failing.failures);
-        let first_since_the_start = !std::mem::replace(&mut line.begun, true);
+        let unanswered = line.unanswered.get(&order).copied();
         let mut entry = record.entry;
+        let unclear = unanswered.is_some() || entry.attempts > 0;
         entry.attempts += attempts;
-        let unclear = first_since_the_start || entry.attempts > 0;
         // Further attempts are told when they end otherwise than the one before.
         if attempts == 0 {
             self.tell(&Entry { status: Status::Delivering, ..entry.clone() });
         }
-        let unanswered = line.unanswered.filter(|(asked, _)| *asked == order).map(|(_, at)| at);
         Ok(Some(Job { order, entry, made_for: record.made_for, unclear, unanswered }))
     }
 
@@ -348,7 +347,7 @@ impl Queue {
         let is_news = before.as_ref().is_none_or(|failing| failing.class != failure.class);
         let wait = wait(failures);
         if failure.unanswered {
-            line.unanswered = Some((order, Instant::now()));
+            line.unanswered.insert(order, Instant::now());
         }
         line.failing = Some(Failing {
             order,

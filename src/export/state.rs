@@ -30,13 +30,11 @@ pub(super) struct Line {
     pub(super) waiting: BTreeMap<u64, (u64, u64)>,
     /// Bytes of all in `waiting`.
     pub(super) bytes: u64,
-    /// Whether anything was tried since the start.
-    pub(super) begun: bool,
     /// The order of the entry under way.
     pub(super) under_way: Option<u64>,
-    /// The entry that the target was asked last to store without saying how that ended, and until when that
-    /// was not over: the head at the start, since the gateway may have crashed meanwhile.
-    pub(super) unanswered: Option<(u64, Instant)>,
+    /// By order, the entries that the target was asked to store without saying how that ended, and until when
+    /// that was not over: the head at the start, since the gateway may have crashed meanwhile.
+    pub(super) unanswered: HashMap<u64, Instant>,
     /// The entry that did not get through.
     pub(super) failing: Option<Failing>,
     /// Whether the last attempt reached the target.
@@ -133,5 +131,6 @@ impl Line {
         if self.failing.as_ref().is_some_and(|failing| failing.order == order) {
             self.failing = None;
         }
+        self.unanswered.remove(&order);
     }
 }

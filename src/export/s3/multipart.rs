@@ -1,7 +1,7 @@
 //! Long files: a multipart upload, one part after the other, gone on with where it was.
 use super::request::{Ask, Sending};
 use super::words::{element, elements};
-use super::{Bucket, Held};
+use super::{Bucket, Held, unsaid};
 use crate::export::cause::{Class, Failure};
 use crate::export::entry::Entry;
 use crate::export::parcel::Content;
@@ -190,7 +190,10 @@ impl Bucket {
                     continue;
                 }
                 (_, Some("NoSuchUpload" | "InvalidPart" | "InvalidPartOrder")) => Ok(End::Unknown),
-                _ => Err(self.refused(&answer)),
+                (status, code) => {
+                    let unanswered = unsaid(status) || code == Some("InternalError");
+                    Err(Failure { unanswered, ..self.refused(&answer) })
+                }
             };
         }
     }

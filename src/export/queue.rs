@@ -136,6 +136,7 @@ impl Queue {
                 missing.push((order, record));
             }
         })?;
+        state.unread = unread > 0;
         for (_, record) in &missing {
             if let Some(cause) = &record.entry.last_error {
                 let Entry { id, target, business_object_name, .. } = &record.entry;

@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) delivered: BTreeMap<u64, u64>,
     /// Parked entries by order: the bytes of the file.
     pub(super) parked: BTreeMap<u64, u64>,
+    /// Whether there are records that cannot be read, which are in none of these.
+    pub(super) unread: bool,
 }
 
 /// One target's queue.
@@ -85,6 +87,13 @@ impl State {
     pub(super) fn held(&self) -> u64 {
         let waiting: u64 = self.lines.values().map(|line| line.bytes).sum();
         waiting + self.parked.values().sum::<u64>()
+    }
+
+    /// The orders of all that no target has taken yet; `None` when that cannot be told.
+    pub(super) fn undelivered(&self) -> Option<Vec<u64>> {
+        let waiting = self.lines.values().flat_map(|line| line.waiting.values());
+        let orders = waiting.map(|(order, _)| *order).chain(self.parked.keys().copied());
+        (!self.unread).then(|| orders.collect())
     }
 
     /// Takes a delivered entry into the history, or notes that its file is not kept (0 bytes).

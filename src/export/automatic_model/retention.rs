@@ -4,8 +4,9 @@ use crate::business_object::catalogue::IfMatch;
 use crate::business_object::ingest::Mode;
 use crate::business_object::members;
 use crate::export::entry::Status;
-use crate::export::retention;
+use crate::export::{record, retention};
 use oxrdf::NamedNode;
+use penstock_store::Error;
 use std::sync::atomic::Ordering;
 
 impl World {
@@ -157,4 +158,17 @@ fn what_was_not_exported_when_the_retention_came_is_kept() {
     for target in TARGETS {
         assert_eq!(world.consumer.holds(target, "Plant")[&uri(0)]["name"], "n2");
     }
+}
+
+#[test]
+fn nothing_is_removed_while_a_record_of_the_queue_cannot_be_read() {
+    let mut world = two_plants();
+    let order = (1_u64 << 40).to_be_bytes();
+    world.store().transact::<_, Error>(|t| t.put(record::EXPORTS, &order, b"{}")).unwrap();
+    world = world.restart();
+    world.days_pass(20);
+    assert_eq!(world.left(), [uri(0), uri(1)]);
+    world.store().transact::<_, Error>(|t| t.delete(record::EXPORTS, &order)).unwrap();
+    let world = world.restart();
+    assert_eq!(world.left(), Vec::<String>::new());
 }

@@ -147,6 +147,7 @@ async fn serve_opened(
     tracing::info!("The stop began; what runs is finished first.");
     let deadline = Instant::now() + GRACE;
     state.stop();
+    gateway.exporter.stop();
     mending.abort();
     ticking.abort();
     relieving.abort();

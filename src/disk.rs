@@ -24,6 +24,16 @@ impl Disk {
         Self { dir, reserve, told: Arc::default() }
     }
 
+    /// The bytes that are free for us; `None` when it cannot be told.
+    pub fn free(&self) -> Option<u64> {
+        free(&self.dir)
+    }
+
+    /// Whether less than half of the reserve is left.
+    pub fn is_half_used(&self) -> bool {
+        self.free().is_some_and(|free| free < self.reserve / 2)
+    }
+
     /// Whether no more is free than the reserve, so that nothing is to be taken in.
     pub fn is_in_reserve(&self) -> bool {
         self.used().is_some()
@@ -31,7 +41,7 @@ impl Disk {
 
     /// What is free when it is less than the reserve.
     fn used(&self) -> Option<u64> {
-        let used = free(&self.dir).filter(|free| *free < self.reserve);
+        let used = self.free().filter(|free| *free < self.reserve);
         if self.told.swap(used.is_some(), Ordering::Relaxed) != used.is_some() {
             if let Some(free) = used {
                 tracing::warn!(

@@ -343,6 +343,33 @@ async fn a_lost_answer_when_nothing_may_be_looked_at() {
     assert_eq!(keys.iter().filter(|key| **key == first.key).count(), 1);
 }
 
+/// A first attempt that cannot have reached the bucket makes nobody else's object ours.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_of_another_is_not_taken_for_ours_after_an_attempt_that_reached_nobody() {
+    let (server, bucket) = (ceph(), new_name());
+    server.create_plain(&bucket).await;
+    let (id, user) = Server::user();
+    server.allow(&bucket, &id, &["s3:PutObject"]).await;
+    let link = Link::to(&server.endpoint, || Fault::Pass).await;
+    let plant = Plant::new();
+    plant.pumps(0..1, 10);
+    let exporter = plant.quick(user.at(&link.endpoint).target(&bucket));
+    link.set(Fault::Refuse(u64::MAX));
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let running = run(&exporter);
+    blocked(&exporter, &entry, Class::Unreachable, "refused").await;
+    server.put(&bucket, &entry.key, "theirs", &[]).await;
+    link.set(Fault::Pass);
+    link.listen().await;
+    blocked(&exporter, &entry, Class::Conflict, "may not look at").await;
+    let (_, body) = server.object(&bucket, &entry.key).await;
+    assert_eq!(body, b"theirs");
+    let path = s3::signing::uri_encode(&entry.key, false);
+    server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_another_gateway_put_into_the_directory_is_never_written_over() {
     let plant = Plant::new();

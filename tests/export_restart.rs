@@ -1,8 +1,8 @@
 //! What was queued when the gateway ended is delivered after the next start, in order.
 mod export_support;
 
-use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
-use penstock::export::Status;
+use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
+use penstock::export::{Class, Status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_queued_is_delivered_in_order_after_a_restart() {
@@ -90,4 +90,54 @@ async fn a_delivery_whose_note_was_lost_is_done_again_under_its_own_key() {
     until_status(&exporter, &entry.id, Status::Delivered).await;
     running.stop().await;
     assert_eq!(files(&plant.bucket("plant-a")), [entry.key]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_without_the_targets_keeps_what_waits_for_them() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let business_object = pump("Pump", &["plant-a"]);
+    let out = tempfile::tempdir().unwrap();
+    let mut targets = embedded();
+    targets.named.insert("plant-a".to_owned(), directory(out.path()));
+    let exporter = plant.open(targets.clone());
+    let entries = [push_one(&exporter, &business_object), push_one(&exporter, &business_object)];
+    drop(exporter);
+
+    let plant = plant.restart();
+    let exporter = plant.open(embedded());
+    let running = run(&exporter);
+    let blocked = until(&exporter, &entries[0].id, |entry| entry.status == Status::Blocked).await;
+    running.stop().await;
+    let told = blocked.last_error.unwrap();
+    assert!(told.contains("service.export.targets.plant-a"), "{told}");
+    let state = exporter.targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
+    assert_eq!((state.blocked_by, state.depth), (Some(Class::Gateway), 2));
+    assert_eq!(files(&plant.bucket("plant-a")), Vec::<String>::new());
+    drop(exporter);
+
+    let plant = plant.restart();
+    let exporter = plant.open(targets);
+    let running = run(&exporter);
+    until_status(&exporter, &entries[1].id, Status::Delivered).await;
+    running.stop().await;
+    assert_eq!(files(&out.path().join("plant-a")), entries.map(|entry| entry.key));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_the_embedded_directory_goes_where_the_target_leads_now() {
+    let plant = Plant::new();
+    plant.pumps(0..1, 1);
+    let exporter = plant.open(embedded());
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    drop(exporter);
+    let plant = plant.restart();
+    let out = tempfile::tempdir().unwrap();
+    let mut targets = embedded();
+    targets.named.insert("plant-a".to_owned(), directory(out.path()));
+    let exporter = plant.open(targets);
+    let running = run(&exporter);
+    until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+    assert_eq!(files(&out.path().join("plant-a")), [entry.key]);
 }

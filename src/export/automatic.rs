@@ -26,6 +26,8 @@ const MOST_DEBOUNCES: u32 = 10;
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest of them.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
+/// The longest after one that the disk had no room for: each try writes as much as there was.
+const LONGEST_WAIT_FOR_ROOM: Duration = Duration::from_hours(1);
 
 /// What is planned, by the Business Object's id.
 #[derive(Default)]
@@ -50,6 +52,8 @@ struct Planned {
     /// Failures since the last success, and when to try again.
     failures: u32,
     not_before: Option<Instant>,
+    /// What was free on the disk before the last try, if that was not enough.
+    had: Option<u64>,
 }
 
 /// What to wait for.
@@ -59,6 +63,14 @@ pub(super) struct Next {
     passed: Option<Instant>,
     has_schedules: bool,
     waits_for_room: bool,
+}
+
+#[cfg(test)]
+impl Next {
+    /// Whether there is nothing to wait for.
+    pub(super) fn is_now(&self) -> bool {
+        self.passed.is_some_and(|passed| passed <= Instant::now())
+    }
 }
 
 /// Makes the exports that are due until `stop` becomes true.
@@ -158,7 +170,11 @@ pub(super) fn turn(inner: &Inner, plan: &mut Plan) -> Next {
             }
         }
     }
-    for planned in plan.by_id.values_mut() {
+    let is_asked = inner.waiting.take_asked();
+    for (id, planned) in &mut plan.by_id {
+        if is_asked && inner.waiting.has(id) {
+            planned.not_before = None;
+        }
         if !inner.stopping.load(Ordering::Relaxed) {
             planned.make_due(inner);
             planned.sweep(inner);
@@ -176,10 +192,18 @@ impl Plan {
         }
     }
 
-    /// Lets what failed be tried again at once.
+    /// Lets the waits be over of what failed.
     #[cfg(test)]
     pub(super) fn try_now(&mut self) {
-        self.by_id.values_mut().for_each(|planned| planned.not_before = None);
+        let over =
+            |planned: &mut Planned| planned.not_before = planned.not_before.map(|_| Instant::now());
+        self.by_id.values_mut().for_each(over);
+    }
+
+    /// Tries that failed, of all, since the last that did not.
+    #[cfg(test)]
+    pub(super) fn failures(&self) -> u32 {
+        self.by_id.values().map(|planned| planned.failures).sum()
     }
 
     /// Reads the definitions again.
@@ -220,6 +244,7 @@ impl Plan {
                 is_new: definition.export_on_change,
                 failures: before.as_ref().map_or(0, |before| before.failures),
                 not_before: None,
+                had: None,
             };
             planned.look_at_clock(inner)?;
             if planned.has_changes(inner)? {
@@ -281,9 +306,10 @@ impl Planned {
         let business_object = Arc::clone(&self.business_object);
         let id = business_object.object.id.as_str();
         let name = business_object.object.definition.name.as_str();
-        if self.not_before.is_some_and(|not_before| Instant::now() < not_before) {
+        if self.is_put_off(inner) {
             return;
         }
+        self.not_before = None;
         let mark = inner.options.catalogue.watch().marked_at(id);
         let is_run = self.next.is_some_and(|next| next <= Utc::now());
         let due = self.due(mark.as_ref());
@@ -297,12 +323,16 @@ impl Planned {
         }
         match self.make(inner, is_run, is_due) {
             Ok(()) => {
-                (self.failures, self.not_before) = (0, None);
+                (self.failures, self.had) = (0, None);
                 if inner.waiting.remove(id) {
                     tracing::info!(business_object = name, "There is room for exports again.");
                 }
             }
-            Err(Delay::NoRoom(kind, cause)) => {
+            Err(Delay::NoRoom { kind, cause, had }) => {
+                self.had = had;
+                if had.is_some() {
+                    self.put_off(LOOK, LONGEST_WAIT_FOR_ROOM);
+                }
                 if inner.waiting.add(&business_object, kind, &cause) {
                     for entry in inner.waiting.of(id) {
                         inner.queue.tell(&entry);
@@ -315,10 +345,7 @@ impl Planned {
                 }
             }
             Err(Delay::Fault(fault)) => {
-                self.failures = self.failures.saturating_add(1);
-                let doublings = (self.failures - 1).min(16);
-                let wait = FIRST_WAIT.saturating_mul(1 << doublings).min(LONGEST_WAIT);
-                self.not_before = Some(Instant::now() + wait);
+                self.put_off(FIRST_WAIT, LONGEST_WAIT);
                 if self.failures.is_power_of_two() && !inner.stopping.load(Ordering::Relaxed) {
                     tracing::warn!(
                         business_object = name,
@@ -329,6 +356,23 @@ impl Planned {
                 }
             }
         }
+    }
+
+    /// Lets the next try wait, twice as long with each that failed.
+    fn put_off(&mut self, first: Duration, longest: Duration) {
+        let doublings = self.failures.min(16);
+        self.failures = self.failures.saturating_add(1);
+        let wait = first.saturating_mul(1 << doublings).min(longest);
+        self.not_before = Some(Instant::now() + wait);
+    }
+
+    /// Whether it waits for the next try still; one that lacked room ends with clearly more of it.
+    fn is_put_off(&self, inner: &Inner) -> bool {
+        let has_more_room = |had: u64| {
+            inner.options.disk.free().is_some_and(|free| free > had.saturating_add(had / 8))
+        };
+        self.not_before.is_some_and(|not_before| Instant::now() < not_before)
+            && !self.had.is_some_and(has_more_room)
     }
 
     /// Removes the objects whose time is over, now and then.
@@ -365,12 +409,13 @@ impl Planned {
             return Ok(());
         }
         make::check(inner, &business_object)?;
+        let kind = if full.is_empty() { Kind::Incremental } else { Kind::Full };
         if (!full.is_empty() || self.has_changes(inner)?)
             && let Some(cause) = room::by_itself(inner)
         {
-            let kind = if full.is_empty() { Kind::Incremental } else { Kind::Full };
-            return Err(Delay::NoRoom(kind, cause));
+            return Err(Delay::NoRoom { kind, cause, had: None });
         }
+        let free = inner.options.disk.free().unwrap_or(u64::MAX);
         if is_due {
             // Every commit that has marked so far is seen by the commits that follow here.
             watch.unmark(id);
@@ -387,6 +432,10 @@ impl Planned {
         if is_due && made.is_err() {
             watch.mark_unless_marked(id);
         }
+        let made = made.map_err(|fault| match fault.kind {
+            fault::Kind::NoRoom => Delay::NoRoom { kind, cause: fault.detail, had: Some(free) },
+            _ => Delay::Fault(fault),
+        });
         if made?.is_empty() && is_run {
             tracing::info!(
                 business_object = object.definition.name,
@@ -420,16 +469,18 @@ impl Planned {
 
 /// Why an export was not made.
 enum Delay {
-    NoRoom(Kind, String),
+    NoRoom {
+        kind: Kind,
+        cause: String,
+        /// What was free on the disk before it was tried and found too little; `None` when it was not tried.
+        had: Option<u64>,
+    },
     Fault(Fault),
 }
 
 impl From<Fault> for Delay {
     fn from(fault: Fault) -> Self {
-        match fault.kind {
-            fault::Kind::NoRoom => Self::NoRoom(Kind::Full, fault.detail),
-            _ => Self::Fault(fault),
-        }
+        Self::Fault(fault)
     }
 }
 

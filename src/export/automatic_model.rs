@@ -1,6 +1,7 @@
 //! Exports by themselves against a consumer that applies the files in the order of their sequences: whatever
 //! happens in whatever order, it ends with exactly what the view shows.
 mod retention;
+mod room;
 
 use super::automatic::{Plan, turn};
 use super::entry::{Entry, Kind, Status};
@@ -552,4 +553,36 @@ fn a_target_that_was_left_out_for_a_while_starts_anew() {
     };
     assert_eq!(kinds(&world, "north"), [Kind::Full, Kind::Incremental]);
     assert_eq!(kinds(&world, "south"), [Kind::Full, Kind::Full]);
+}
+
+#[test]
+fn a_new_target_holds_up_no_deletion_while_there_is_no_object() {
+    for is_left_off in [false, true] {
+        let mut world = World::new();
+        let defined = |targets: &[usize]| Defined {
+            on_change: true,
+            scheduled: false,
+            enabled: true,
+            conditions: false,
+            other_mapping: false,
+            targets: targets.to_vec(),
+        };
+        world.define(0, &defined(&[0]));
+        world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+        world.settle();
+        world.ingest(0, Mode::Delete, &[(0, 1, vec![])]);
+        if is_left_off {
+            // It leaves the generation with the deletion closed.
+            world = world.act(Act::LeftOff { push: Some(0) });
+        }
+        world.define(0, &defined(&[0, 1]));
+        world.settle();
+        world.check();
+        let kinds = |target: &str| -> Vec<Kind> {
+            let files = &world.consumer.files[&(target.to_owned(), "Plant".to_owned())];
+            files.values().map(|(kind, _)| *kind).collect()
+        };
+        assert_eq!(kinds("north"), [Kind::Full, Kind::Deleted]);
+        assert_eq!(kinds("south")[0], Kind::Full);
+    }
 }

@@ -4,7 +4,7 @@ use super::cause::{Class, Failure};
 use super::entry::Entry;
 use super::parcel::Parcel;
 use super::queue::Job;
-use super::target::Target;
+use super::target::{self, Target};
 use super::{Inner, sweep};
 use crate::fault::Fault;
 use crate::telemetry::metrics;
@@ -137,9 +137,11 @@ impl Worker {
 
     async fn deliver(&mut self, job: &Job) -> Result<(), Failure> {
         let entry = &job.entry;
+        let options = &self.inner.options;
+        target::check_embedded(&options.targets, &entry.target, job.made_for.as_deref())?;
         let target = match self.opened.take() {
             Some(target) => target,
-            None => Target::open(&self.inner.options, &entry.target)?,
+            None => Target::open(options, &entry.target)?,
         };
         let target = self.opened.insert(target);
         let file = self.inner.queue.spool.file(&super::record::file_name(&entry.id), entry.bytes);

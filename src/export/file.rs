@@ -68,6 +68,11 @@ impl FileWriter {
         self.data(json)
     }
 
+    /// Bytes of data that were written so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.data_bytes
+    }
+
     /// Writes the metadata, syncs the file, and reads it back for the checksum of the whole.
     pub(super) fn finish(mut self) -> io::Result<Finished> {
         self.data(b"]")?;

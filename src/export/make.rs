@@ -1,7 +1,7 @@
 //! Making an export: rendered into the spool, synced, and queued in the commit that also says how far the
 //! changes have come.
 use super::entry::{Entry, Kind};
-use super::queue::{self, New, NewFile};
+use super::queue::{self, New, NewFile, To};
 use super::render::{self, Rendered, Rendering};
 use super::spool::{self, Spool};
 use super::{By, Inner, Push, record, target};
@@ -122,14 +122,21 @@ pub(super) fn full(
         cursor.exports += 1;
         changes::put_cursor(t, id, &cursor)
     };
-    if rendered.0.objects == 0 && !inner.queue.is_held(targets, name)? {
+    // A target that is left without its full export holds up the changes of the others.
+    let holds_up = match &cursor {
+        Some(cursor) if !is_for_all => changes::has_changes(&store.read(), id, cursor)?,
+        _ => false,
+    };
+    if rendered.0.objects == 0 && !holds_up && !inner.queue.is_held(targets, name)? {
         let reason = render::why_none(store, business_object)?;
         // Nobody holds anything, so nothing is to be told; a target still starts with a full export, once
         // there is something.
         store.transact::<_, Error>(|t| {
             also(t)?;
             let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
-            cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
+            if is_for_all {
+                cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
+            }
             changes::put_cursor(t, id, &cursor)
         })?;
         return Ok(Push { exports: Vec::new(), reason: Some(reason) });
@@ -246,6 +253,7 @@ impl<'a> Making<'a> {
             business_object: self.business_object,
             export_date: &self.export_date,
             stop: &self.inner.stopping,
+            disk: &self.inner.options.disk,
         }
     }
 
@@ -293,11 +301,13 @@ impl<'a> Making<'a> {
             files.push(NewFile { kind, finished, warnings, ids });
         }
         queue.spool.sync()?;
-        let targets: Vec<(String, String)> = self
-            .targets
-            .iter()
-            .map(|name| (name.clone(), target::prefix(&self.inner.options.targets, name)))
-            .collect();
+        let configured = &self.inner.options.targets;
+        let to = |name: &String| To {
+            name: name.clone(),
+            prefix: target::prefix(configured, name),
+            place: target::configured_place(configured, name),
+        };
+        let targets: Vec<To> = self.targets.iter().map(to).collect();
         let name = self.business_object.object.definition.name.as_str();
         let made = self.inner.stamp();
         let new = New {

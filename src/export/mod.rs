@@ -7,6 +7,7 @@
 //! | `queue`, `record`, `state` | the entries, as they are kept with the store's commits and in memory |
 //! | `operate`, `history` | retry, park, replay; what is kept of the delivered ones |
 //! | `make` | an export made: rendered, synced, queued, with how far the changes have come |
+//! | `pushes` | whose turn it is to be pushed |
 //! | `automatic`, `schedule`, `alarm` | the exports that are due by themselves |
 //! | `retention` | objects removed once every target has them |
 //! | `room` | the bound of the spool, and what waits for room |
@@ -34,6 +35,7 @@ mod model;
 mod operate;
 mod parcel;
 mod probe;
+mod pushes;
 mod queue;
 mod record;
 mod render;
@@ -56,6 +58,7 @@ pub use backoff::Pace;
 pub use cause::Class;
 pub use entry::{Entry, Kind, Status};
 pub use probe::Probe;
+pub use pushes::Turn;
 pub use record::SEQUENCES;
 pub use targets::TargetState;
 
@@ -67,6 +70,7 @@ use crate::disk::Disk;
 use crate::events::{self, Events};
 use crate::fault::{self, Fault};
 use penstock_store::Store;
+use pushes::Pushes;
 use queue::Queue;
 use room::Waiting;
 use spool::Spool;
@@ -116,6 +120,7 @@ struct Inner {
     /// One lock for each Business Object: its exports are made one after the other, so that sequences
     /// follow the content.
     making: Mutex<HashMap<String, Arc<Mutex<()>>>>,
+    pushes: Pushes,
     waiting: Waiting,
     /// Whether the gateway stops.
     stopping: AtomicBool,
@@ -192,6 +197,7 @@ impl Exporter {
             uplink: Arc::new(uplink),
             uploads,
             making: Mutex::default(),
+            pushes: Pushes::default(),
             waiting: Waiting::default(),
             stopping: AtomicBool::new(false),
         };
@@ -212,7 +218,8 @@ impl Exporter {
     }
 
     /// Renders everything that belongs to the Business Object and queues it for each of its targets; `by` is
-    /// who asks. Blocks. When it returns, the files and the entries are on disk.
+    /// who asks. Blocks; where many may ask at once, take a [`Self::turn`] first. When it returns, the files
+    /// and the entries are on disk.
     ///
     /// # Errors
     /// `Kind::Conflict` when it is disabled or has no target; `Kind::Invalid` when a target leads
@@ -224,11 +231,12 @@ impl Exporter {
     ) -> Result<Push, Fault> {
         let inner = &*self.inner;
         make::check(inner, business_object)?;
+        let making = inner.making(&business_object.object.id);
+        let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that were made meanwhile count.
         if let Some(cause) = room::spool(inner) {
             return Err(Fault::new(fault::Kind::NoRoom, cause));
         }
-        let making = inner.making(&business_object.object.id);
-        let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
         let targets = make::all_targets(business_object);
         make::full(inner, business_object, &targets, by.into(), &mut |_| Ok(()))
     }
@@ -289,6 +297,7 @@ impl Exporter {
     /// `Kind::NotFound`; `Kind::Conflict` for a delivered one.
     pub fn retry(&self, id: &str) -> Result<Entry, Fault> {
         if let Some(entry) = self.inner.waiting.entry(id) {
+            self.inner.waiting.ask();
             self.inner.queue.room.notify_one();
             return Ok(entry);
         }

@@ -4,7 +4,7 @@ use super::By;
 use super::cause::{Class, Failure};
 use super::entry::{Kind, Status};
 use super::file::Finished;
-use super::queue::{Limits, New, NewFile, Queue};
+use super::queue::{Limits, New, NewFile, Queue, To};
 use super::record::file_name;
 use super::spool::Spool;
 use crate::clock::Stamp;
@@ -153,8 +153,10 @@ proptest! {
                         .map(|(order, target)| (format!("id-{order}"), format!("target-{target}"), String::new()))
                         .collect();
                     let ids: Vec<String> = targets.iter().map(|(id, ..)| id.clone()).collect();
-                    let lines: Vec<_> =
-                        targets.iter().map(|(_, target, prefix)| (target.clone(), prefix.clone())).collect();
+                    let lines: Vec<_> = targets
+                        .iter()
+                        .map(|(_, name, prefix)| To { name: name.clone(), prefix: prefix.clone(), place: None })
+                        .collect();
                     let file =
                         NewFile { kind: Kind::Full, finished: finished.clone(), warnings: Vec::new(), ids };
                     for (id, ..) in &targets {

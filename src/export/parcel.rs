@@ -20,7 +20,7 @@ pub(super) struct Parcel<'a> {
     pub(super) entry: &'a Entry,
     /// The spool file, or why it cannot be used.
     pub(super) file: Result<File, String>,
-    /// Whether an earlier attempt may have stored it: one that failed, or one before a crash.
+    /// Whether an earlier attempt may have stored it ([`super::queue::Job::unclear`]).
     pub(super) unclear: bool,
     /// When the target was asked last to store it and did not say how that ended: it may be at it still.
     pub(super) unanswered: Option<Instant>,

@@ -55,14 +55,23 @@ pub(super) struct New<'a> {
     pub(super) export_date: &'a str,
     /// In the order of their sequences.
     pub(super) files: &'a [NewFile],
-    /// Each target, and the prefix of its keys.
-    pub(super) targets: &'a [(String, String)],
+    pub(super) targets: &'a [To],
     /// The generations of changes that they bring.
     pub(super) covers: Option<(u64, u64)>,
     /// Who asked for them.
     pub(super) by: By<'a>,
     /// When they were made.
     pub(super) made: Stamp,
+}
+
+/// A target that files are queued for.
+#[derive(Debug)]
+pub(super) struct To {
+    pub(super) name: String,
+    /// What its keys begin with.
+    pub(super) prefix: String,
+    /// [`Record::made_for`]
+    pub(super) place: Option<String>,
 }
 
 /// What else goes into the commit of new entries.
@@ -83,8 +92,10 @@ pub(super) struct NewFile {
 pub(super) struct Job {
     pub(super) order: u64,
     pub(super) entry: Entry,
-    /// Whether an attempt may have come to an end that nobody heard of: one failed, or the gateway may have
-    /// crashed during one.
+    /// [`Record::made_for`]
+    pub(super) made_for: Option<String>,
+    /// Whether an attempt may have come to an end that nobody heard of: the target did not say, the gateway may
+    /// have crashed during one, or it was parked or replayed after one.
     pub(super) unclear: bool,
     /// When the target was asked last to store it and did not say how that ended: it may be at it still.
     pub(super) unanswered: Option<Instant>,
@@ -125,6 +136,7 @@ impl Queue {
                 missing.push((order, record));
             }
         })?;
+        state.unread = unread > 0;
         for (_, record) in &missing {
             if let Some(cause) = &record.entry.last_error {
                 let Entry { id, target, business_object_name, .. } = &record.entry;
@@ -153,7 +165,7 @@ impl Queue {
         }
         for (target, line) in &mut state.lines {
             let Some((_, &(head, _))) = line.waiting.first_key_value() else { continue };
-            line.unanswered = Some((head, Instant::now()));
+            line.unanswered.insert(head, Instant::now());
             let (exports, bytes) = (line.waiting.len(), line.bytes);
             tracing::info!(
                 target_name = target,
@@ -187,20 +199,20 @@ impl Queue {
         let (records, _) = self.store.transact::<_, Error>(|t| {
             let mut records = Vec::with_capacity(new.files.len() * new.targets.len());
             for file in new.files {
-                for (id, (target, prefix)) in file.ids.iter().zip(new.targets) {
+                for (id, to) in file.ids.iter().zip(new.targets) {
                     let order = first + records.len() as u64;
-                    let record = new.record(t, file, id, (target, prefix), order)?;
+                    let record = new.record(t, file, id, to, order)?;
                     t.put(record::IDS, id.as_bytes(), &order.to_be_bytes())?;
                     record::put(t, order, &record)?;
                     records.push((order, record));
                     let held = match file.kind {
                         Kind::Full => file.finished.objects,
                         Kind::Incremental => {
-                            record::held(t, target, new.name)? + file.finished.objects
+                            record::held(t, &to.name, new.name)? + file.finished.objects
                         }
                         Kind::Deleted => continue,
                     };
-                    let key = record::sequence_key(target, new.name);
+                    let key = record::sequence_key(&to.name, new.name);
                     t.put(record::HELD, &key, &held.to_be_bytes())?;
                 }
             }
@@ -308,16 +320,15 @@ impl Queue {
             line.failing = None;
         }
         let attempts = line.failing.as_ref().map_or(0, |failing| failing.failures);
-        let first_since_the_start = !std::mem::replace(&mut line.begun, true);
+        let unanswered = line.unanswered.get(&order).copied();
         let mut entry = record.entry;
+        let unclear = unanswered.is_some() || entry.attempts > 0;
         entry.attempts += attempts;
-        let unclear = first_since_the_start || entry.attempts > 0;
         // Further attempts are told when they end otherwise than the one before.
         if attempts == 0 {
             self.tell(&Entry { status: Status::Delivering, ..entry.clone() });
         }
-        let unanswered = line.unanswered.filter(|(asked, _)| *asked == order).map(|(_, at)| at);
-        Ok(Some(Job { order, entry, unclear, unanswered }))
+        Ok(Some(Job { order, entry, made_for: record.made_for, unclear, unanswered }))
     }
 
     /// The entry under way did not get through; returns how often it has not, and what `wait` says to that.
@@ -337,7 +348,7 @@ impl Queue {
         let is_news = before.as_ref().is_none_or(|failing| failing.class != failure.class);
         let wait = wait(failures);
         if failure.unanswered {
-            line.unanswered = Some((order, Instant::now()));
+            line.unanswered.insert(order, Instant::now());
         }
         line.failing = Some(Failing {
             order,
@@ -397,10 +408,10 @@ impl New<'_> {
         t: &mut Transaction<'_>,
         file: &NewFile,
         id: &str,
-        (target, prefix): (&str, &str),
+        to: &To,
         order: u64,
     ) -> Result<Record, Error> {
-        let sequence_key = record::sequence_key(target, self.name);
+        let sequence_key = record::sequence_key(&to.name, self.name);
         let sequence = record::number(t, record::SEQUENCES, &sequence_key)?.unwrap_or(0) + 1;
         t.put(record::SEQUENCES, &sequence_key, &sequence.to_be_bytes())?;
         Ok(Record {
@@ -408,7 +419,7 @@ impl New<'_> {
                 id: id.to_owned(),
                 business_object: self.business_object.to_owned(),
                 business_object_name: self.name.to_owned(),
-                target: target.to_owned(),
+                target: to.name.clone(),
                 sequence,
                 kind: file.kind,
                 status: Status::Queued,
@@ -416,7 +427,7 @@ impl New<'_> {
                 bytes: file.finished.bytes,
                 data_checksum: file.finished.data_checksum.clone(),
                 sha256: file.finished.sha256.clone(),
-                key: key(prefix, self.name, self.export_date, sequence),
+                key: key(&to.prefix, self.name, self.export_date, sequence),
                 created_at: self.made.rfc3339(),
                 clock: self.made.doubt,
                 delivered_at: None,
@@ -429,6 +440,7 @@ impl New<'_> {
             place: order,
             kept: true,
             covers: self.covers,
+            made_for: to.place.clone(),
         })
     }
 }

@@ -31,6 +31,9 @@ pub(super) struct Record {
     /// The generations of changes that it brings: after the first of them, up to the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) covers: Option<(u64, u64)>,
+    /// Where its target led to when it was made, in words; absent for the embedded default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) made_for: Option<String>,
 }
 
 impl Record {

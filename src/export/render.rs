@@ -7,6 +7,7 @@ use super::spool;
 use crate::business_object::changes::{self, Changed};
 use crate::business_object::resource::Compiled;
 use crate::business_object::{members, namespace, view};
+use crate::disk::Disk;
 use crate::fault::{Fault, Kind};
 use oxrdf::NamedNode;
 use penstock_store::{About, Listed, Pattern, Read, Store};
@@ -19,6 +20,8 @@ const PAGE: usize = 500;
 const WARNINGS: usize = 20;
 /// Characters of one of them.
 const WARNING: usize = 400;
+/// Bytes of a file after which it is looked what room is left. A smaller file is no danger to the reserve.
+const STEP: u64 = 4 << 20;
 
 /// What is rendered, and when to leave off.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +30,8 @@ pub(super) struct Rendering<'a> {
     pub(super) business_object: &'a Compiled,
     pub(super) export_date: &'a str,
     pub(super) stop: &'a AtomicBool,
+    /// The disk that the file is written to.
+    pub(super) disk: &'a Disk,
 }
 
 /// An object to be written.
@@ -42,6 +47,8 @@ enum Wanted<'a> {
 struct File {
     path: PathBuf,
     writer: FileWriter,
+    /// How long it was when it was looked what room is left.
+    looked_at: u64,
     object: Vec<u8>,
     about: About,
     warnings: Vec<String>,
@@ -142,6 +149,7 @@ impl Rendering<'_> {
             view::render_about(&read, root, uri, about, out, &mut findings)?;
         }
         file.write()?;
+        self.leave_room(file)?;
         for finding in findings {
             file.warn(&format!("{}: {finding}", uri.as_str()));
         }
@@ -149,14 +157,39 @@ impl Rendering<'_> {
     }
 
     fn go_on(&self) -> Result<(), Fault> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Fault::new(
-                Kind::Unavailable(std::time::Duration::from_secs(5)),
-                "the gateway stops; the export was left off",
-            ));
-        }
-        Ok(())
+        go_on(self.stop)
     }
+
+    /// Leaves half of the disk's reserve to the commits and to what frees room.
+    fn leave_room(&self, file: &mut File) -> Result<(), Fault> {
+        let length = file.writer.bytes();
+        if length < file.looked_at + STEP {
+            return Ok(());
+        }
+        file.looked_at = length;
+        if !self.disk.is_half_used() {
+            return Ok(());
+        }
+        Err(Fault::new(
+            Kind::NoRoom,
+            format!(
+                "the export was left off after {} MiB, when half of the room was used up that is kept in \
+                 reserve on the disk of the gateway (service.limits.disk-reserve); make room there",
+                length >> 20
+            ),
+        ))
+    }
+}
+
+/// Refuses once the gateway stops.
+pub(super) fn go_on(stop: &AtomicBool) -> Result<(), Fault> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(Fault::new(
+            Kind::Unavailable(std::time::Duration::from_secs(5)),
+            "the gateway stops; the export was left off",
+        ));
+    }
+    Ok(())
 }
 
 impl File {
@@ -165,7 +198,8 @@ impl File {
         let writer = FileWriter::create(&path, name, rendering.export_date)
             .map_err(|error| spool::fault("writing", &path, &error))?;
         let (object, about) = (Vec::new(), About::default());
-        Ok(Self { path, writer, object, about, warnings: Vec::new(), more_warnings: 0 })
+        let (warnings, more_warnings) = (Vec::new(), 0);
+        Ok(Self { path, writer, looked_at: 0, object, about, warnings, more_warnings })
     }
 
     /// Appends `object`.

@@ -23,6 +23,9 @@ use std::time::Duration;
 
 /// URIs looked at, and objects removed in one commit.
 const PAGE: usize = 200;
+/// Set in the generation of an object that was there before its retention was asked for: it changed last in
+/// that one, or in any before.
+const OR_BEFORE: u64 = 1 << 63;
 /// The name in whose name objects are removed.
 const CALLER: &str = "retention";
 
@@ -39,13 +42,17 @@ pub(super) fn sweep(
 ) -> Result<(), Fault> {
     let store = &inner.queue.store;
     let id = business_object.object.id.as_str();
-    let mut after: Option<NamedNode> = None;
+    let (mut after, mut had): (Option<NamedNode>, Option<Had>) = (None, None);
     while !inner.stopping.load(Ordering::Relaxed) {
         let from = after.as_ref().map(NamedNode::as_str);
         let (page, _) = members::page_of(store, business_object, from, PAGE)?;
         let Some(last) = page.last().cloned() else { return Ok(()) };
         after = Some(last);
-        let Some(had) = Had::find(inner, business_object)? else { return Ok(()) };
+        let Some(cursor) = cursor(inner, business_object)? else { return Ok(()) };
+        if had.is_none() {
+            had = Had::find(inner, id, cursor)?;
+        }
+        let Some(had) = &had else { return Ok(()) };
         let now = inner.options.catalogue.watch().elapsed();
         let (mut unknown, mut over) = (Vec::new(), Vec::new());
         let read = store.read();
@@ -61,20 +68,20 @@ pub(super) fn sweep(
             begin(inner, id, &unknown, now)?;
         }
         if !over.is_empty() {
-            remove(inner, business_object, retention, &had, &over)?;
+            remove(inner, business_object, retention, had, &over)?;
         }
     }
     Ok(())
 }
 
-/// Lets objects count from now on. That they were exported already is as sure as that of all that did not
-/// change since.
+/// Lets objects count from now on. What is not exported yet may be what they changed last.
 fn begin(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), Fault> {
     inner.queue.store.transact::<_, Error>(|t| {
         let Some(cursor) = changes::cursor(t, id)? else { return Ok(()) };
+        let last = if changes::has_changes(t, id, &cursor)? { cursor.open } else { cursor.done };
         for uri in uris {
             if changes::age(t, id, uri.as_str())?.is_none() {
-                changes::put_age(t, id, uri.as_str(), now, cursor.done)?;
+                changes::put_age(t, id, uri.as_str(), now, last | OR_BEFORE)?;
             }
         }
         Ok(())
@@ -119,7 +126,19 @@ fn remove(
     Ok(())
 }
 
-/// What every target has.
+/// How far the exports have come; `None` while some target has not had everything.
+fn cursor(inner: &Inner, business_object: &Compiled) -> Result<Option<Cursor>, Fault> {
+    let id = business_object.object.id.as_str();
+    if make::all_targets(business_object).is_empty() {
+        return Ok(None);
+    }
+    let Some(cursor) = changes::cursor(&inner.queue.store.read(), id)? else { return Ok(None) };
+    let has_all = make::without_full(inner, business_object, &cursor)?.is_empty();
+    Ok(has_all.then_some(cursor))
+}
+
+/// What every target has. It may be some time ago: what is exported meanwhile is of later generations than
+/// the cursor says.
 struct Had {
     cursor: Cursor,
     /// The generations of each export that is not delivered.
@@ -127,32 +146,32 @@ struct Had {
 }
 
 impl Had {
-    /// `None` while some target has not had everything.
-    fn find(inner: &Inner, business_object: &Compiled) -> Result<Option<Self>, Fault> {
-        let store = &inner.queue.store;
-        let id = business_object.object.id.as_str();
-        if make::all_targets(business_object).is_empty() {
-            return Ok(None);
-        }
-        let Some(cursor) = changes::cursor(&store.read(), id)? else { return Ok(None) };
-        if !make::without_full(inner, business_object, &cursor)?.is_empty() {
-            return Ok(None);
-        }
+    /// With a cursor that was read before; `None` when that cannot be told.
+    fn find(inner: &Inner, id: &str, cursor: Cursor) -> Result<Option<Self>, Fault> {
+        let Some(orders) = inner.queue.state().undelivered() else { return Ok(None) };
         let mut undelivered = Vec::new();
-        let mut unread = false;
-        record::scan(store, &mut |_, record| match record {
-            Some(record) if record.entry.business_object != id => {}
-            Some(record) if record.entry.status == Status::Delivered => {}
-            Some(record) => undelivered.push(record.covers.unwrap_or((0, u64::MAX))),
-            None => unread = true,
-        })?;
-        Ok((!unread).then_some(Self { cursor, undelivered }))
+        for orders in orders.chunks(PAGE) {
+            let read = inner.queue.store.read();
+            for order in orders {
+                match record::by_order(&read, *order)? {
+                    Some(record) if record.entry.business_object != id => {}
+                    Some(record) if record.entry.status == Status::Delivered => {}
+                    Some(record) => undelivered.push(record.covers.unwrap_or((0, u64::MAX))),
+                    // It was delivered since, and fell out of the history.
+                    None => {}
+                }
+            }
+        }
+        Ok(Some(Self { cursor, undelivered }))
     }
 
     /// Whether an object is old enough and every target has it.
-    fn is_over(&self, (at, generation): (u64, u64), now: u64, retention: Duration) -> bool {
+    fn is_over(&self, (at, noted): (u64, u64), now: u64, retention: Duration) -> bool {
+        let (generation, or_before) = (noted & !OR_BEFORE, noted & OR_BEFORE != 0);
+        let may_bring =
+            |&(from, to): &(u64, u64)| from < generation && (or_before || generation <= to);
         Duration::from_millis(now.saturating_sub(at)) >= retention
             && generation <= self.cursor.done
-            && !self.undelivered.iter().any(|(from, to)| *from < generation && generation <= *to)
+            && !self.undelivered.iter().any(may_bring)
     }
 }

@@ -1,13 +1,14 @@
 //! The bound of the spool, and the exports that wait for room in it.
 //!
-//! It is looked at before an export is made, so one export may go beyond it: else one that is larger than the
-//! bound could never be made.
+//! It is looked at before an export is made, so one export of each Business Object may go beyond it: else one
+//! that is larger than the bound could never be made. Of the disk's reserve one that is being made leaves half.
 use super::Inner;
 use super::entry::{Entry, Kind, Status};
 use crate::business_object::resource::Compiled;
 use crate::time;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The exports that wait for room: what they will hold is not settled yet. In memory alone: why they are
@@ -16,6 +17,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) struct Waiting {
     /// By the Business Object's id.
     rows: Mutex<BTreeMap<String, Vec<Entry>>>,
+    /// Whether somebody wants them tried now.
+    asked: AtomicBool,
 }
 
 /// Why no file may be put into the spool, if so.
@@ -94,6 +97,16 @@ impl Waiting {
     /// Lets only those wait whose Business Objects are named.
     pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
         self.rows().retain(|id, _| keep(id));
+    }
+
+    /// Lets all that wait be tried at the next turn.
+    pub(super) fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that is wanted, once.
+    pub(super) fn take_asked(&self) -> bool {
+        self.asked.swap(false, Ordering::Relaxed)
     }
 
     /// Whether anything waits.

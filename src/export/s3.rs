@@ -49,6 +49,12 @@ pub(super) struct Bucket {
     may_look: AtomicBool,
 }
 
+/// Whether an answer does not say how storing the object ended: something on the way lost that, or the server
+/// does not know it.
+fn unsaid(status: u16) -> bool {
+    matches!(status, 500 | 502 | 504)
+}
+
 /// What the bucket holds under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Held {
@@ -168,9 +174,7 @@ impl Bucket {
                 412 if conditional => return Ok(false),
                 501 if conditional => self.conditional.store(false, Ordering::Relaxed),
                 status => {
-                    // Something on the way lost the answer, or the server does not know how it ended.
-                    let unanswered = matches!(status, 500 | 502 | 504);
-                    return Err(Failure { unanswered, ..self.refused(&answer) });
+                    return Err(Failure { unanswered: unsaid(status), ..self.refused(&answer) });
                 }
             }
         }

@@ -21,6 +21,8 @@ pub(super) struct State {
     pub(super) delivered: BTreeMap<u64, u64>,
     /// Parked entries by order: the bytes of the file.
     pub(super) parked: BTreeMap<u64, u64>,
+    /// Whether there are records that cannot be read, which are in none of these.
+    pub(super) unread: bool,
 }
 
 /// One target's queue.
@@ -30,13 +32,11 @@ pub(super) struct Line {
     pub(super) waiting: BTreeMap<u64, (u64, u64)>,
     /// Bytes of all in `waiting`.
     pub(super) bytes: u64,
-    /// Whether anything was tried since the start.
-    pub(super) begun: bool,
     /// The order of the entry under way.
     pub(super) under_way: Option<u64>,
-    /// The entry that the target was asked last to store without saying how that ended, and until when that
-    /// was not over: the head at the start, since the gateway may have crashed meanwhile.
-    pub(super) unanswered: Option<(u64, Instant)>,
+    /// By order, the entries that the target was asked to store without saying how that ended, and until when
+    /// that was not over: the head at the start, since the gateway may have crashed meanwhile.
+    pub(super) unanswered: HashMap<u64, Instant>,
     /// The entry that did not get through.
     pub(super) failing: Option<Failing>,
     /// Whether the last attempt reached the target.
@@ -89,6 +89,13 @@ impl State {
         waiting + self.parked.values().sum::<u64>()
     }
 
+    /// The orders of all that no target has taken yet; `None` when that cannot be told.
+    pub(super) fn undelivered(&self) -> Option<Vec<u64>> {
+        let waiting = self.lines.values().flat_map(|line| line.waiting.values());
+        let orders = waiting.map(|(order, _)| *order).chain(self.parked.keys().copied());
+        (!self.unread).then(|| orders.collect())
+    }
+
     /// Takes a delivered entry into the history, or notes that its file is not kept (0 bytes).
     pub(super) fn keep(&mut self, order: u64, bytes: u64) {
         self.delivered.insert(order, bytes);
@@ -133,5 +140,6 @@ impl Line {
         if self.failing.as_ref().is_some_and(|failing| failing.order == order) {
             self.failing = None;
         }
+        self.unanswered.remove(&order);
     }
 }

@@ -102,6 +102,34 @@ pub(super) fn type_name(options: &Options, bucket_name: &str) -> &'static str {
     }
 }
 
+/// Where a bucketName leads, in words for whoever may not see paths; `None` for the embedded default and for
+/// a directory that is at the same place.
+pub(super) fn configured_place(targets: &Targets, bucket_name: &str) -> Option<String> {
+    match kind(targets, bucket_name) {
+        Ok(None | Some(TargetKind::Directory { path: None })) | Err(_) => None,
+        Ok(Some(TargetKind::Directory { path: Some(_) })) => Some("a directory".to_owned()),
+        Ok(Some(TargetKind::S3 { endpoint, bucket, .. })) => {
+            let bucket = bucket.as_deref().unwrap_or(bucket_name);
+            Some(format!("the bucket `{bucket}` at {endpoint}"))
+        }
+    }
+}
+
+/// Refuses the embedded default for what was made for a configured target: a start without the configuration
+/// of the targets must not take for delivered what waits for them.
+pub(super) fn check_embedded(
+    targets: &Targets,
+    bucket_name: &str,
+    made_for: Option<&str>,
+) -> Result<(), Failure> {
+    match (made_for, kind(targets, bucket_name)) {
+        (Some(made_for), Ok(None)) => Err(Failure::gateway(format!(
+            "the export was made for {made_for}, and the configuration names no target any more; bring              `service.export.targets.{bucket_name}` or `service.export.default` back and restart the gateway              (`service.export.default.type=directory` if it is to go into the data directory)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Where a bucketName leads, in words that change when it leads elsewhere.
 pub(super) fn place(options: &Options, bucket_name: &str) -> String {
     let prefix = prefix(&options.targets, bucket_name);

@@ -44,6 +44,13 @@ pub(super) struct Part {
     pub(super) etag: String,
 }
 
+impl Begun {
+    /// How many parts it has once it is whole.
+    pub(super) fn parts(&self) -> u64 {
+        self.length.div_ceil(self.part_size.max(1))
+    }
+}
+
 impl Uploads {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder }
@@ -85,6 +92,12 @@ impl Uploads {
         line.extend(serde_json::to_vec(part)?);
         line.push(b'\n');
         OpenOptions::new().append(true).open(self.path(id, ENDING))?.write_all(&line)
+    }
+
+    /// Makes the notes of the parts survive a power cut: whoever clears up after the parts were put together
+    /// has to know all of them.
+    pub(super) fn sync(&self, id: &str) -> io::Result<()> {
+        File::open(self.path(id, ENDING))?.sync_data()
     }
 
     /// Forgets the upload alone.

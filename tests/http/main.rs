@@ -29,6 +29,7 @@ mod ndjson;
 mod opening;
 mod pages;
 mod poisoned;
+mod pushes;
 mod roles;
 mod server;
 mod status;

@@ -62,7 +62,7 @@ pub fn cursor(read: &impl Read, id: &str) -> Result<Option<Cursor>, Error> {
         serde_json::from_slice(&bytes).unwrap_or_else(|error| {
             // Beginning anew exports everything, and loses nothing.
             tracing::error!(business_object = id, %error, "How far exports had come could not be read.");
-            Cursor { open: u64::MAX / 2, ..Cursor::default() }
+            Cursor { open: u64::MAX / 4, ..Cursor::default() }
         })
     }))
 }

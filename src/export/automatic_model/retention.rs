@@ -4,8 +4,9 @@ use crate::business_object::catalogue::IfMatch;
 use crate::business_object::ingest::Mode;
 use crate::business_object::members;
 use crate::export::entry::Status;
-use crate::export::retention;
+use crate::export::{record, retention};
 use oxrdf::NamedNode;
+use penstock_store::Error;
 use std::sync::atomic::Ordering;
 
 impl World {
@@ -114,5 +115,60 @@ fn what_was_there_before_its_retention_begins_to_count_with_it() {
     world.days_pass(9);
     assert_eq!(world.left(), [uri(0)]);
     world.days_pass(1);
+    assert_eq!(world.left(), Vec::<String>::new());
+}
+
+#[test]
+fn what_some_target_lacks_of_before_the_retention_is_kept() {
+    let mut world = World::new();
+    world.ingest(0, Mode::Add, &[(0, 1, vec![]), (1, 1, vec![])]);
+    world.settle();
+    // The change of the first is parked for one target, and that of the second is delivered.
+    world.ingest(0, Mode::Replace, &[(0, 2, vec![])]);
+    world.turn();
+    while world.deliver("north") {}
+    let listed = world.exporter.list(None, 100).unwrap().into_iter();
+    let lacking: Vec<String> =
+        listed.filter(|entry| entry.status == Status::Queued).map(|entry| entry.id).collect();
+    assert_eq!(lacking.len(), 1);
+    world.exporter.park(&lacking[0]).unwrap();
+    world.ingest(0, Mode::Replace, &[(1, 2, vec![])]);
+    world.settle();
+    world.keep(true, vec![0, 1]);
+    assert_eq!(world.left(), [uri(0), uri(1)], "it begins to count");
+    world.days_pass(20);
+    assert_eq!(world.left(), [uri(0), uri(1)]);
+    world.exporter.retry(&lacking[0]).unwrap();
+    while world.deliver("south") {}
+    assert_eq!(world.left(), Vec::<String>::new());
+}
+
+#[test]
+fn what_was_not_exported_when_the_retention_came_is_kept() {
+    let mut world = World::new();
+    world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+    world.settle();
+    world.ingest(0, Mode::Replace, &[(0, 2, vec![])]);
+    world.keep(true, vec![0, 1]);
+    assert_eq!(world.left(), [uri(0)], "it begins to count");
+    world.days_pass(20);
+    assert_eq!(world.left(), [uri(0)]);
+    world.settle();
+    assert_eq!(world.left(), Vec::<String>::new());
+    for target in TARGETS {
+        assert_eq!(world.consumer.holds(target, "Plant")[&uri(0)]["name"], "n2");
+    }
+}
+
+#[test]
+fn nothing_is_removed_while_a_record_of_the_queue_cannot_be_read() {
+    let mut world = two_plants();
+    let order = (1_u64 << 40).to_be_bytes();
+    world.store().transact::<_, Error>(|t| t.put(record::EXPORTS, &order, b"{}")).unwrap();
+    world = world.restart();
+    world.days_pass(20);
+    assert_eq!(world.left(), [uri(0), uri(1)]);
+    world.store().transact::<_, Error>(|t| t.delete(record::EXPORTS, &order)).unwrap();
+    let world = world.restart();
     assert_eq!(world.left(), Vec::<String>::new());
 }

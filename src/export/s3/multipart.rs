@@ -1,7 +1,7 @@
 //! Long files: a multipart upload, one part after the other, gone on with where it was.
 use super::request::{Ask, Sending};
 use super::words::{element, elements};
-use super::{Bucket, Held};
+use super::{Bucket, Held, unsaid};
 use crate::export::cause::{Class, Failure};
 use crate::export::entry::Entry;
 use crate::export::parcel::Content;
@@ -128,7 +128,7 @@ impl Bucket {
         uploads: &Uploads,
         uplink: &Arc<Uplink>,
     ) -> Result<End, Failure> {
-        for number in 1..=content.length.div_ceil(begun.part_size) {
+        for number in 1..=begun.parts() {
             if parts.iter().any(|part| part.number == number) {
                 continue;
             }
@@ -156,6 +156,8 @@ impl Bucket {
             parts.push(part);
         }
         parts.sort_by_key(|part| part.number);
+        let (notes, id) = (uploads.clone(), entry.id.clone());
+        on_disk(move || notes.sync(&id)).await?;
         self.complete(begun, &parts, over).await
     }
 
@@ -188,7 +190,10 @@ impl Bucket {
                     continue;
                 }
                 (_, Some("NoSuchUpload" | "InvalidPart" | "InvalidPartOrder")) => Ok(End::Unknown),
-                _ => Err(self.refused(&answer)),
+                (status, code) => {
+                    let unanswered = unsaid(status) || code == Some("InternalError");
+                    Err(Failure { unanswered, ..self.refused(&answer) })
+                }
             };
         }
     }
@@ -214,12 +219,13 @@ impl Bucket {
         };
         if begun.place == self.requests.place() {
             for upload in self.open_uploads(&begun.key).await? {
-                if upload == begun.upload {
-                    // Swift does not forget the upload when the connection breaks while it puts the parts
-                    // together, and to end it would take the object's parts away.
-                    self.complete(&begun, &parts, true).await?;
-                } else {
+                if upload != begun.upload {
                     self.abort(&begun.key, &upload).await?;
+                } else if parts.len() as u64 == begun.parts() {
+                    // Swift does not forget the upload when the connection breaks while it puts the parts
+                    // together, and to end it would take the object's parts away. So would putting together
+                    // fewer than all; such an upload is left alone.
+                    self.complete(&begun, &parts, true).await?;
                 }
             }
         }

@@ -22,7 +22,7 @@ use entry::{Entries, Entry, Stored};
 use penstock_store::{Read, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-pub(super) use entry::{stored, user_of_namespace};
+pub(super) use entry::{stored, user_of_namespace, version};
 
 /// The collection of documents that holds them: id to JSON.
 pub const COLLECTION: &str = "business-objects";

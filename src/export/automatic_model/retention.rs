@@ -11,6 +11,10 @@ use std::sync::atomic::Ordering;
 impl World {
     /// Defines the plants with a retention of ten days.
     fn keep(&self, on_change: bool, targets: Vec<usize>) {
+        self.keep_for("P10D", on_change, targets);
+    }
+
+    fn keep_for(&self, retention: &str, on_change: bool, targets: Vec<usize>) {
         let defined = Defined {
             on_change,
             scheduled: false,
@@ -20,7 +24,7 @@ impl World {
             targets,
         };
         let mut definition = defined.json(0);
-        definition["retention"] = "P10D".into();
+        definition["retention"] = retention.into();
         let body = definition.to_string();
         self.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
@@ -114,5 +118,18 @@ fn what_was_there_before_its_retention_begins_to_count_with_it() {
     world.days_pass(9);
     assert_eq!(world.left(), [uri(0)]);
     world.days_pass(1);
+    assert_eq!(world.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_definition_that_was_replaced_removes_nothing() {
+    let world = two_plants();
+    world.days_pass(20);
+    let replaced = world.catalogue.get("Plant").unwrap();
+    let ten_days = replaced.object.definition.automatic().unwrap().retention.unwrap();
+    world.keep_for("P90D", true, vec![0, 1]);
+    retention::sweep(&world.exporter.inner, &replaced, ten_days).unwrap();
+    assert_eq!(world.left(), [uri(0), uri(1)]);
+    world.days_pass(90);
     assert_eq!(world.left(), Vec::<String>::new());
 }

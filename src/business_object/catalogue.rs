@@ -87,6 +87,13 @@ impl Catalogue {
         Self { watch: Watch::new(elapsed), ..self }
     }
 
+    /// The same catalogue, that notes a change for so many objects that hold what changes.
+    #[cfg(test)]
+    #[must_use]
+    pub(crate) fn with_most_holders(self, most: usize) -> Self {
+        Self { watch: self.watch.with_most_holders(most), ..self }
+    }
+
     /// The same catalogue, whose ages and times are those of this clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {

@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | `change-cursors` | Business Object id | [`Cursor`] as JSON; there while it is watched |
 //! | `changes` | id, 0, generation (u64, big endian), URI | exports made before the object began to belong (u64), or nothing |
-//! | `object-ages` | id, 0, URI | elapsed time of the last change, generation (u64 each) |
+//! | `object-ages` | id, 0, URI, or nothing for all of them | elapsed time of the last change, generation (u64 each) |
 //! | `watched` | nothing | how often what is watched was changed (u64) |
 //!
 //! # Generations
@@ -21,6 +21,11 @@
 //! reads: whatever it misses is noted in the next one. Its own commit says that the generation is done, with
 //! the sequence and the queue entry. So that commit is small however much has changed, and after a crash the
 //! generation is still there. What is done is swept away later.
+//!
+//! What thousands of objects hold nested is not noted for each of them, since the commit would take memory by
+//! what is stored and not by what is asked. The cursor says in which generation that happened
+//! ([`Cursor::anew`]), and until that one is done nothing but full exports are made: a full export holds what a
+//! consumer lacks, whatever it is. All objects are then as young as that change.
 
 mod cursor;
 mod holders;

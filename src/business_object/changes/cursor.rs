@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 /// Documents swept away in one commit.
 const SWEPT: usize = 1000;
+/// In place of a URI in [`AGES`]: all objects of the Business Object.
+const ALL: &str = "";
 
 /// How far the exports of a watched Business Object have come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +18,10 @@ pub struct Cursor {
     pub open: u64,
     /// The last generation whose changes are all in exports.
     pub done: u64,
+    /// The last generation in which more changed than is noted, 0 before the first: until it is done, nothing
+    /// but a full export holds what changed.
+    #[serde(default)]
+    pub anew: u64,
     /// Exports made so far.
     pub exports: u64,
     /// What was exported: a digest of the name, mapping and conditions.
@@ -47,11 +53,23 @@ impl Cursor {
     fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("a cursor has string keys alone")
     }
+
+    /// Whether more changed than is noted.
+    pub fn begins_anew(&self) -> bool {
+        self.anew > self.done
+    }
 }
 
 impl Default for Cursor {
     fn default() -> Self {
-        Self { open: 1, done: 0, exports: 0, view: String::new(), targets: BTreeMap::new() }
+        Self {
+            open: 1,
+            done: 0,
+            anew: 0,
+            exports: 0,
+            view: String::new(),
+            targets: BTreeMap::new(),
+        }
     }
 }
 
@@ -90,6 +108,9 @@ pub fn close_generation(store: &Store, id: &str) -> Result<Option<Cursor>, Error
 
 /// Whether something changed that no export holds.
 pub fn has_changes(read: &impl Read, id: &str, cursor: &Cursor) -> Result<bool, Error> {
+    if cursor.begins_anew() {
+        return Ok(true);
+    }
     let from = generation_key(id, cursor.done.saturating_add(1));
     let prefix = prefix(id);
     // The URI makes each key longer than its generation's.
@@ -120,8 +141,24 @@ pub fn changed(
 
 /// When an object changed last (elapsed time, in milliseconds), and in which generation.
 pub fn age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
+    let Some((at, generation)) = stored_age(read, id, uri)? else { return Ok(None) };
+    let (all_at, all_generation) = stored_age(read, id, ALL)?.unwrap_or_default();
+    Ok(Some((at.max(all_at), generation.max(all_generation))))
+}
+
+fn stored_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
     let Some(value) = read.document(AGES, &age_key(id, uri))? else { return Ok(None) };
     Ok(value.split_at_checked(8).and_then(|(at, in_)| Some((number(at)?, number(in_)?))))
+}
+
+/// Notes that any object may have changed.
+pub(super) fn put_age_of_all(
+    transaction: &mut Transaction<'_>,
+    id: &str,
+    at: u64,
+    generation: u64,
+) -> Result<(), Error> {
+    put_age(transaction, id, ALL, at, generation)
 }
 
 /// Notes when an object changed last.

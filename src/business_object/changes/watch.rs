@@ -20,7 +20,12 @@ pub struct Watch {
     /// Milliseconds on a line that only goes forward.
     elapsed: Arc<dyn Fn() -> u64 + Send + Sync>,
     clock: Option<Clock>,
+    most_holders: usize,
 }
+
+/// When a change concerns more objects than this, since they hold nested what changes, they are not noted
+/// one by one: they would all stand in memory, and in the frame of the commit.
+const MOST_HOLDERS: usize = 10_000;
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -57,13 +62,25 @@ pub(super) struct View {
 impl Watch {
     /// `elapsed` gives milliseconds on a line that only goes forward, through restarts too.
     pub fn new(elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        Self { inner: Arc::default(), elapsed: Arc::new(elapsed), clock: None }
+        let elapsed = Arc::new(elapsed);
+        Self { inner: Arc::default(), elapsed, clock: None, most_holders: MOST_HOLDERS }
     }
 
     /// Counts by this clock.
     pub fn by(clock: Clock) -> Self {
         let ages = clock.clone();
         Self { clock: Some(clock), ..Self::new(move || ages.elapsed()) }
+    }
+
+    /// The same, with another bound of the objects that one change may be noted for.
+    #[cfg(test)]
+    pub(crate) fn with_most_holders(self, most_holders: usize) -> Self {
+        Self { most_holders, ..self }
+    }
+
+    /// For how many objects that hold it one change is noted.
+    pub(super) fn most_holders(&self) -> usize {
+        self.most_holders
     }
 
     /// Waits until something is marked.

@@ -133,3 +133,18 @@ fn a_definition_that_was_replaced_removes_nothing() {
     world.days_pass(90);
     assert_eq!(world.left(), Vec::<String>::new());
 }
+
+#[test]
+fn what_many_objects_hold_keeps_all_of_them_when_it_changes() {
+    let mut world = World::noting(1);
+    world.keep(true, vec![0, 1]);
+    world.ingest(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![0])]);
+    world.settle();
+    world.days_pass(9);
+    world.ingest(1, Mode::Update, &[(0, 2, vec![])]);
+    world.settle();
+    world.days_pass(2);
+    assert_eq!(world.left(), [uri(0), uri(1)]);
+    world.days_pass(8);
+    assert_eq!(world.left(), Vec::<String>::new());
+}

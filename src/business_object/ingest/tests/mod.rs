@@ -8,6 +8,7 @@ mod idempotency;
 mod lines;
 mod log;
 mod records;
+mod own;
 mod replace;
 mod trial;
 mod update;

@@ -14,7 +14,7 @@
 //! | `change-cursors` | Business Object id | [`Cursor`] as JSON; there while it is watched |
 //! | `changes` | id, 0, generation (u64, big endian), URI | exports made before the object began to belong (u64), or nothing |
 //! | `object-ages` | id, 0, URI, or nothing for all of them | elapsed time of the last change, generation (u64 each) |
-//! | `watched` | nothing | how often what is watched was changed (u64) |
+//! | `watched` | nothing | a number that is another after each change of what is watched (u64) |
 //!
 //! # Generations
 //! Changes are noted in the open generation. An export first closes it, in a commit of its own, and then
@@ -44,7 +44,7 @@ const CURSORS: &str = "change-cursors";
 const CHANGES: &str = "changes";
 /// The collection of when objects changed last.
 const AGES: &str = "object-ages";
-/// The collection of the number of the watched set.
+/// The collection of the watched set's number.
 const WATCHED: &str = "watched";
 
 fn number(bytes: &[u8]) -> Option<u64> {

@@ -125,7 +125,8 @@ async fn a_key_for_one_business_object_changes_no_object_of_another() {
         }
     }
     let headers = [("Content-Type", "application/json"), ("Apikey", key.as_str())];
-    let body = json!({"data": [{"uri": "urn:pump", "name": "p", "parts": [{"uri": "urn:boiler"}]}]});
+    let body =
+        json!({"data": [{"uri": "urn:pump", "name": "p", "parts": [{"uri": "urn:boiler"}]}]});
     let pumps = "/api/v1/business-objects/Pump";
     server.send("POST", pumps, &headers, body.to_string()).await.expect(200);
     let body = json!({"data": [{"uri": "urn:pump"}]}).to_string();

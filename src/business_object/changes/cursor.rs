@@ -2,6 +2,7 @@
 use super::{AGES, CHANGES, CURSORS, WATCHED, number};
 use crate::business_object::resource::BusinessObject;
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
+use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -250,7 +251,7 @@ pub(in crate::business_object) fn defined(
         is_noted && definition.push_targets.iter().any(|target| target.bucket_name == *name)
     });
     put_cursor(transaction, &object.id, &cursor)?;
-    count_up(transaction)
+    watch_others(transaction)
 }
 
 /// A definition is removed in this commit, or asks for nothing any more.
@@ -262,7 +263,7 @@ pub(in crate::business_object) fn removed(
         return Ok(());
     }
     transaction.delete(CURSORS, id.as_bytes())?;
-    count_up(transaction)
+    watch_others(transaction)
 }
 
 /// Whether changes are noted for a Business Object. A disabled one is watched as well: what changes by
@@ -271,14 +272,16 @@ pub(super) fn is_watched(object: &BusinessObject) -> bool {
     object.definition.export_on_change || object.definition.retention.is_some()
 }
 
-/// How often what is watched was changed.
+/// Which set of Business Objects is watched: another number after each change of it; 0 before the first.
 pub(super) fn watched(read: &impl Read) -> Result<u64, Error> {
     Ok(read.document(WATCHED, b"")?.as_deref().and_then(number).unwrap_or(0))
 }
 
-fn count_up(transaction: &mut Transaction<'_>) -> Result<(), Error> {
-    let next = watched(transaction)? + 1;
-    transaction.put(WATCHED, b"", &next.to_be_bytes())
+/// A number that never was: what a commit that failed was given may be known in memory still, and must not
+/// stand for what the next one stores.
+fn watch_others(transaction: &mut Transaction<'_>) -> Result<(), Error> {
+    let number: u64 = rand::rng().random_range(1..=u64::MAX);
+    transaction.put(WATCHED, b"", &number.to_be_bytes())
 }
 
 fn prefix(id: &str) -> Vec<u8> {

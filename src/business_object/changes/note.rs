@@ -1,8 +1,6 @@
 //! Noting, in a commit that changes the graph, what it changes for whom.
 use super::CHANGES;
-use super::cursor::{
-    Cursor, change_key, cursor, forget_age, put_age, put_age_of_all, put_cursor,
-};
+use super::cursor::{Cursor, change_key, cursor, forget_age, put_age, put_age_of_all, put_cursor};
 use super::watch::{View, Watch};
 use crate::fault::Fault;
 use oxrdf::NamedNode;

@@ -25,10 +25,7 @@ fn shown(shape: &Shape, values: Vec<(&str, &str, Term)>) -> (String, Vec<Finding
     tried(shape, values).unwrap()
 }
 
-fn tried(
-    shape: &Shape,
-    values: Vec<(&str, &str, Term)>,
-) -> Result<(String, Vec<Finding>), Fault> {
+fn tried(shape: &Shape, values: Vec<(&str, &str, Term)>) -> Result<(String, Vec<Finding>), Fault> {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
     store
@@ -207,8 +204,7 @@ fn warnings_are_bounded() {
 fn what_many_hold_is_shown_whole_and_not_once_for_each_way_to_it() {
     const EACH: usize = 40;
     let name = || property("s", false, Value::Literal(Kind::String));
-    let holding =
-        |inner: Shape| shape(vec![name(), property("o", true, Value::Object(inner))]);
+    let holding = |inner: Shape| shape(vec![name(), property("o", true, Value::Object(inner))]);
     let shape = holding(holding(holding(shape(vec![name()]))));
     let uris: Vec<Vec<String>> = (0..3)
         .map(|level| (0..EACH).map(|number| format!("urn:{level}:{number:02}")).collect())

@@ -39,10 +39,18 @@ fn an_object_of_another_business_object_is_neither_changed_nor_told_of() {
         (Mode::Replace, r#"{"uri": "urn:boiler", "weight": 1}"#, "/data/0"),
         (Mode::Delete, r#"{"uri": "urn:nothing"}, {"uri": "urn:boiler"}"#, "/data/1"),
         (Mode::Add, r#"{"motor": {"uri": "urn:boiler", "power": 1}}"#, "/data/0/motor"),
-        (Mode::Replace, r#"{"uri": "urn:m", "parts": [{"uri": "urn:part", "weight": 1}]}"#, "/data/0/parts/0"),
+        (
+            Mode::Replace,
+            r#"{"uri": "urn:m", "parts": [{"uri": "urn:part", "weight": 1}]}"#,
+            "/data/0/parts/0",
+        ),
     ] {
         let fault = send(&world, true, mode, data).unwrap_err();
-        assert_eq!((fault.kind, pointers(&fault)), (Kind::Invalid, vec![pointer.to_owned()]), "{fault}");
+        assert_eq!(
+            (fault.kind, pointers(&fault)),
+            (Kind::Invalid, vec![pointer.to_owned()]),
+            "{fault}"
+        );
         assert!(!fault.to_string().contains("secret"), "{fault}");
         assert_eq!(world.quads(), BOILER);
     }
@@ -54,13 +62,22 @@ fn an_object_of_another_business_object_is_neither_changed_nor_told_of() {
 fn what_is_referred_to_stays_when_the_reference_goes() {
     for mode in [Mode::Replace, Mode::Delete] {
         let world = world();
-        send(&world, true, Mode::Add, r#"{"uri": "urn:m", "name": "m", "motor": {"uri": "urn:boiler"}}"#)
-            .unwrap();
+        send(
+            &world,
+            true,
+            Mode::Add,
+            r#"{"uri": "urn:m", "name": "m", "motor": {"uri": "urn:boiler"}}"#,
+        )
+        .unwrap();
         // The motor is the one that is linked, and that one is not for this key.
-        let fault =
-            send(&world, true, Mode::Update, r#"{"uri": "urn:m", "motor": {"power": 1}}"#).unwrap_err();
+        let fault = send(&world, true, Mode::Update, r#"{"uri": "urn:m", "motor": {"power": 1}}"#)
+            .unwrap_err();
         assert_eq!(pointers(&fault), ["/data/0/motor"]);
-        let data = if mode == Mode::Delete { r#"{"uri": "urn:m"}"# } else { r#"{"uri": "urn:m", "name": "m"}"# };
+        let data = if mode == Mode::Delete {
+            r#"{"uri": "urn:m"}"#
+        } else {
+            r#"{"uri": "urn:m", "name": "m"}"#
+        };
         let answer = send(&world, true, mode, data).unwrap();
         assert_eq!(answer.deleted, u64::from(mode == Mode::Delete));
         let left: Vec<String> =
@@ -75,7 +92,8 @@ fn its_own_objects_are_changed_as_with_any_key() {
     let whole = r#"{"uri": "urn:m", "name": "m", "motor": {"uri": "urn:e", "name": "e"}}"#;
     send(&world, true, Mode::Add, whole).unwrap();
     world.insert("urn:m", "http://p/weight", Literal::from(7), "http://x/Elsewhere/");
-    send(&world, true, Mode::Update, r#"{"uri": "urn:m", "weight": 8, "motor": {"power": 5}}"#).unwrap();
+    send(&world, true, Mode::Update, r#"{"uri": "urn:m", "weight": 8, "motor": {"power": 5}}"#)
+        .unwrap();
     send(&world, true, Mode::Replace, whole).unwrap();
     // It is no member, and stands in the graph of a namespace of the mapping.
     send(&world, true, Mode::Add, r#"{"uri": "urn:e", "tags": ["x"]}"#).unwrap();

@@ -5,7 +5,7 @@
 //! been said in requests of their own.
 use super::Mode;
 use super::answer::{Nested, Outcome, Status, Warnings};
-use super::convert::show;
+use super::convert::show_both;
 use super::findings::Findings;
 use super::node::{Given, Node, Value};
 use super::orphans::Orphans;
@@ -250,11 +250,10 @@ impl<'m> Writer<'_, '_, 'm> {
             && !current.iter().any(|quad| quad.object == *term)
         {
             let pointer = pointer_to(target.pointer, field);
+            let (has, given) = show_both(&there.object, term);
             let message = format!(
-                "the field holds one value, and {} has {} there, not {}; UPDATE or REPLACE would change it",
+                "the field holds one value, and {} has {has} there, not {given}; UPDATE or REPLACE would change it",
                 target.name.uri.as_str(),
-                show(&there.object),
-                show(term)
             );
             self.findings.conflict(&pointer, message);
             return Ok(false);

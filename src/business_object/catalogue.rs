@@ -217,7 +217,8 @@ impl Catalogue {
                 created_namespaces,
             };
             let there = before.and_then(|before| before.compiled.as_deref());
-            changes::defined(transaction, there.map(|there| &there.object), &object)?;
+            let there = there.map(|there| &there.object);
+            changes::defined(transaction, there, &object, self.watch.elapsed())?;
             let stored = Stored { object, namespaces };
             transaction.put(COLLECTION, stored.object.id.as_bytes(), &stored.encode())?;
             Ok::<_, Fault>(stored.object)

@@ -232,11 +232,12 @@ pub fn sweep_all(store: &Store) -> Result<(), Error> {
     Ok(())
 }
 
-/// A definition is stored in this commit: begins or ends watching it.
+/// A definition is stored in this commit: begins or ends watching it. `now` is the elapsed time.
 pub(in crate::business_object) fn defined(
     transaction: &mut Transaction<'_>,
     before: Option<&BusinessObject>,
     object: &BusinessObject,
+    now: u64,
 ) -> Result<(), Error> {
     if !is_watched(object) {
         return removed(transaction, &object.id);
@@ -250,6 +251,11 @@ pub(in crate::business_object) fn defined(
     cursor.targets.retain(|name, _| {
         is_noted && definition.push_targets.iter().any(|target| target.bucket_name == *name)
     });
+    let kept_ages = before.is_some_and(|before| before.definition.retention.is_some());
+    if definition.retention.is_some() && !kept_ages {
+        // Ages of an earlier retention stand still since it ended.
+        put_age_of_all(transaction, &object.id, now, cursor.done)?;
+    }
     put_cursor(transaction, &object.id, &cursor)?;
     watch_others(transaction)
 }

@@ -148,3 +148,25 @@ fn what_many_objects_hold_keeps_all_of_them_when_it_changes() {
     world.days_pass(8);
     assert_eq!(world.left(), Vec::<String>::new());
 }
+
+#[test]
+fn a_retention_that_was_taken_away_begins_to_count_anew() {
+    let mut world = two_plants();
+    let without = Defined {
+        on_change: true,
+        scheduled: false,
+        enabled: true,
+        conditions: false,
+        other_mapping: false,
+        targets: vec![0, 1],
+    };
+    world.define(0, &without);
+    world.days_pass(9);
+    world.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
+    world.settle();
+    world.days_pass(2);
+    world.keep(true, vec![0, 1]);
+    assert_eq!(world.left(), [uri(0), uri(1)]);
+    world.days_pass(10);
+    assert_eq!(world.left(), Vec::<String>::new());
+}

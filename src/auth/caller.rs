@@ -1,5 +1,6 @@
 //! Who sent a request.
 use super::{Account, Role};
+use crate::business_object::ingest::ApiKey;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -41,10 +42,12 @@ impl Caller {
         Self { account: None, role: Role::Admin, credential: Credential::Local, from: None }
     }
 
-    /// The id of the API key that it was asked with.
-    pub fn api_key(&self) -> Option<&str> {
+    /// The API key that it was asked with.
+    pub fn api_key(&self) -> Option<ApiKey<'_>> {
         match &self.credential {
-            Credential::ApiKey { id, .. } => Some(id),
+            Credential::ApiKey { id, business_object } => {
+                Some(ApiKey { id, is_bound: business_object.is_some() })
+            }
             _ => None,
         }
     }

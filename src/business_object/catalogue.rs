@@ -22,7 +22,7 @@ use entry::{Entries, Entry, Stored};
 use penstock_store::{Read, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-pub(super) use entry::{stored, user_of_namespace};
+pub(super) use entry::{stored, user_of_namespace, version};
 
 /// The collection of documents that holds them: id to JSON.
 pub const COLLECTION: &str = "business-objects";
@@ -85,6 +85,13 @@ impl Catalogue {
     #[must_use]
     pub fn with_elapsed(self, elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self { watch: Watch::new(elapsed), ..self }
+    }
+
+    /// The same catalogue, that notes a change for so many objects that hold what changes.
+    #[cfg(test)]
+    #[must_use]
+    pub(crate) fn with_most_holders(self, most: usize) -> Self {
+        Self { watch: self.watch.with_most_holders(most), ..self }
     }
 
     /// The same catalogue, whose ages and times are those of this clock.
@@ -210,7 +217,8 @@ impl Catalogue {
                 created_namespaces,
             };
             let there = before.and_then(|before| before.compiled.as_deref());
-            changes::defined(transaction, there.map(|there| &there.object), &object)?;
+            let there = there.map(|there| &there.object);
+            changes::defined(transaction, there, &object, self.watch.elapsed())?;
             let stored = Stored { object, namespaces };
             transaction.put(COLLECTION, stored.object.id.as_bytes(), &stored.encode())?;
             Ok::<_, Fault>(stored.object)

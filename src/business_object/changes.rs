@@ -13,14 +13,19 @@
 //! |---|---|---|
 //! | `change-cursors` | Business Object id | [`Cursor`] as JSON; there while it is watched |
 //! | `changes` | id, 0, generation (u64, big endian), URI | exports made before the object began to belong (u64), or nothing |
-//! | `object-ages` | id, 0, URI | elapsed time of the last change, generation (u64 each) |
-//! | `watched` | nothing | how often what is watched was changed (u64) |
+//! | `object-ages` | id, 0, URI, or nothing for all of them | elapsed time of the last change, generation (u64 each) |
+//! | `watched` | nothing | a number that is another after each change of what is watched (u64) |
 //!
 //! # Generations
 //! Changes are noted in the open generation. An export first closes it, in a commit of its own, and then
 //! reads: whatever it misses is noted in the next one. Its own commit says that the generation is done, with
 //! the sequence and the queue entry. So that commit is small however much has changed, and after a crash the
 //! generation is still there. What is done is swept away later.
+//!
+//! What thousands of objects hold nested is not noted for each of them, since the commit would take memory by
+//! what is stored and not by what is asked. The cursor says in which generation that happened
+//! ([`Cursor::anew`]), and until that one is done nothing but full exports are made: a full export holds what a
+//! consumer lacks, whatever it is. All objects are then as young as that change.
 
 mod cursor;
 mod holders;
@@ -39,7 +44,7 @@ const CURSORS: &str = "change-cursors";
 const CHANGES: &str = "changes";
 /// The collection of when objects changed last.
 const AGES: &str = "object-ages";
-/// The collection of the number of the watched set.
+/// The collection of the watched set's number.
 const WATCHED: &str = "watched";
 
 fn number(bytes: &[u8]) -> Option<u64> {

@@ -68,8 +68,17 @@ impl Namespace {
 
     /// The identifier with this local part: a `/` stands between, unless the base ends in `/`, `#` or `:`.
     fn identifier(&self, local: &str) -> NamedNode {
-        let separator = if self.uri_base.ends_with(['/', '#', ':']) { "" } else { "/" };
-        NamedNode::new_unchecked(format!("{}{separator}{local}", self.uri_base))
+        NamedNode::new_unchecked(format!("{}{}{local}", self.uri_base, self.separator()))
+    }
+
+    fn separator(&self) -> &'static str {
+        if self.uri_base.ends_with(['/', '#', ':']) { "" } else { "/" }
+    }
+
+    /// Whether both mint the same identifiers, as those of `http://e/a` and `http://e/a/` do.
+    fn mints_as(&self, other: &Self) -> bool {
+        let begin = |namespace: &Self| format!("{}{}", namespace.uri_base, namespace.separator());
+        begin(self) == begin(other)
     }
 
     /// Reads the body of a PUT of the namespace `name`; `default_base` is the base it gets when the
@@ -148,8 +157,8 @@ pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<N
 /// content again changes nothing, used or not.
 ///
 /// # Errors
-/// `Kind::Invalid` for a bad name or base; `Kind::Conflict` for a change of one in use, or a base
-/// another namespace has.
+/// `Kind::Invalid` for a bad name or base; `Kind::Conflict` for a change of one in use, or a base that
+/// gives the identifiers of another namespace.
 pub fn put(
     transaction: &mut Transaction<'_>,
     mut namespace: Namespace,
@@ -174,12 +183,17 @@ pub fn put(
     }
     let owner = list(transaction, None, usize::MAX)?
         .into_iter()
-        .find(|other| other.uri_base == namespace.uri_base && other.name != namespace.name);
+        .find(|other| other.mints_as(&namespace) && other.name != namespace.name);
     if let Some(owner) = owner {
+        let and_so = if owner.uri_base == namespace.uri_base {
+            String::new()
+        } else {
+            format!(", and its identifiers begin as those of {:?} would", namespace.uri_base)
+        };
         return Err(Fault::new(
             Kind::Conflict,
             format!(
-                "the namespace {:?} has the base {:?} already; each needs one of its own",
+                "the namespace {:?} has the base {:?} already{and_so}; each needs one of its own",
                 owner.name, owner.uri_base
             ),
         ));

@@ -1,5 +1,6 @@
 //! Exports by themselves against a consumer that applies the files in the order of their sequences: whatever
 //! happens in whatever order, it ends with exactly what the view shows.
+mod holders;
 mod retention;
 mod room;
 
@@ -158,6 +159,8 @@ struct World {
     consumer: Consumer,
     /// Milliseconds by which ages count.
     elapsed: Arc<AtomicU64>,
+    /// For how many objects that hold it a change is noted.
+    most_holders: usize,
 }
 
 /// What a consumer of all targets has seen, and the files by target, name and sequence.
@@ -192,7 +195,7 @@ impl Consumer {
     }
 }
 
-fn open(dir: &Path, elapsed: &Arc<AtomicU64>) -> (Catalogue, Exporter) {
+fn open(dir: &Path, elapsed: &Arc<AtomicU64>, most_holders: usize) -> (Catalogue, Exporter) {
     let options = penstock_store::Options::default();
     let store = Store::open(&dir.join("store"), options, &mut |_| {}).unwrap();
     let defaults = Defaults {
@@ -203,7 +206,8 @@ fn open(dir: &Path, elapsed: &Arc<AtomicU64>) -> (Catalogue, Exporter) {
     let elapsed = Arc::clone(elapsed);
     let catalogue = Catalogue::open(store.clone(), defaults)
         .unwrap()
-        .with_elapsed(move || elapsed.load(Ordering::Relaxed));
+        .with_elapsed(move || elapsed.load(Ordering::Relaxed))
+        .with_most_holders(most_holders);
     let options = Options {
         targets: Targets { history_bytes: 1 << 30, ..Targets::default() },
         gateway_id: "gateway-1".to_owned(),
@@ -220,11 +224,15 @@ fn open(dir: &Path, elapsed: &Arc<AtomicU64>) -> (Catalogue, Exporter) {
 
 impl World {
     fn new() -> Self {
+        Self::noting(10_000)
+    }
+
+    fn noting(most_holders: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let elapsed = Arc::new(AtomicU64::new(1_000_000));
-        let (catalogue, exporter) = open(dir.path(), &elapsed);
+        let (catalogue, exporter) = open(dir.path(), &elapsed, most_holders);
         let (plan, consumer) = (Plan::default(), Consumer::default());
-        let mut world = Self { dir, catalogue, exporter, plan, consumer, elapsed };
+        let mut world = Self { dir, catalogue, exporter, plan, consumer, elapsed, most_holders };
         for of in 0..2 {
             world.define(
                 of,
@@ -255,10 +263,10 @@ impl World {
     }
 
     fn restart(self) -> Self {
-        let Self { dir, catalogue, exporter, consumer, elapsed, .. } = self;
+        let Self { dir, catalogue, exporter, consumer, elapsed, most_holders, .. } = self;
         drop((catalogue, exporter));
-        let (catalogue, exporter) = open(dir.path(), &elapsed);
-        Self { dir, catalogue, exporter, plan: Plan::default(), consumer, elapsed }
+        let (catalogue, exporter) = open(dir.path(), &elapsed, most_holders);
+        Self { dir, catalogue, exporter, plan: Plan::default(), consumer, elapsed, most_holders }
     }
 
     fn turn(&mut self) {
@@ -453,18 +461,34 @@ proptest! {
 
     #[test]
     fn a_consumer_that_applies_the_files_in_order_ends_with_what_the_view_shows(acts in acts()) {
-        let mut world = World::new();
-        for act in acts {
-            world = world.act(act);
-        }
-        world.settle();
-        world.check();
+        ends_with_what_the_view_shows(World::new(), acts);
     }
+
+    #[test]
+    fn also_where_a_change_concerns_more_objects_than_are_noted(acts in acts()) {
+        ends_with_what_the_view_shows(World::noting(1), acts);
+    }
+}
+
+fn ends_with_what_the_view_shows(mut world: World, acts: Vec<Act>) {
+    for act in acts {
+        world = world.act(act);
+    }
+    world.settle();
+    world.check();
 }
 
 #[test]
 fn changes_in_the_midst_of_exports_are_not_missed() {
-    let mut world = World::new();
+    changes_in_the_midst(World::new());
+}
+
+#[test]
+fn changes_for_more_objects_than_are_noted_are_not_missed_either() {
+    changes_in_the_midst(World::noting(1));
+}
+
+fn changes_in_the_midst(mut world: World) {
     world.load(&[(true, 0, 0, 0)]);
     let (store, catalogue) = (world.store(), world.catalogue.clone());
     let writer = std::thread::spawn(move || {

@@ -58,7 +58,7 @@ pub(super) fn without_full(
     cursor: &Cursor,
 ) -> Result<Vec<String>, Fault> {
     let mut targets = all_targets(business_object);
-    if cursor.view != view(business_object) {
+    if cursor.view != view(business_object) || cursor.begins_anew() {
         return Ok(targets);
     }
     let read = inner.queue.store.read();
@@ -164,6 +164,10 @@ pub(super) fn incremental(inner: &Inner, business_object: &Compiled) -> Result<V
             Some(closed) => cursor = closed,
             None => return Ok(Vec::new()),
         }
+    }
+    if cursor.begins_anew() {
+        // Since it was looked at, so much changed that a full export is due in place of this one.
+        return Ok(Vec::new());
     }
     let generation = cursor.done + 1;
     let targets = all_targets(business_object);

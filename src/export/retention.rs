@@ -67,8 +67,8 @@ pub(super) fn sweep(
         if !unknown.is_empty() {
             begin(inner, id, &unknown, now)?;
         }
-        if !over.is_empty() {
-            remove(inner, business_object, retention, had, &over)?;
+        if !over.is_empty() && !remove(inner, business_object, retention, had, &over)? {
+            return Ok(());
         }
     }
     Ok(())
@@ -89,13 +89,14 @@ fn begin(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), Fa
     Ok(())
 }
 
+/// False when another definition took the place of this one, which is to decide.
 fn remove(
     inner: &Inner,
     business_object: &Compiled,
     retention: Duration,
     had: &Had,
     uris: &[NamedNode],
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let id = business_object.object.id.as_str();
     let watch = inner.options.catalogue.watch();
     let limits = Limits {
@@ -122,8 +123,7 @@ fn remove(
         // Since it was looked at, it may have changed.
         let age = changes::age(t, id, uri.as_str())?;
         Ok(age.is_some_and(|age| had.is_over(age, watch.elapsed(), retention)))
-    })?;
-    Ok(())
+    })
 }
 
 /// How far the exports have come; `None` while some target has not had everything.

@@ -32,16 +32,16 @@ pub(super) fn table() -> Vec<Route> {
     let (get, put, post, delete) = (Method::GET, Method::PUT, Method::POST, Method::DELETE);
     vec![
         // Asked for most often, and the first that fits is taken.
-        route(&get,    "/api/v1/business-objects/{id}/objects",       User,        objects::list,             &[400, 404]),
-        route(&get,    "/api/v1/business-objects/{id}/objects/{uri}", User,        objects::get,              &[400, 404]),
+        route(&get,    "/api/v1/business-objects/{id}/objects",       User,        objects::list,             &[400, 404, 413]),
+        route(&get,    "/api/v1/business-objects/{id}/objects/{uri}", User,        objects::get,              &[400, 404, 413]),
         route(&get,    "/api/v1/business-objects",                    User,        business_objects::list,    &[400]),
         route(&put,    "/api/v1/business-objects",                    Admin,       business_objects::put,     &[400, 408, 409, 412, 413, 415, 422, 507]),
         route(&get,    "/api/v1/business-objects/{id}",               User,        business_objects::get,     &[400, 404]),
         route(&put,    "/api/v1/business-objects/{id}",               Admin,       business_objects::replace, &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
         route(&delete, "/api/v1/business-objects/{id}",               Admin,       business_objects::delete,  &[400, 404, 409, 412, 507]),
         route(&post,   "/api/v1/business-objects/{id}",               Contributor, ingest::ingest,            &[400, 404, 408, 409, 413, 415, 422, 507]),
-        route(&get,    "/api/v1/business-objects/{id}/push",          Contributor, push::get,                 &[400, 404, 409, 422, 507]),
-        route(&post,   "/api/v1/business-objects/{id}/push",          Contributor, push::post,                &[400, 404, 409, 422, 507]),
+        route(&get,    "/api/v1/business-objects/{id}/push",          Contributor, push::get,                 &[400, 404, 409, 413, 422, 507]),
+        route(&post,   "/api/v1/business-objects/{id}/push",          Contributor, push::post,                &[400, 404, 409, 413, 422, 507]),
         route(&get,    "/api/v1/business-objects/{id}/schema",        User,        schema::get,               &[400, 404]),
         route(&get,    "/api/v1/ingestions",                          User,        ingestions::list,          &[400]),
         route(&get,    "/api/v1/ingestions/{id}",                     User,        ingestions::get,           &[400, 404]),
@@ -79,7 +79,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/graphql/schema.graphql",                     User,        graphql::schema,           &[400]),
         route(&get,    "/api/v1/events",                              User,        events::get,               &[400]),
         // And every other address that is a minted URI: see `fallback`.
-        route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406]),
+        route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406, 413]),
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
         route(&get,    "/health/ready",                               Anyone,      health::ready,             &[]),
         route(&get,    "/metrics",                                    Metrics,     metrics::get,              &[]),

@@ -1,5 +1,5 @@
 //! API keys: made with at most the maker's worth, shown once, revoked.
-use crate::server::Server;
+use crate::server::{Server, definition};
 use penstock::auth::Role;
 use serde_json::{Value, json};
 
@@ -92,4 +92,45 @@ async fn a_key_for_one_business_object_names_it_by_its_id() {
     let made = server.json("POST", KEYS, &new).await.expect(201);
     let kept = server.get(made.header("location")).await.expect(200).json();
     assert_eq!(kept["businessObject"], defined["id"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_for_one_business_object_changes_no_object_of_another() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let mut boiler = definition();
+    boiler["name"] = json!("Boiler");
+    boiler["config"] = json!(boiler["config"].as_str().unwrap().replace("Pump:.", "Boiler:."));
+    server.json("PUT", "/api/v1/business-objects", &boiler).await.expect(201);
+    let boilers = "/api/v1/business-objects/Boiler";
+    let data = json!({"data": [{"uri": "urn:boiler", "name": "secret"}]});
+    server.json("POST", boilers, &data).await.expect(200);
+
+    let key = server.make_key(Role::Contributor, Some("Pump"));
+    for (mode, object, pointer) in [
+        ("DELETE", json!({"uri": "urn:boiler"}), "/data/0"),
+        ("ADD", json!({"uri": "urn:boiler", "name": "x"}), "/data/0"),
+        ("UPDATE", json!({"uri": "urn:boiler", "name": "x"}), "/data/0"),
+        ("REPLACE", json!({"parts": [{"uri": "urn:boiler", "label": "x"}]}), "/data/0/parts/0"),
+    ] {
+        for (media_type, body) in [
+            ("application/json", json!({"data": [object]}).to_string()),
+            ("application/x-ndjson", object.to_string()),
+        ] {
+            let headers = [("Content-Type", media_type), ("Apikey", key.as_str())];
+            let path = format!("/api/v1/business-objects/Pump?mode={mode}");
+            let problem = server.send("POST", &path, &headers, body).await.problem(422);
+            assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+            assert!(!problem.to_string().contains("secret"), "{problem}");
+        }
+    }
+    let headers = [("Content-Type", "application/json"), ("Apikey", key.as_str())];
+    let body =
+        json!({"data": [{"uri": "urn:pump", "name": "p", "parts": [{"uri": "urn:boiler"}]}]});
+    let pumps = "/api/v1/business-objects/Pump";
+    server.send("POST", pumps, &headers, body.to_string()).await.expect(200);
+    let body = json!({"data": [{"uri": "urn:pump"}]}).to_string();
+    server.send("POST", &format!("{pumps}?mode=DELETE"), &headers, body).await.expect(200);
+    let kept = server.get(&format!("{boilers}/objects?uri=urn:boiler")).await.expect(200).json();
+    assert_eq!(kept["name"], "secret");
 }

@@ -167,6 +167,16 @@ pub(in crate::business_object) fn stored(
     Ok(all)
 }
 
+/// The version of a definition as it is stored; `None` when there is none, or none that can be read.
+pub(in crate::business_object) fn version(
+    read: &impl Read,
+    id: &str,
+) -> Result<Option<u64>, Error> {
+    let document = read.document(COLLECTION, id.as_bytes())?;
+    let stored = document.and_then(|document| serde_json::from_slice::<Stored>(&document).ok());
+    Ok(stored.map(|stored| stored.object.version))
+}
+
 fn for_each_document(
     read: &impl Read,
     mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,

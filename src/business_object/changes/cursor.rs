@@ -2,11 +2,14 @@
 use super::{AGES, CHANGES, CURSORS, WATCHED, number};
 use crate::business_object::resource::BusinessObject;
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
+use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Documents swept away in one commit.
 const SWEPT: usize = 1000;
+/// In place of a URI in [`AGES`]: all objects of the Business Object.
+const ALL: &str = "";
 
 /// How far the exports of a watched Business Object have come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +19,10 @@ pub struct Cursor {
     pub open: u64,
     /// The last generation whose changes are all in exports.
     pub done: u64,
+    /// The last generation in which more changed than is noted, 0 before the first: until it is done, nothing
+    /// but a full export holds what changed.
+    #[serde(default)]
+    pub anew: u64,
     /// Exports made so far.
     pub exports: u64,
     /// What was exported: a digest of the name, mapping and conditions.
@@ -47,11 +54,23 @@ impl Cursor {
     fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("a cursor has string keys alone")
     }
+
+    /// Whether more changed than is noted.
+    pub fn begins_anew(&self) -> bool {
+        self.anew > self.done
+    }
 }
 
 impl Default for Cursor {
     fn default() -> Self {
-        Self { open: 1, done: 0, exports: 0, view: String::new(), targets: BTreeMap::new() }
+        Self {
+            open: 1,
+            done: 0,
+            anew: 0,
+            exports: 0,
+            view: String::new(),
+            targets: BTreeMap::new(),
+        }
     }
 }
 
@@ -90,6 +109,9 @@ pub fn close_generation(store: &Store, id: &str) -> Result<Option<Cursor>, Error
 
 /// Whether something changed that no export holds.
 pub fn has_changes(read: &impl Read, id: &str, cursor: &Cursor) -> Result<bool, Error> {
+    if cursor.begins_anew() {
+        return Ok(true);
+    }
     let from = generation_key(id, cursor.done.saturating_add(1));
     let prefix = prefix(id);
     // The URI makes each key longer than its generation's.
@@ -120,8 +142,24 @@ pub fn changed(
 
 /// When an object changed last (elapsed time, in milliseconds), and in which generation.
 pub fn age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
+    let Some((at, generation)) = stored_age(read, id, uri)? else { return Ok(None) };
+    let (all_at, all_generation) = stored_age(read, id, ALL)?.unwrap_or_default();
+    Ok(Some((at.max(all_at), generation.max(all_generation))))
+}
+
+fn stored_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
     let Some(value) = read.document(AGES, &age_key(id, uri))? else { return Ok(None) };
     Ok(value.split_at_checked(8).and_then(|(at, in_)| Some((number(at)?, number(in_)?))))
+}
+
+/// Notes that any object may have changed.
+pub(super) fn put_age_of_all(
+    transaction: &mut Transaction<'_>,
+    id: &str,
+    at: u64,
+    generation: u64,
+) -> Result<(), Error> {
+    put_age(transaction, id, ALL, at, generation)
 }
 
 /// Notes when an object changed last.
@@ -194,11 +232,12 @@ pub fn sweep_all(store: &Store) -> Result<(), Error> {
     Ok(())
 }
 
-/// A definition is stored in this commit: begins or ends watching it.
+/// A definition is stored in this commit: begins or ends watching it. `now` is the elapsed time.
 pub(in crate::business_object) fn defined(
     transaction: &mut Transaction<'_>,
     before: Option<&BusinessObject>,
     object: &BusinessObject,
+    now: u64,
 ) -> Result<(), Error> {
     if !is_watched(object) {
         return removed(transaction, &object.id);
@@ -212,8 +251,13 @@ pub(in crate::business_object) fn defined(
     cursor.targets.retain(|name, _| {
         is_noted && definition.push_targets.iter().any(|target| target.bucket_name == *name)
     });
+    let kept_ages = before.is_some_and(|before| before.definition.retention.is_some());
+    if definition.retention.is_some() && !kept_ages {
+        // Ages of an earlier retention stand still since it ended.
+        put_age_of_all(transaction, &object.id, now, cursor.done)?;
+    }
     put_cursor(transaction, &object.id, &cursor)?;
-    count_up(transaction)
+    watch_others(transaction)
 }
 
 /// A definition is removed in this commit, or asks for nothing any more.
@@ -225,7 +269,7 @@ pub(in crate::business_object) fn removed(
         return Ok(());
     }
     transaction.delete(CURSORS, id.as_bytes())?;
-    count_up(transaction)
+    watch_others(transaction)
 }
 
 /// Whether changes are noted for a Business Object. A disabled one is watched as well: what changes by
@@ -234,14 +278,16 @@ pub(super) fn is_watched(object: &BusinessObject) -> bool {
     object.definition.export_on_change || object.definition.retention.is_some()
 }
 
-/// How often what is watched was changed.
+/// Which set of Business Objects is watched: another number after each change of it; 0 before the first.
 pub(super) fn watched(read: &impl Read) -> Result<u64, Error> {
     Ok(read.document(WATCHED, b"")?.as_deref().and_then(number).unwrap_or(0))
 }
 
-fn count_up(transaction: &mut Transaction<'_>) -> Result<(), Error> {
-    let next = watched(transaction)? + 1;
-    transaction.put(WATCHED, b"", &next.to_be_bytes())
+/// A number that never was: what a commit that failed was given may be known in memory still, and must not
+/// stand for what the next one stores.
+fn watch_others(transaction: &mut Transaction<'_>) -> Result<(), Error> {
+    let number: u64 = rand::rng().random_range(1..=u64::MAX);
+    transaction.put(WATCHED, b"", &number.to_be_bytes())
 }
 
 fn prefix(id: &str) -> Vec<u8> {

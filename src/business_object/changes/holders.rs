@@ -34,15 +34,17 @@ impl Links {
         links
     }
 
-    /// Adds to `roots` what holds these objects, directly or not, as an object of the root shape may.
+    /// What holds these objects, directly or not, as an object of the root shape may; `None` when more than
+    /// `most` do.
     pub(super) fn climb(
         &self,
         read: &impl Read,
         changed: impl IntoIterator<Item = NamedNode>,
-        roots: &mut BTreeSet<NamedNode>,
-    ) -> Result<(), Error> {
+        most: usize,
+    ) -> Result<Option<BTreeSet<NamedNode>>, Error> {
+        let mut roots = BTreeSet::new();
         if self.by_property.is_empty() {
-            return Ok(());
+            return Ok(Some(roots));
         }
         // What changed may stand at any place of the mapping.
         let mut waiting: Vec<(NamedNode, Option<usize>)> =
@@ -74,10 +76,16 @@ impl Links {
                             waiting.push((holder.clone(), Some(*shape)));
                         }
                     }
+                    if roots.len() + seen.len() > most {
+                        return ControlFlow::Break(());
+                    }
                     ControlFlow::Continue(())
                 })?;
+                if roots.len() + seen.len() > most {
+                    return Ok(None);
+                }
             }
         }
-        Ok(())
+        Ok(Some(roots))
     }
 }

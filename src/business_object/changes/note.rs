@@ -1,6 +1,6 @@
 //! Noting, in a commit that changes the graph, what it changes for whom.
 use super::CHANGES;
-use super::cursor::{change_key, cursor, forget_age, put_age, put_cursor};
+use super::cursor::{Cursor, change_key, cursor, forget_age, put_age, put_age_of_all, put_cursor};
 use super::watch::{View, Watch};
 use crate::fault::Fault;
 use oxrdf::NamedNode;
@@ -30,14 +30,16 @@ pub fn note_but(
     }
     for view in views.iter() {
         if view.is_blind {
-            begin_anew(transaction, &view.id)?;
+            if let Some(cursor) = cursor(transaction, &view.id)? {
+                begin_anew(transaction, view, watch, cursor)?;
+            }
             continue;
         }
-        let mut roots = roots(transaction, view, &changed)?;
+        let (mut roots, are_all) = roots(transaction, view, &changed, watch.most_holders())?;
         if view.id == id {
             roots.retain(|uri, _| !left_out.contains(uri));
         }
-        if roots.is_empty() {
+        if roots.is_empty() && are_all {
             continue;
         }
         let Some(cursor) = cursor(transaction, &view.id)? else { continue };
@@ -57,6 +59,9 @@ pub fn note_but(
                 forget_age(transaction, &view.id, uri)?;
             }
         }
+        if !are_all {
+            begin_anew(transaction, view, watch, cursor)?;
+        }
         if view.exports_on_change {
             watch.mark(&view.id);
         }
@@ -64,13 +69,20 @@ pub fn note_but(
     Ok(())
 }
 
-/// Something changes, and nobody can tell what for whom: full exports begin anew once one can.
-fn begin_anew(transaction: &mut Transaction<'_>, id: &str) -> Result<(), Fault> {
-    if let Some(mut cursor) = cursor(transaction, id)?
-        && !cursor.targets.is_empty()
-    {
-        cursor.targets.clear();
-        put_cursor(transaction, id, &cursor)?;
+/// Something changes for objects that nobody can name, or for too many to note: full exports begin anew,
+/// and every object may be as young as this change.
+fn begin_anew(
+    transaction: &mut Transaction<'_>,
+    view: &View,
+    watch: &Watch,
+    mut cursor: Cursor,
+) -> Result<(), Fault> {
+    if view.keeps_ages {
+        put_age_of_all(transaction, &view.id, watch.elapsed(), cursor.open)?;
+    }
+    if cursor.anew != cursor.open {
+        cursor.anew = cursor.open;
+        put_cursor(transaction, &view.id, &cursor)?;
     }
     Ok(())
 }
@@ -83,11 +95,13 @@ struct Root {
     new: bool,
 }
 
+/// The objects that change, and whether these are all: not where more than `most` hold what changes.
 fn roots(
     transaction: &Transaction<'_>,
     view: &View,
     changed: &[(NamedNode, bool)],
-) -> Result<BTreeMap<NamedNode, Root>, Fault> {
+    most: usize,
+) -> Result<(BTreeMap<NamedNode, Root>, bool), Fault> {
     let mut roots = BTreeMap::new();
     for (uri, known) in changed {
         let belongs = view.holds(transaction, uri)?;
@@ -98,12 +112,13 @@ fn roots(
     }
     // What nothing named before is held by what changes alone, and that is here already.
     let known = changed.iter().filter(|(_, known)| *known).map(|(uri, _)| uri.clone());
-    let mut holders = BTreeSet::new();
-    view.links.climb(transaction, known, &mut holders)?;
+    let Some(holders) = view.links.climb(transaction, known, most)? else {
+        return Ok((roots, false));
+    };
     for uri in holders {
         if !roots.contains_key(&uri) && view.holds(transaction, &uri)? {
             roots.insert(uri, Root { belongs: true, new: false });
         }
     }
-    Ok(roots)
+    Ok((roots, true))
 }

@@ -20,11 +20,16 @@ pub struct Watch {
     /// Milliseconds on a line that only goes forward.
     elapsed: Arc<dyn Fn() -> u64 + Send + Sync>,
     clock: Option<Clock>,
+    most_holders: usize,
 }
+
+/// When a change concerns more objects than this, since they hold nested what changes, they are not noted
+/// one by one: they would all stand in memory, and in the frame of the commit.
+const MOST_HOLDERS: usize = 10_000;
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// As of which count of the store's, and the views.
+    /// The number of the set in the store, and its views.
     views: RwLock<(u64, Arc<[View]>)>,
     marks: Mutex<HashMap<String, Mark>>,
     marked: Notify,
@@ -57,13 +62,25 @@ pub(super) struct View {
 impl Watch {
     /// `elapsed` gives milliseconds on a line that only goes forward, through restarts too.
     pub fn new(elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
-        Self { inner: Arc::default(), elapsed: Arc::new(elapsed), clock: None }
+        let elapsed = Arc::new(elapsed);
+        Self { inner: Arc::default(), elapsed, clock: None, most_holders: MOST_HOLDERS }
     }
 
     /// Counts by this clock.
     pub fn by(clock: Clock) -> Self {
         let ages = clock.clone();
         Self { clock: Some(clock), ..Self::new(move || ages.elapsed()) }
+    }
+
+    /// The same, with another bound of the objects that one change may be noted for.
+    #[cfg(test)]
+    pub(crate) fn with_most_holders(self, most_holders: usize) -> Self {
+        Self { most_holders, ..self }
+    }
+
+    /// For how many objects that hold it one change is noted.
+    pub(super) fn most_holders(&self) -> usize {
+        self.most_holders
     }
 
     /// Waits until something is marked.
@@ -134,9 +151,9 @@ impl Watch {
     /// The views as of this change: a definition that was stored before it counts, whatever the catalogue
     /// has in memory.
     pub(super) fn views(&self, read: &impl Read) -> Result<Arc<[View]>, Fault> {
-        let count = watched(read)?;
+        let number = watched(read)?;
         let views = self.inner.views.read().unwrap_or_else(PoisonError::into_inner);
-        if views.0 == count {
+        if views.0 == number {
             return Ok(Arc::clone(&views.1));
         }
         drop(views);
@@ -148,7 +165,7 @@ impl Watch {
         }
         let views: Arc<[View]> = views.into();
         *self.inner.views.write().unwrap_or_else(PoisonError::into_inner) =
-            (count, Arc::clone(&views));
+            (number, Arc::clone(&views));
         Ok(views)
     }
 }
@@ -212,5 +229,50 @@ impl View {
             }
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::business_object::catalogue::{Catalogue, Defaults, IfMatch};
+    use crate::business_object::changes;
+    use crate::fault::Kind;
+    use penstock_store::{Options, Store};
+
+    /// A commit whose sync fails lets others see it for a moment. Here it is taken back before any sync.
+    #[test]
+    fn what_was_seen_of_a_definition_that_failed_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let defaults = Defaults {
+            base_url: Some("https://plant.example".to_owned()),
+            gateway_id: "gateway-1".to_owned(),
+            auto_create_namespaces: true,
+        };
+        let catalogue = Catalogue::open(store.clone(), defaults).unwrap();
+        let define = |name: &str| {
+            let body = serde_json::json!({
+                "name": name,
+                "config": "type: object\npath: A:.\nfields: {name: {type: string, path: <urn:n>}}",
+                "pushTargets": [{"bucketName": "north"}],
+                "exportOnChange": true,
+            });
+            let body = body.to_string();
+            catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap().0
+        };
+        let first = define("A");
+        let watch = catalogue.watch();
+        let ids = |views: &[View]| views.iter().map(|view| view.id.clone()).collect::<Vec<_>>();
+        let taken_back = store.transact(|t| -> Result<(), Fault> {
+            changes::removed(t, &first.object.id)?;
+            t.delete(catalogue::COLLECTION, first.object.id.as_bytes())?;
+            assert_eq!(ids(&watch.views(t)?), Vec::<String>::new());
+            Err(Fault::new(Kind::Internal, "the sync failed"))
+        });
+        assert!(taken_back.is_err());
+        let second = define("B");
+        let views = watch.views(&store.read()).unwrap();
+        assert_eq!(ids(&views), [first.object.id.clone(), second.object.id.clone()]);
     }
 }

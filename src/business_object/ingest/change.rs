@@ -4,6 +4,7 @@ use super::convert::{Converter, show};
 use super::delete::delete;
 use super::findings::Findings;
 use super::orphans::Orphans;
+use super::own::Own;
 use super::repeats::Repeats;
 use super::spaces::Spaces;
 use super::write::Writer;
@@ -26,9 +27,11 @@ pub(super) fn change(
 ) -> Result<(Answer, Vec<NamedNode>), Fault> {
     let mapping = &request.business_object.mapping;
     let spaces = Spaces::read(transaction, mapping)?;
+    let own = Own::of(request, &spaces);
     let mut writer = Writer {
         transaction,
         spaces: &spaces,
+        own,
         mode: request.mode,
         findings: Findings::default(),
         warnings: Warnings::default(),
@@ -62,7 +65,7 @@ pub(super) fn change(
         return Err(fault);
     }
     let Writer { transaction, orphans, mut warnings, .. } = writer;
-    let removed = orphans.remove(transaction)?;
+    let removed = orphans.remove(transaction, own)?;
     answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
         warn_of_strangers(transaction, request.business_object, &answer, &mut warnings)?;
@@ -81,10 +84,10 @@ pub(super) fn removed<'a>(
     let mut deleted = 0;
     for uri in uris {
         let shape = &business_object.mapping.root;
-        let outcome = delete(transaction, &mut orphans, shape, 0, uri.clone())?;
-        deleted += u64::from(outcome.status == Status::Deleted);
+        let outcome = delete(transaction, &mut orphans, Own::ALL, shape, 0, uri.clone())?;
+        deleted += u64::from(outcome.is_ok_and(|outcome| outcome.status == Status::Deleted));
     }
-    Ok(deleted + orphans.remove(transaction)?.len() as u64)
+    Ok(deleted + orphans.remove(transaction, Own::ALL)?.len() as u64)
 }
 
 /// One object of the request; `None` when something about it is wrong.
@@ -101,12 +104,17 @@ fn object<'m>(
         pointer: format!("/data/{index}"),
     };
     if writer.mode == Mode::Delete {
-        let uri = converter.reference(shape, json);
-        return match uri {
-            Some(uri) if writer.findings.count() == before => {
-                delete(writer.transaction, &mut writer.orphans, shape, index, uri).map(Some)
+        let Some(uri) = converter.reference(shape, json) else { return Ok(None) };
+        if writer.findings.count() > before {
+            return Ok(None);
+        }
+        let Writer { transaction, orphans, own, .. } = writer;
+        return match delete(transaction, orphans, *own, shape, index, uri)? {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(why) => {
+                writer.findings.invalid(&format!("/data/{index}"), why);
+                Ok(None)
             }
-            _ => Ok(None),
         };
     }
     let node = converter.object(shape, json);

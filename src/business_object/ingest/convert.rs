@@ -174,9 +174,42 @@ fn repeated(values: &[(usize, Value<'_>)]) -> HashSet<usize> {
 
 /// A value as a message shows it.
 pub(super) fn show(term: &Term) -> String {
+    excerpt(text(term))
+}
+
+/// Two values that differ, as a message shows them: where they look the same, with what tells them apart.
+pub(super) fn show_both(one: &Term, other: &Term) -> (String, String) {
+    let shown = (show(one), show(other));
+    if shown.0 != shown.1 {
+        return shown;
+    }
+    let texts = (text(one), text(other));
+    if texts.0 == texts.1 {
+        return (format!("{} ({})", shown.0, kind(one)), format!("{} ({})", shown.1, kind(other)));
+    }
+    // Both are cut before they differ.
+    let same = texts.0.chars().zip(texts.1.chars()).take_while(|(a, b)| a == b).count();
+    let end = |text: &str| {
+        let end: String = text.chars().skip(same.saturating_sub(20)).collect();
+        format!("...{}", excerpt(&end))
+    };
+    (end(texts.0), end(texts.1))
+}
+
+fn text(term: &Term) -> &str {
     match term {
-        Term::NamedNode(iri) => excerpt(iri.as_str()),
-        Term::Literal(literal) => excerpt(literal.value()),
-        Term::BlankNode(node) => excerpt(node.as_str()),
+        Term::NamedNode(iri) => iri.as_str(),
+        Term::Literal(literal) => literal.value(),
+        Term::BlankNode(node) => node.as_str(),
+    }
+}
+
+fn kind(term: &Term) -> String {
+    let Term::Literal(literal) = term else { return "an IRI".to_owned() };
+    let datatype = literal.datatype().as_str();
+    match (literal.language(), datatype.strip_prefix("http://www.w3.org/2001/XMLSchema#")) {
+        (Some(language), _) => format!("in the language {language}"),
+        (None, Some(name)) => format!("xsd:{name}"),
+        (None, None) => format!("<{datatype}>"),
     }
 }

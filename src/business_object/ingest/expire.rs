@@ -2,7 +2,7 @@
 use super::change::removed;
 use super::wrote::Wrote;
 use super::{Answer, Limits, Mode, Record, Request, record};
-use crate::business_object::changes;
+use crate::business_object::{catalogue, changes};
 use crate::events;
 use crate::fault::Fault;
 use oxrdf::NamedNode;
@@ -13,7 +13,8 @@ use std::collections::BTreeSet;
 /// else refers to, in one commit with its record. `request` says in whose name; its body is not looked at.
 /// The Business Object itself is not told of it as of a change: what holds its exports is to keep them.
 ///
-/// How many objects were removed, nested ones included.
+/// False when the definition that `request` has was replaced or deleted, and with it what said how long
+/// objects are kept: nothing is removed then.
 ///
 /// # Errors
 /// As the store's; nothing is removed then.
@@ -23,8 +24,14 @@ pub fn expire(
     request: &Request<'_>,
     uris: &[NamedNode],
     is_over: &mut dyn FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, Fault>,
-) -> Result<u64, Fault> {
+) -> Result<bool, Fault> {
+    let object = &request.business_object.object;
+    let mut decides = true;
     let (expired, _) = store.transact(|transaction| -> Result<_, Fault> {
+        if catalogue::version(transaction, &object.id)? != Some(object.version) {
+            decides = false;
+            return Ok(None);
+        }
         let mut over = BTreeSet::new();
         for uri in uris {
             if is_over(transaction, uri)? {
@@ -36,7 +43,7 @@ pub fn expire(
         }
         let mut answer = Answer::new(Mode::Delete);
         answer.deleted = removed(transaction, request.business_object, &over)?;
-        let id = &request.business_object.object.id;
+        let id = &object.id;
         changes::note_but(transaction, request.watch, id, &over)?;
         for uri in &over {
             changes::forget_age(transaction, id, uri.as_str())?;
@@ -44,12 +51,12 @@ pub fn expire(
         let wrote = Wrote::of_uris(over.iter().map(NamedNode::as_str));
         Ok(Some(record::keep(transaction, request, &answer, &wrote, limits.history)?))
     })?;
-    let Some(record) = expired else { return Ok(0) };
+    let Some(record) = expired else { return Ok(decides) };
     if let Some(events) = request.events {
         events.publish(events::Kind::Ingestion, &record.id, &record);
     }
     tell(&record);
-    Ok(record.deleted)
+    Ok(decides)
 }
 
 fn tell(record: &Record) {

@@ -2,7 +2,7 @@
 //!
 //! `run` is the whole of one request and `change` what happens inside its transaction: `convert` checks each
 //! object against its shape and makes a `node` of it, `write` (ADD, UPDATE, REPLACE) or `delete` brings it into the
-//! graph, `orphans` removes what nothing refers to any more, `record` and `idempotency` go into the same commit.
+//! graph, `orphans` removes what nothing refers to any more, `own` says what a key for one Business Object may change, `record` and `idempotency` go into the same commit.
 //! No more than one object of the request is held at a time. `trial` shows what would come of a definition that is
 //! not stored yet.
 //!
@@ -30,6 +30,7 @@ mod literal;
 mod mode;
 mod node;
 mod orphans;
+mod own;
 mod record;
 mod repeats;
 mod request;
@@ -46,7 +47,7 @@ pub use answer::{Answer, Nested, Outcome, Status, Warning};
 pub use expire::expire;
 pub use mode::Mode;
 pub use record::{Record, record, records};
-pub use request::{Body, Limits, Request};
+pub use request::{ApiKey, Body, Limits, Request};
 pub use run::ingest;
 pub use trial::{Trial, Viewed, try_out};
 pub use wrote::{Writers, writers};

@@ -4,6 +4,7 @@
 //! Counting references would keep alive a ring of objects that refer to each other and to which nothing
 //! else does. So all that can be reached from the suspects, as the mapping nests it, is gathered first; alive is
 //! what something outside refers to, and what the living refer to.
+use super::own::Own;
 use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
 use crate::fault::Fault;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term};
@@ -43,8 +44,13 @@ impl<'m> Orphans<'m> {
         self.named.insert(uri);
     }
 
-    /// Removes the orphans with every quad about them. Which objects that were.
-    pub(super) fn remove(self, transaction: &mut Transaction<'_>) -> Result<Vec<NamedNode>, Fault> {
+    /// Removes the orphans with every quad about them, but for those that may not be changed. Which objects
+    /// that were.
+    pub(super) fn remove(
+        self,
+        transaction: &mut Transaction<'_>,
+        own: Own<'_>,
+    ) -> Result<Vec<NamedNode>, Fault> {
         let Self { suspects, named } = self;
         if suspects.is_empty() {
             return Ok(Vec::new());
@@ -52,7 +58,10 @@ impl<'m> Orphans<'m> {
         let reached = reach(transaction, suspects)?;
         let mut living: Vec<NamedNode> = Vec::new();
         for uri in reached.keys() {
-            if named.contains(uri) || referred_from_outside(transaction, uri, &reached)? {
+            if named.contains(uri)
+                || referred_from_outside(transaction, uri, &reached)?
+                || own.is_foreign(transaction, uri)?
+            {
                 living.push(uri.clone());
             }
         }

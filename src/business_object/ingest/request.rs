@@ -30,8 +30,8 @@ pub struct Request<'a> {
     pub mode: Mode,
     /// The account that asks, as it stands in the record.
     pub caller: &'a str,
-    /// The id of the API key that it asks with.
-    pub api_key: Option<&'a str>,
+    /// The API key that it asks with.
+    pub api_key: Option<ApiKey<'a>>,
     /// The trace that it is part of, as the header `traceparent`.
     pub traceparent: Option<&'a str>,
     /// The `Idempotency-Key` header; VALIDATE, which stores nothing, does not look at it.
@@ -45,6 +45,15 @@ pub struct Request<'a> {
     pub events: Option<&'a Events>,
     /// The body.
     pub body: Body<'a>,
+}
+
+/// The API key of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct ApiKey<'a> {
+    /// Its id, as it stands in the record.
+    pub id: &'a str,
+    /// It is for the Business Object of the request alone, so that objects of others are not changed with it.
+    pub is_bound: bool,
 }
 
 /// What a request carries.

@@ -5,10 +5,11 @@
 //! been said in requests of their own.
 use super::Mode;
 use super::answer::{Nested, Outcome, Status, Warnings};
-use super::convert::show;
+use super::convert::show_both;
 use super::findings::Findings;
 use super::node::{Given, Node, Value};
 use super::orphans::Orphans;
+use super::own::Own;
 use super::repeats::{Mention, Repeats};
 use super::spaces::Spaces;
 use crate::business_object::mapping::{self, FieldKind, Property};
@@ -24,6 +25,7 @@ use std::collections::HashSet;
 pub(super) struct Writer<'w, 's, 'm> {
     pub(super) transaction: &'w mut Transaction<'s>,
     pub(super) spaces: &'w Spaces,
+    pub(super) own: Own<'w>,
     pub(super) mode: Mode,
     pub(super) findings: Findings,
     pub(super) warnings: Warnings,
@@ -144,6 +146,10 @@ impl<'m> Writer<'_, '_, 'm> {
         }
         let existing =
             if name.minted { Vec::new() } else { self.transaction.quads_about(&subject)? };
+        if let Some(why) = self.own.forbids(self.transaction, &name.uri, &existing)? {
+            self.findings.invalid(&node.pointer, why);
+            return Ok(Change { new: false, changed: false });
+        }
         let mut new = existing.is_empty();
         if root {
             new |= self.made.remove(&name.uri);
@@ -244,11 +250,10 @@ impl<'m> Writer<'_, '_, 'm> {
             && !current.iter().any(|quad| quad.object == *term)
         {
             let pointer = pointer_to(target.pointer, field);
+            let (has, given) = show_both(&there.object, term);
             let message = format!(
-                "the field holds one value, and {} has {} there, not {}; UPDATE or REPLACE would change it",
+                "the field holds one value, and {} has {has} there, not {given}; UPDATE or REPLACE would change it",
                 target.name.uri.as_str(),
-                show(&there.object),
-                show(term)
             );
             self.findings.conflict(&pointer, message);
             return Ok(false);

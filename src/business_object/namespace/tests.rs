@@ -64,6 +64,23 @@ fn a_base_belongs_to_one_namespace() {
 }
 
 #[test]
+fn two_bases_that_give_the_same_identifiers_are_one() {
+    for (first, second) in [("http://e/a", "http://e/a/"), ("http://e/a/", "http://e/a")] {
+        let (_dir, store) = store();
+        store_namespace(&store, &namespace("A", first, Generator::Counter)).unwrap();
+        let fault =
+            store_namespace(&store, &namespace("B", second, Generator::Counter)).unwrap_err();
+        assert_eq!(fault.kind, Kind::Conflict);
+        assert!(fault.detail.contains(first) && fault.detail.contains(second), "{fault}");
+        // It may be given the other base itself, since nothing came of the first.
+        store_namespace(&store, &namespace("A", second, Generator::Counter)).unwrap();
+        for (name, other) in [("C", "http://e/a#"), ("D", "http://e/a:"), ("E", "http://e/a/b")] {
+            store_namespace(&store, &namespace(name, other, Generator::Counter)).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_namespace_with_data_or_a_moved_counter_stays_as_it_is() {
     let (_dir, store) = store();
     let counter = namespace("C", "http://e/c/", Generator::Counter);

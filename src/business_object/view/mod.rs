@@ -5,6 +5,7 @@
 //! field cannot show is left out or shown as a string, never without a warning.
 
 mod belonging;
+mod budget;
 mod number;
 mod object;
 mod shown;
@@ -28,6 +29,9 @@ const WARNINGS: usize = 1000;
 /// Appends one object as JSON (no white space), `uri` first unless the mapping places it, fields in
 /// the mapping's order. Findings (several values under a field that is no array, a value that the field
 /// cannot show) go to `warnings`, at most a bounded number; their place is a JSON Pointer into the object.
+///
+/// # Errors
+/// `Kind::TooLarge` for an object that takes too much with what is nested in it; as the store's.
 pub fn render(
     read: &impl Read,
     shape: &Shape,
@@ -41,6 +45,9 @@ pub fn render(
 }
 
 /// As [`render`], of an object about which this is stored.
+///
+/// # Errors
+/// The same.
 pub fn render_about(
     read: &impl Read,
     shape: &Shape,
@@ -49,7 +56,8 @@ pub fn render_about(
     out: &mut Vec<u8>,
     warnings: &mut Vec<Finding>,
 ) -> Result<(), Fault> {
-    object::Writer { read, out, warnings, pointer: Vec::new() }.write(
+    let budget = budget::Budget::new(out.len());
+    object::Writer { read, out, warnings, pointer: Vec::new(), budget }.write(
         shape,
         &Path { uri, above: None },
         about,

@@ -1,5 +1,6 @@
 //! Writing one object and the objects nested in it.
 use super::WARNINGS;
+use super::budget::{Budget, Form, MOST};
 use super::shown::Shown;
 use super::values::{Owned, Values};
 use crate::business_object::json::push_pointer;
@@ -14,6 +15,7 @@ pub(super) struct Writer<'w, R> {
     pub(super) warnings: &'w mut Vec<Finding>,
     /// Where in the root object what is being written stands.
     pub(super) pointer: Vec<Token<'w>>,
+    pub(super) budget: Budget,
 }
 
 /// A reference token of a JSON Pointer.
@@ -31,6 +33,10 @@ pub(crate) struct Path<'p> {
 }
 
 impl Path<'_> {
+    fn root(&self) -> &NamedNode {
+        self.above.map_or(self.uri, Path::root)
+    }
+
     /// Whether the object is among them.
     pub(crate) fn holds(&self, uri: &NamedNode) -> bool {
         self.uri == uri || self.above.is_some_and(|above| above.holds(uri))
@@ -180,15 +186,57 @@ impl<'w, R: Read> Writer<'w, R> {
 
     fn nested(&mut self, shape: &'w Shape, uri: &NamedNode, path: &Path<'_>) -> Result<(), Fault> {
         if path.holds(uri) {
-            self.out.push(b'{');
-            self.name("uri", &mut true)?;
-            self.string(uri.as_str())?;
-            self.out.push(b'}');
-            return Ok(());
+            return self.reference(uri);
+        }
+        match self.budget.form(shape, uri, self.out.len()) {
+            Form::Whole => {}
+            Form::Uri { first } => {
+                if first {
+                    self.warn(
+                        path,
+                        "the object is so large that what is nested in it several times is shown by its URI \
+                         alone from here on",
+                    );
+                }
+                return self.reference(uri);
+            }
+            Form::None => return Err(self.too_large(path)),
         }
         let mut about = About::default();
         self.read.about(uri.as_ref().into(), &mut about)?;
         self.write(shape, &Path { uri, above: Some(path) }, &about)
+    }
+
+    fn reference(&mut self, uri: &NamedNode) -> Result<(), Fault> {
+        self.out.push(b'{');
+        self.name("uri", &mut true)?;
+        self.string(uri.as_str())?;
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    fn too_large(&self, path: &Path<'_>) -> Fault {
+        let message = format!(
+            "the object {} cannot be shown: with what is nested in it, it has more than {} MiB or {} objects at {}; \
+             map such a field as a resource, and what it leads to in a Business Object of its own",
+            path.root().as_str(),
+            MOST.bytes >> 20,
+            MOST.nested,
+            self.place()
+        );
+        Fault::new(Kind::TooLarge, message)
+    }
+
+    /// Where what is being written stands, as a JSON Pointer into the root object.
+    fn place(&self) -> String {
+        let mut pointer = String::new();
+        for token in &self.pointer {
+            match token {
+                Token::Field(name) => push_pointer(&mut pointer, name),
+                Token::Element(index) => push_pointer(&mut pointer, &index.to_string()),
+            }
+        }
+        pointer
     }
 
     fn name(&mut self, name: &str, first: &mut bool) -> Result<(), Fault> {
@@ -222,14 +270,7 @@ impl<'w, R: Read> Writer<'w, R> {
             WARNINGS => "there are more warnings, which are not named".to_owned(),
             _ => return,
         };
-        let mut pointer = String::new();
-        for token in &self.pointer {
-            match token {
-                Token::Field(name) => push_pointer(&mut pointer, name),
-                Token::Element(index) => push_pointer(&mut pointer, &index.to_string()),
-            }
-        }
-        self.warnings.push(Finding::at(pointer, message));
+        self.warnings.push(Finding::at(self.place(), message));
     }
 }
 

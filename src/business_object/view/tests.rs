@@ -1,7 +1,7 @@
 //! What the view shows of quads that came by other ways than its own ingestion.
 use super::render;
 use crate::business_object::mapping::{Field, FieldKind, Literal as Kind, Property, Shape, Value};
-use crate::fault::Finding;
+use crate::fault::{Fault, Finding, Kind as FaultKind};
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, Literal, NamedNode, Quad, QuadRef, Term};
 use penstock_store::{Error, Options, Store};
@@ -22,6 +22,10 @@ fn shape(fields: Vec<Field>) -> Shape {
 
 /// Renders `urn:s` with these (subject, property, value) in the store.
 fn shown(shape: &Shape, values: Vec<(&str, &str, Term)>) -> (String, Vec<Finding>) {
+    tried(shape, values).unwrap()
+}
+
+fn tried(shape: &Shape, values: Vec<(&str, &str, Term)>) -> Result<(String, Vec<Finding>), Fault> {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
     store
@@ -37,8 +41,8 @@ fn shown(shape: &Shape, values: Vec<(&str, &str, Term)>) -> (String, Vec<Finding
         })
         .unwrap();
     let (mut out, mut warnings) = (Vec::new(), Vec::new());
-    render(&store.read(), shape, &node("urn:s"), &mut out, &mut warnings).unwrap();
-    (String::from_utf8(out).unwrap(), warnings)
+    render(&store.read(), shape, &node("urn:s"), &mut out, &mut warnings)?;
+    Ok((String::from_utf8(out).unwrap(), warnings))
 }
 
 fn typed(lexical: &str, datatype: oxrdf::NamedNodeRef<'_>) -> Term {
@@ -194,4 +198,63 @@ fn warnings_are_bounded() {
     let (out, warnings) = shown(&shape, quads);
     assert_eq!(out, r#"{"uri":"urn:s","r":[]}"#);
     assert_eq!(warnings.len(), super::WARNINGS + 1);
+}
+
+#[test]
+fn what_many_hold_is_shown_whole_and_not_once_for_each_way_to_it() {
+    const EACH: usize = 40;
+    let name = || property("s", false, Value::Literal(Kind::String));
+    let holding = |inner: Shape| shape(vec![name(), property("o", true, Value::Object(inner))]);
+    let shape = holding(holding(holding(shape(vec![name()]))));
+    let uris: Vec<Vec<String>> = (0..3)
+        .map(|level| (0..EACH).map(|number| format!("urn:{level}:{number:02}")).collect())
+        .collect();
+    let mut quads: Vec<(&str, &str, Term)> =
+        uris[0].iter().map(|uri| ("urn:s", "o", node(uri).into())).collect();
+    for pair in uris.windows(2) {
+        for above in &pair[0] {
+            quads.extend(pair[1].iter().map(|below| (above.as_str(), "o", node(below).into())));
+        }
+    }
+    quads.extend(uris.iter().flatten().map(|uri| (uri.as_str(), "s", Literal::from("x").into())));
+    let (out, warnings) = shown(&shape, quads);
+
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let shown: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let mut whole = vec![std::collections::BTreeMap::new(); 3];
+    let mut level = vec![&shown];
+    for (depth, uris) in uris.iter().enumerate() {
+        let mut below = Vec::new();
+        for object in level {
+            let Some(held) = object.get("o") else { continue };
+            let held = held.as_array().unwrap();
+            assert!(held.iter().map(|one| one["uri"].as_str().unwrap()).eq(uris), "every link");
+            below.extend(held);
+        }
+        for one in below.iter().filter(|one| one.get("s").is_some()) {
+            *whole[depth].entry(one["uri"].as_str().unwrap()).or_insert(0) += 1;
+        }
+        level = below;
+    }
+    for (uris, whole) in uris.iter().zip(&whole) {
+        assert!(whole.keys().eq(uris), "each is whole somewhere");
+    }
+    let written: usize = whole.iter().flat_map(std::collections::BTreeMap::values).sum();
+    assert!((25_000..25_000 + 3 * EACH).contains(&written), "{written}");
+}
+
+#[test]
+fn an_object_that_is_too_large_is_named_with_the_place() {
+    let inner = shape(vec![property("s", false, Value::Literal(Kind::String))]);
+    let shape = shape(vec![property("o", true, Value::Object(inner))]);
+    let text = Term::from(Literal::from("x".repeat(1 << 20)));
+    let uris: Vec<String> = (0..40).map(|number| format!("urn:{number:02}")).collect();
+    let mut quads = Vec::new();
+    for uri in &uris {
+        quads.push(("urn:s", "o", node(uri).into()));
+        quads.push((uri.as_str(), "s", text.clone()));
+    }
+    let fault = tried(&shape, quads).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::TooLarge);
+    assert!(fault.detail.contains("urn:s ") && fault.detail.contains("/o/32"), "{fault}");
 }

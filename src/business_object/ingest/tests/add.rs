@@ -264,3 +264,28 @@ fn validate_answers_what_add_would_and_stores_nothing() {
         ["/data/0/name"]
     );
 }
+
+#[test]
+fn two_values_that_look_the_same_are_told_apart() {
+    let world = World::new(machine());
+    let integer = oxrdf::Literal::new_typed_literal("5", oxrdf::vocab::xsd::INTEGER);
+    world.insert("urn:m", "http://p/weight", integer, "http://x/Machine/");
+    let long = "x".repeat(100);
+    world.insert("urn:m", "http://p/name", oxrdf::Literal::from(format!("{long}1")), "urn:g");
+    for (given, expected) in [
+        (
+            r#""weight": 5"#.to_owned(),
+            r#"urn:m has "5" (xsd:integer) there, not "5" (xsd:decimal);"#,
+        ),
+        (
+            format!(r#""name": "{long}2""#),
+            r#"urn:m has ..."xxxxxxxxxxxxxxxxxxxx1" there, not ..."xxxxxxxxxxxxxxxxxxxx2";"#,
+        ),
+        (r#""weight": 6"#.to_owned(), r#"urn:m has "5" there, not "6";"#),
+    ] {
+        let data = format!(r#"{{"uri": "urn:m", {given}}}"#);
+        let fault = world.send(Mode::Add, &data).unwrap_err();
+        assert_eq!(fault.kind, Kind::Conflict);
+        assert!(fault.detail.contains(expected), "{fault}");
+    }
+}

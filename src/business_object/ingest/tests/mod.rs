@@ -7,6 +7,7 @@ mod faults;
 mod idempotency;
 mod lines;
 mod log;
+mod own;
 mod records;
 mod replace;
 mod trial;

@@ -66,6 +66,9 @@ impl Bound {
     }
 }
 
+/// The end of the path of the one route whose POST changes nothing.
+pub(super) const ONLY_READS: &str = "graphql";
+
 /// Whether requests of a route change something, or make something happen.
 pub(super) fn acts(method: &Method, path: &str) -> bool {
     // A GET that acts, as the specification has it.

@@ -34,4 +34,5 @@ mod server;
 mod status;
 mod targets;
 mod traces;
+mod unread;
 mod users;

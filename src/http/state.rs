@@ -1,5 +1,5 @@
 //! What all requests share.
-use super::body::Admission;
+use super::body::Rooms;
 use super::failures::Failures;
 use super::problem::Problem;
 use super::sending::Unread;
@@ -19,7 +19,7 @@ use tokio::task::JoinError;
 #[derive(Debug)]
 pub struct State {
     pub(super) settings: Arc<Settings>,
-    pub(super) admission: Admission,
+    pub(super) rooms: Rooms,
     /// The answers to callers that are not yet sent.
     pub(super) unread: Unread,
     pub(super) failures: Failures,
@@ -38,10 +38,7 @@ impl State {
     /// The state before the gateway is open.
     pub fn new(settings: Arc<Settings>) -> Arc<Self> {
         Arc::new(Self {
-            admission: Admission::new(
-                settings.limits.in_flight,
-                Memory::new(settings.limits.memory),
-            ),
+            rooms: Rooms::new(settings.limits.in_flight, &Memory::new(settings.limits.memory)),
             unread: Unread::new(settings.limits.in_flight),
             failures: Failures::default(),
             settings,

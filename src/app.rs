@@ -358,6 +358,7 @@ impl Servers {
             .max_frame_size(16 << 10)
             .initial_stream_window_size(CONNECTION_BUFFER_U32)
             .initial_connection_window_size(4 * CONNECTION_BUFFER_U32)
+            .max_send_buf_size(CONNECTION_BUFFER)
             .keep_alive_interval(Duration::from_secs(30))
             .keep_alive_timeout(Duration::from_secs(10));
         let handle = server.handle();

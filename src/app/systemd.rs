@@ -3,9 +3,11 @@
 use crate::gateway::Gateway;
 use crate::http::State;
 use crate::telemetry;
+use penstock_store::Store;
 use sd_notify::NotifyState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 /// How often the state in words is told, and the watchdog at least.
@@ -46,7 +48,7 @@ pub(super) async fn reloading(reload: impl Future<Output = ()>) {
 pub(super) async fn run(state: Arc<State>) {
     let every = sd_notify::watchdog_enabled().map_or(EVERY, |limit| EVERY.min(limit / 4));
     let mut opening = Opening { replayed: 0, since: Instant::now() };
-    let mut steps = 0;
+    let mut pulse = Pulse::default();
     loop {
         let (status, alive) = match state.gateway_if_open() {
             None => {
@@ -60,7 +62,7 @@ pub(super) async fn run(state: Arc<State>) {
                 // Threads that block may all be taken for a while.
                 let words = timeout(every, words(gateway)).await;
                 let words = words.unwrap_or_else(|_| "Serving; busy".to_owned());
-                (words, is_alive(gateway, &mut steps, every).await)
+                (words, pulse.is_alive(&gateway.store, every).await)
             }
         };
         let mut notice = vec![NotifyState::Status(&status)];
@@ -98,18 +100,41 @@ impl Opening {
     }
 }
 
-/// Whether the store makes progress, be it within one long change, or lets a writer in. One that refuses (`mend`
-/// opens it anew) is alive, too.
-async fn is_alive(gateway: &Gateway, steps: &mut u64, within: Duration) -> bool {
-    let now = gateway.store.steps();
-    if std::mem::replace(steps, now) != now {
-        return true;
+/// Whether the store lives, as the watchdog sees it.
+#[derive(Default)]
+struct Pulse {
+    steps: u64,
+    /// The answer to the question whether it lets a writer in. There is one at a time, on a thread of its
+    /// own: those that may block can all be taken, which is no fault of the store's.
+    asked: Option<oneshot::Receiver<()>>,
+}
+
+impl Pulse {
+    /// Whether the store makes progress, be it within one long change, or lets a writer in. One that refuses
+    /// (`mend` opens it anew) is alive, too.
+    async fn is_alive(&mut self, store: &Store, within: Duration) -> bool {
+        let now = store.steps();
+        if std::mem::replace(&mut self.steps, now) != now {
+            return true;
+        }
+        let answer = self.asked.get_or_insert_with(|| ask(store.clone()));
+        let Ok(answered) = timeout(within, answer).await else { return store.steps() != now };
+        self.asked = None;
+        answered.is_ok()
     }
-    let store = gateway.store.clone();
-    let asked = tokio::task::spawn_blocking(move || {
+}
+
+fn ask(store: Store) -> oneshot::Receiver<()> {
+    let (sender, answer) = oneshot::channel();
+    let asking = std::thread::Builder::new().name("pulse".into()).spawn(move || {
         let _ = store.transact::<_, penstock_store::Error>(|_| Ok(()));
+        // Nobody waits for it any more when the service ends.
+        let _ = sender.send(());
     });
-    timeout(within, asked).await.is_ok() || gateway.store.steps() != now
+    if let Err(error) = asking {
+        tracing::warn!(%error, "No thread could be started to ask the store whether it lives.");
+    }
+    answer
 }
 
 /// How the gateway is, in a line.
@@ -137,5 +162,60 @@ async fn words(gateway: &Gateway) -> String {
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::debug!(%error, "The service manager could not be told.");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_store::{Error, Options};
+    use std::sync::mpsc;
+
+    const SOON: Duration = Duration::from_millis(100);
+
+    /// One thread that may block, which is taken.
+    fn busy() -> (tokio::runtime::Runtime, mpsc::Sender<()>) {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.max_blocking_threads(1).enable_all().build().unwrap();
+        let (free, wait) = mpsc::channel();
+        runtime.spawn_blocking(move || wait.recv());
+        (runtime, free)
+    }
+
+    #[test]
+    fn a_store_lives_while_all_threads_that_block_are_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let (runtime, _free) = busy();
+        let mut pulse = Pulse { steps: store.steps(), asked: None };
+        assert!(runtime.block_on(pulse.is_alive(&store, Duration::from_mins(1))));
+        runtime.shutdown_background();
+    }
+
+    #[test]
+    fn a_writer_that_is_stuck_is_asked_about_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let (begun, is_begun) = mpsc::channel();
+        let (free, wait) = mpsc::channel::<()>();
+        let of_writer = store.clone();
+        let writer = std::thread::spawn(move || {
+            of_writer.transact::<_, Error>(|_| {
+                begun.send(()).unwrap();
+                let _ = wait.recv();
+                Ok(())
+            })
+        });
+        is_begun.recv().unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let mut pulse = Pulse { steps: store.steps(), asked: None };
+        runtime.block_on(async {
+            assert!(!pulse.is_alive(&store, SOON).await);
+            assert!(!pulse.is_alive(&store, SOON).await);
+        });
+        drop(free);
+        writer.join().unwrap().unwrap();
+        // The first question is answered.
+        assert!(runtime.block_on(pulse.is_alive(&store, Duration::from_mins(1))));
     }
 }

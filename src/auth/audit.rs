@@ -2,10 +2,15 @@
 //!
 //! What changes an account or a key stands in the very commit of the change. Sign-ins and refusals follow
 //! within a second. Of refusals that repeat, the first few of a minute are kept and logged; the rest are
-//! counted, and one event with their number follows, so that a flood of them never floods the disk.
+//! counted, and one event with their number follows, so that a flood of them never floods the disk. What an
+//! account changes of itself and its keys has a pace (`pace`), so that it does not push out what others did.
+mod pace;
+
+use super::Caller;
 use super::later::Later;
 use crate::fault::{Fault, Kind};
 use crate::time;
+use pace::Paces;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -37,6 +42,7 @@ pub struct Audit {
     later: Later,
     most: usize,
     refusals: Arc<Mutex<Refusals>>,
+    paces: Arc<Paces>,
 }
 
 /// What happened.
@@ -113,7 +119,7 @@ enum Fate {
 
 impl Audit {
     pub(super) fn new(store: Store, later: Later, most: usize) -> Self {
-        Self { store, later, most, refusals: Arc::default() }
+        Self { store, later, most, refusals: Arc::default(), paces: Arc::default() }
     }
 
     /// Keeps and logs an event. A refusal that repeats is counted rather than kept again; what cannot be
@@ -143,6 +149,14 @@ impl Audit {
             }
             Fate::Counted => {}
         }
+    }
+
+    /// Notes that somebody is about to change the own account or its keys.
+    ///
+    /// # Errors
+    /// `Kind::TooMany` when so many changes would push out of the trail what others did.
+    pub(super) fn pace(&self, by: &Caller) -> Result<(), Fault> {
+        self.paces.note(by, Instant::now())
     }
 
     /// Commits a change together with the events that tell of it, and logs them. Blocks.

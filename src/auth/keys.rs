@@ -31,6 +31,8 @@ pub const COLLECTION: &str = "api-keys";
 
 /// Keys at most.
 const MOST: usize = 10_000;
+/// Keys of one account at most, where it is no Admin's.
+const MOST_OF_ONE: usize = 100;
 /// Characters of a name.
 const LONGEST: usize = 200;
 /// How exact the last use is.
@@ -290,7 +292,7 @@ impl Keys {
     ///
     /// # Errors
     /// `Kind::Forbidden` when it would be worth more than what made it; `Kind::Invalid` when it would be
-    /// expired; `Kind::Conflict` when there are too many.
+    /// expired; `Kind::Conflict` when there are too many; `Kind::TooMany` when too many were made of late.
     pub fn create(&self, by: &Caller, new: New) -> Result<(Arc<Key>, String), Fault> {
         self.may_make(by, &new)?;
         let writer = self.write();
@@ -300,6 +302,18 @@ impl Keys {
                 format!("there are {MOST} API keys, which is as many as fit; revoke some"),
             ));
         }
+        if by.role < Role::Admin
+            && let Some(account) = &by.account
+            && self.entries().of(&account.id).count() >= MOST_OF_ONE
+        {
+            return Err(Fault::new(
+                Kind::Conflict,
+                format!(
+                    "this account has {MOST_OF_ONE} API keys, as many as it may have; revoke some"
+                ),
+            ));
+        }
+        self.inner.audit.pace(by)?;
         let (secret, digest) = Secret::new();
         let key = Key {
             id: uuid::Uuid::now_v7().to_string(),
@@ -379,12 +393,7 @@ impl Keys {
     /// Revokes the keys of an account that is gone.
     pub(super) fn revoke_of(&self, owner: &Account) -> Result<(), Fault> {
         let _writer = self.write();
-        let of_owner = |key: &Arc<Key>| key.owner.as_ref() == Some(&owner.id);
-        let ids: Vec<String> = {
-            let entries = self.entries();
-            let keys = entries.by_id.values().map(|entry| &entry.key);
-            keys.filter(|key| of_owner(key)).map(|key| key.id.clone()).collect()
-        };
+        let ids: Vec<String> = self.entries().of(&owner.id).map(|key| key.id.clone()).collect();
         self.inner.store.transact::<_, Fault>(|transaction| {
             ids.iter().try_for_each(|id| Ok(transaction.delete(COLLECTION, id.as_bytes())?))
         })?;
@@ -433,6 +442,12 @@ impl Entries {
     fn by_digest(&self, digest: &str) -> Option<&Arc<Key>> {
         let key = &self.by_id.get(self.by_digest.get(digest)?)?.key;
         secret::is_same(&key.digest, digest).then_some(key)
+    }
+
+    /// The keys of an account.
+    fn of(&self, owner: &str) -> impl Iterator<Item = &Arc<Key>> {
+        let keys = self.by_id.values().map(|entry| &entry.key);
+        keys.filter(move |key| key.owner.as_deref() == Some(owner))
     }
 
     fn insert(&mut self, key: Arc<Key>) {

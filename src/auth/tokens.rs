@@ -97,8 +97,8 @@ impl Tokens {
     ///
     /// # Errors
     /// `Refusal::Invalid` for a token that is none, or not for this gateway and this time;
-    /// `Refusal::Forbidden` for a good one of a client without a role, of a disabled account, or of a person
-    /// who has no account here; `Refusal::Unavailable` when the issuer's keys are not to be had.
+    /// `Refusal::Forbidden` for a good one without a role, of a disabled account, or of a person who has no
+    /// account here; `Refusal::Unavailable` when the issuer's keys are not to be had.
     pub async fn caller(&self, token: &str, from: Option<IpAddr>) -> Result<Caller, Refusal> {
         let checked = self.check(token).await;
         if let Err(refusal) = &checked {
@@ -199,7 +199,13 @@ impl Tokens {
         match self.0.accounts.find(&identity) {
             Some(account) if !account.enabled => forbidden("that person's account is disabled"),
             Some(account) => {
-                let role = role.map_or(account.role, |role| role.min(account.role));
+                let Some(role) = role else {
+                    return forbidden(
+                        "it gives that person no role here; assign the application's tokens one at the \
+                         identity provider",
+                    );
+                };
+                let role = role.min(account.role);
                 Ok(bearer(account, role))
             }
             None => forbidden("that person has no account here; sign in once in a browser first"),

@@ -17,9 +17,10 @@ use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Operations that read what is stored at once; others wait for their turn.
+/// Operations and searches that read what is stored at once; others wait for their turn. They take threads
+/// that ingestion needs, too.
 const AT_ONCE: usize = 4;
 
 /// How long a schema is kept that nobody asks for.
@@ -105,6 +106,13 @@ impl Schema {
         Ok(self.0.seen_by(caller)?.dynamic.sdl_with_options(options))
     }
 
+    /// A turn for what may look at many objects, until it is dropped; `None` when it does not come in the time
+    /// that a query has.
+    pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        let turn = Arc::clone(&self.0.turns).acquire_owned();
+        tokio::time::timeout(self.0.limits.time, turn).await.ok()?.ok()
+    }
+
     /// Executes a document on behalf of somebody.
     pub async fn execute(&self, query: Query, caller: &Caller) -> Answer {
         let (inner, who) = (Arc::clone(&self.0), caller.clone());
@@ -114,13 +122,12 @@ impl Schema {
             Ok(Err(refused)) => return refused,
             Err(answer) => return answer,
         };
-        let turn = Arc::clone(&self.0.turns).acquire_owned();
         let turn = if prepared.reads {
-            let Ok(turn) = tokio::time::timeout(self.0.limits.time, turn).await else {
+            let Some(turn) = self.turn().await else {
                 let busy = Answer::refused("too many queries are under way; try again");
                 return Answer { is_busy: true, ..busy };
             };
-            turn.ok()
+            Some(turn)
         } else {
             None
         };

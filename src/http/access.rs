@@ -66,6 +66,9 @@ impl Bound {
     }
 }
 
+/// The end of the path of the one route whose POST changes nothing.
+pub(super) const ONLY_READS: &str = "graphql";
+
 /// Whether requests of a route change something, or make something happen.
 pub(super) fn acts(method: &Method, path: &str) -> bool {
     // A GET that acts, as the specification has it.
@@ -111,6 +114,13 @@ impl Allow {
 
     async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Caller>, Refused> {
         let state = state(depot);
+        if origin(depot).contradicts {
+            return Err(Problem::malformed(
+                "Forwarded and X-Forwarded-For, -Proto or -Host tell different things of where this request \
+                 came from; the proxy must write one of them and remove the other from what it passes on",
+            )
+            .into());
+        }
         let least = match self.least {
             Least::Anyone => {
                 page::check_host(depot)?;

@@ -47,7 +47,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
 pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::json(req, &state).await?;
+    let body = body::few(req, &state).await?;
     let (key, secret) = make(gateway, caller(depot), New::read(body.bytes())?).await?;
     let prefix = &origin(depot).prefix;
     let location = format!("{prefix}/api/v1/api-keys/{}", utf8_percent_encode(&key.id, SEGMENT));

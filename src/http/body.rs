@@ -14,15 +14,22 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 /// A whole body must have come within this time, however slowly its bytes drip.
 const WHOLE_BODY: Duration = Duration::from_mins(10);
-/// Bytes of a form.
+/// The same of one that is small.
+const SMALL_BODY: Duration = Duration::from_secs(30);
+/// Bytes of a small body: of some few fields.
 const SMALL: u64 = 64 << 10;
+/// Bytes of such a one as a form, where three characters may stand for one.
+const FORM: u64 = 3 * SMALL;
+/// Bytes of all small bodies at once of those who are known, and of strangers.
+const KNOWN: u64 = 4 << 20;
+const STRANGERS: u64 = 1 << 20;
 /// Bytes of a body that is taken while memory is short.
 const ALONE: u64 = 1 << 20;
 /// For so long a refused body is read and thrown away, so that its sender gets to read the answer
 /// instead of a reset connection.
 const DISCARD: Duration = Duration::from_secs(2);
 
-/// Bounds the bytes of all bodies that are in memory at once (`service.limits.in-flight`).
+/// Bounds the bytes of all bodies of a kind that are in memory at once.
 #[derive(Debug)]
 pub(super) struct Admission {
     /// One permit is [`Admission::UNIT`] bytes.
@@ -30,6 +37,24 @@ pub(super) struct Admission {
     /// How many there are.
     all: usize,
     memory: Memory,
+}
+
+/// The rooms for bodies. Those that anybody may send have one of their own, so that none of them takes the
+/// place of data; strangers have another.
+#[derive(Debug)]
+pub(super) struct Rooms {
+    /// For data and definitions (`service.limits.in-flight`).
+    pub(super) data: Admission,
+    known: Admission,
+    strangers: Admission,
+}
+
+impl Rooms {
+    /// So many bytes for data, of a process that has this memory.
+    pub(super) fn new(data: u64, memory: &Memory) -> Self {
+        let room = |bytes| Admission::new(bytes, memory.clone());
+        Self { data: room(data), known: room(KNOWN), strangers: room(STRANGERS) }
+    }
 }
 
 /// The room that one body has been given; it is given back when this is dropped.
@@ -66,7 +91,7 @@ impl Admission {
     fn full() -> Problem {
         Problem::unavailable(
             1,
-            "the bodies of other requests fill service.limits.in-flight; try again",
+            "the bodies of other requests fill the room for them (for data service.limits.in-flight); try again",
         )
     }
 }
@@ -175,6 +200,22 @@ fn read_media_type(text: &str) -> Option<MediaType> {
     }
 }
 
+/// What is taken of a body.
+#[derive(Debug, Clone, Copy)]
+struct Terms<'a> {
+    room: &'a Admission,
+    limit: u64,
+    within: Duration,
+    /// Whether it has its room before it comes, all of it. Else room is taken up by what has come.
+    reserves: bool,
+}
+
+impl<'a> Terms<'a> {
+    fn small(room: &'a Admission, limit: u64) -> Self {
+        Self { room, limit, within: SMALL_BODY, reserves: false }
+    }
+}
+
 /// Reads the whole body of a JSON request, no more of it than `service.limits.body`.
 pub(super) async fn json(req: &mut Request, state: &State) -> Result<Whole, Problem> {
     media_type(req, &[MediaType::Json])?;
@@ -183,17 +224,29 @@ pub(super) async fn json(req: &mut Request, state: &State) -> Result<Whole, Prob
 
 /// Reads a whole body whose media type has been looked at.
 pub(super) async fn whole(req: &mut Request, state: &State) -> Result<Whole, Problem> {
-    within(req, state, state.settings.limits.body).await
+    let (room, limit) = (&state.rooms.data, state.settings.limits.body);
+    within(req, Terms { room, limit, within: WHOLE_BODY, reserves: true }).await
 }
 
-/// Reads a whole form, or a JSON request of some few fields.
-pub(super) async fn small(req: &mut Request, state: &State) -> Result<Whole, Problem> {
-    within(req, state, SMALL).await
+/// Reads the whole body of a JSON request of some few fields.
+pub(super) async fn few(req: &mut Request, state: &State) -> Result<Whole, Problem> {
+    media_type(req, &[MediaType::Json])?;
+    within(req, Terms::small(&state.rooms.known, SMALL)).await
 }
 
-async fn within(req: &mut Request, state: &State, limit: u64) -> Result<Whole, Problem> {
+/// Reads a whole form of some few fields.
+pub(super) async fn form(req: &mut Request, state: &State) -> Result<Whole, Problem> {
+    within(req, Terms::small(&state.rooms.known, FORM)).await
+}
+
+/// Reads what a stranger may send: a form or JSON of some few fields.
+pub(super) async fn of_stranger(req: &mut Request, state: &State) -> Result<Whole, Problem> {
+    within(req, Terms::small(&state.rooms.strangers, SMALL)).await
+}
+
+async fn within(req: &mut Request, terms: Terms<'_>) -> Result<Whole, Problem> {
     let mut body = req.take_body();
-    match read(&mut body, state, limit).await {
+    match read(&mut body, terms).await {
         Ok(whole) => Ok(whole),
         Err(problem) => {
             // What is left of it is thrown away by `leave`.
@@ -203,20 +256,20 @@ async fn within(req: &mut Request, state: &State, limit: u64) -> Result<Whole, P
     }
 }
 
-async fn read(body: &mut ReqBody, state: &State, limit: u64) -> Result<Whole, Problem> {
+async fn read(body: &mut ReqBody, terms: Terms<'_>) -> Result<Whole, Problem> {
     use salvo::hyper::body::Body;
     let declared = body.size_hint().exact();
-    if declared.is_some_and(|bytes| bytes > limit) {
-        return Err(too_large(limit));
+    if declared.is_some_and(|bytes| bytes > terms.limit) {
+        return Err(too_large(terms.limit));
     }
-    let mut room = state.admission.admit(declared.unwrap_or_default())?;
-    let expected = usize::try_from(declared.unwrap_or_default()).unwrap_or(usize::MAX);
-    let mut bytes = Vec::with_capacity(expected);
-    let deadline = Instant::now() + WHOLE_BODY;
+    let expected = declared.filter(|_| terms.reserves).unwrap_or_default();
+    let mut room = terms.room.admit(expected)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(usize::MAX));
+    let deadline = Instant::now() + terms.within;
     while let Some(frame) = timeout_at(deadline, body.frame()).await.map_err(|_| too_slow())? {
         if let Ok(data) = frame.map_err(|error| broken(&error))?.into_data() {
-            if (bytes.len() + data.len()) as u64 > limit {
-                return Err(too_large(limit));
+            if (bytes.len() + data.len()) as u64 > terms.limit {
+                return Err(too_large(terms.limit));
             }
             room.grow(bytes.len() + data.len())?;
             bytes.extend_from_slice(&data);
@@ -282,6 +335,10 @@ pub(super) fn discard(mut body: ReqBody) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
+    use salvo::hyper::body::{Body, Frame, SizeHint};
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
 
     #[test]
     fn media_types_are_read_with_their_parameters() {
@@ -304,6 +361,54 @@ mod tests {
         assert!(admission.admit(1).is_err());
         drop(first);
         admission.admit(10 * 1024).unwrap();
+    }
+
+    /// A body that says its length, and of which no more than a byte comes.
+    struct Stuck {
+        declared: u64,
+        is_begun: bool,
+    }
+
+    impl Body for Stuck {
+        type Data = Bytes;
+        type Error = Box<dyn std::error::Error + Send + Sync>;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            if std::mem::replace(&mut self.is_begun, true) {
+                return Poll::Pending;
+            }
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"a")))))
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.declared)
+        }
+    }
+
+    fn stuck(declared: u64) -> ReqBody {
+        let inner = Box::pin(Stuck { declared, is_begun: false });
+        ReqBody::Boxed { inner, fuse_config: None }
+    }
+
+    #[tokio::test]
+    async fn a_small_body_takes_the_room_of_what_has_come_and_has_little_time() {
+        let admission = Admission::new(2 * 1024, Memory::new(None));
+        let terms = Terms { within: Duration::from_millis(50), ..Terms::small(&admission, SMALL) };
+        let (mut one, mut other) = (stuck(SMALL), stuck(SMALL));
+        // They would not fit beside each other, nor even alone.
+        let (one, other) = tokio::join!(read(&mut one, terms), read(&mut other, terms));
+        for refused in [one, other] {
+            assert_eq!(refused.unwrap_err().status(), StatusCode::REQUEST_TIMEOUT);
+        }
+        let refused = read(&mut stuck(SMALL + 1), terms).await.unwrap_err();
+        assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        // What is for data has its room before it comes.
+        let data = Terms { reserves: true, ..terms };
+        let refused = read(&mut stuck(SMALL), data).await.unwrap_err();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
 
     #[test]

@@ -16,6 +16,11 @@ pub(super) fn caller(depot: &Depot) -> &Caller {
     depot.get_typed::<Caller>().expect("no handler of a route that asks for a role runs without it")
 }
 
+/// Who sent this request; `None` where nobody had to say so.
+pub(super) fn caller_if_known(depot: &Depot) -> Option<&Caller> {
+    depot.get_typed::<Caller>().ok()
+}
+
 /// Who has the session of this request, for pages that anyone may see. None while the gateway opens.
 pub(super) fn visitor(req: &Request, depot: &Depot) -> Option<Caller> {
     let state = state(depot);

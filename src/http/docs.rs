@@ -2,7 +2,7 @@
 //! elsewhere.
 use super::openapi;
 use super::service::origin;
-use super::state::state;
+use super::state::{brief, state};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use salvo::http::header::{
@@ -12,27 +12,27 @@ use salvo::http::header::{
 use salvo::http::{HeaderMap, ResBody, StatusCode};
 use salvo::{Depot, Request, Response, handler};
 use std::io::Read as _;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// Answers with the document. It takes 5 MB while it is made, so that only its JSON is kept, from when
-/// somebody asks for it.
+/// somebody asks for it: its members, which all answers share.
 #[derive(Default)]
-pub(super) struct Document(OnceLock<String>);
+pub(super) struct Document(OnceLock<Bytes>);
 
 #[handler]
 impl Document {
     fn handle(&self, depot: &mut Depot, res: &mut Response) {
-        let json = self.0.get_or_init(|| {
+        let members = self.0.get_or_init(|| {
             // The document is plain data, which always has a JSON form.
-            openapi::document(&state(depot).settings).to_json().unwrap_or_default()
+            let json = openapi::document(&state(depot).settings).to_json().unwrap_or_default();
+            Bytes::copy_from_slice(json.strip_prefix('{').unwrap_or_default().as_bytes())
         });
         let prefix = &origin(depot).prefix;
         let server = if prefix.is_empty() { "/" } else { prefix };
         let servers = serde_json::json!([{ "url": server }]);
-        let members = json.strip_prefix('{').unwrap_or_default();
-        let body = format!("{{\"servers\":{servers},{members}");
+        let first = format!("{{\"servers\":{servers},");
         res.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        res.replace_body(ResBody::Once(body.into()));
+        res.replace_body(ResBody::Chunks([first.into(), members.clone()].into()));
     }
 }
 
@@ -45,7 +45,43 @@ struct File {
 
 enum Content {
     Plain(&'static [u8]),
-    Gzip(&'static [u8]),
+    Gzip(Packed),
+}
+
+/// A file that is compressed, and unpacked for who takes it no other way: once for all who are being
+/// answered at the same time, since anybody may ask for it as often as he likes.
+struct Packed {
+    bytes: &'static [u8],
+    unpacked: Mutex<Weak<Vec<u8>>>,
+}
+
+impl Packed {
+    const fn new(bytes: &'static [u8]) -> Self {
+        Self { bytes, unpacked: Mutex::new(Weak::new()) }
+    }
+
+    fn unpacked(&self) -> Bytes {
+        // Whoever comes meanwhile waits for it, rather than doing the same.
+        let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
+        let plain = unpacked.upgrade().unwrap_or_else(|| {
+            let mut plain = Vec::new();
+            GzDecoder::new(self.bytes)
+                .read_to_end(&mut plain)
+                .expect("the file is part of the program, and a test unpacks it");
+            let plain = Arc::new(plain);
+            *unpacked = Arc::downgrade(&plain);
+            plain
+        });
+        Bytes::from_owner(Shared(plain))
+    }
+}
+
+struct Shared(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 /// All that the page loads; `templates/swagger/README.md` says where it is from.
@@ -63,12 +99,16 @@ static FILES: [File; 4] = [
     File {
         name: "swagger-ui-bundle.js",
         media_type: "text/javascript; charset=utf-8",
-        content: Content::Gzip(include_bytes!("../../templates/swagger/swagger-ui-bundle.js.gz")),
+        content: Content::Gzip(Packed::new(include_bytes!(
+            "../../templates/swagger/swagger-ui-bundle.js.gz"
+        ))),
     },
     File {
         name: "swagger-ui.css",
         media_type: "text/css; charset=utf-8",
-        content: Content::Gzip(include_bytes!("../../templates/swagger/swagger-ui.css.gz")),
+        content: Content::Gzip(Packed::new(include_bytes!(
+            "../../templates/swagger/swagger-ui.css.gz"
+        ))),
     },
 ];
 
@@ -99,15 +139,15 @@ pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Resp
              frame-ancestors 'none'",
         ),
     );
-    let body: Bytes = match file.content {
+    let body: Bytes = match &file.content {
         Content::Plain(bytes) => Bytes::from_static(bytes),
-        Content::Gzip(bytes) => {
+        Content::Gzip(packed) => {
             headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
             if takes_gzip(req.headers()) {
                 headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-                Bytes::from_static(bytes)
+                Bytes::from_static(packed.bytes)
             } else {
-                unpacked(bytes).into()
+                brief(|| packed.unpacked())
             }
         }
     };
@@ -124,10 +164,19 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-fn unpacked(bytes: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::new();
-    GzDecoder::new(bytes)
-        .read_to_end(&mut plain)
-        .expect("the file is part of the program, and a test unpacks it");
-    plain
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_who_are_answered_share_what_is_unpacked() {
+        for file in &FILES {
+            let Content::Gzip(packed) = &file.content else { continue };
+            let (one, other) = (packed.unpacked(), packed.unpacked());
+            assert!(one.len() > packed.bytes.len());
+            assert_eq!(one.as_ptr(), other.as_ptr(), "{}", file.name);
+            drop((one, other));
+            assert!(packed.unpacked.lock().unwrap().upgrade().is_none(), "{}", file.name);
+        }
+    }
 }

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, Sender};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+/// The media type of the stream.
+pub(super) const EVENTS: &str = "text/event-stream";
 /// How often a sign of life is sent. At each, and before events are told, the listener is looked at anew.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// A listener that takes nothing for so long is cut off.
@@ -74,7 +76,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     let pieces = stream::unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|piece| (Ok::<_, Infallible>(piece), receiver))
     });
-    Ok(Reply::stream("text/event-stream", ResBody::stream(pieces))
+    Ok(Reply::stream(EVENTS, ResBody::stream(pieces))
         // nginx would gather the stream into its buffers.
         .header(HeaderName::from_static("x-accel-buffering"), "no"))
 }

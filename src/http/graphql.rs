@@ -30,10 +30,7 @@ const JSON: &str = "application/json";
 pub(super) async fn post(req: &mut Request, depot: &mut Depot) -> Outcome {
     let form = Form::of(req.headers())?;
     let state = state(depot);
-    let body = body::json(req, &state).await?;
-    if body.bytes().len() > LONGEST {
-        return Err(too_long());
-    }
+    let body = body::few(req, &state).await?;
     match read_body(body.bytes()) {
         Ok(query) => answer(depot, query, form).await,
         Err(why) => form.reply(&Answer::refused(why), StatusCode::BAD_REQUEST),

@@ -9,14 +9,14 @@ use super::reply::{Outcome, Reply};
 use super::service::trace;
 use super::shapes;
 use super::state::{State, blocking, gateway, state};
-use crate::auth::Caller;
+use crate::auth::{Caller, Role};
 use crate::business_object::ingest::{
     Answer, Body, Limits, Mode, Request as Ingestion, Warning, ingest as run,
 };
 use crate::business_object::resource::Compiled;
-use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::telemetry::trace::Trace;
+use salvo::http::StatusCode;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use serde::Serialize;
@@ -27,7 +27,8 @@ use std::sync::Arc;
 pub(super) struct Job {
     pub(super) state: Arc<State>,
     pub(super) gateway: Gateway,
-    pub(super) business_object: Arc<Compiled>,
+    /// The id of the Business Object.
+    pub(super) business_object: String,
     pub(super) caller: Caller,
     pub(super) mode: Mode,
     pub(super) idempotency_key: Option<String>,
@@ -37,8 +38,12 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Does it with this body. Blocks.
-    pub(super) fn ingest(&self, body: Body<'_>) -> Result<Answer, Fault> {
+    /// Does it with this body, if whoever sent it may do so still, into the Business Object as it is now: a body
+    /// takes minutes to come, a stream any time. Blocks.
+    pub(super) fn ingest(&self, body: Body<'_>) -> Result<Answer, Problem> {
+        self.check_caller()?;
+        self.state.unread.check(self.caller.id())?;
+        let business_object = self.business_object()?;
         if !matches!(self.mode, Mode::Delete | Mode::Validate) {
             self.gateway.disk.take_in()?;
         }
@@ -53,7 +58,7 @@ impl Job {
         };
         let traceparent = self.trace.to_string();
         let request = Ingestion {
-            business_object: &self.business_object,
+            business_object: &business_object,
             mode: self.mode,
             caller: self.caller.id(),
             api_key: self.caller.api_key(),
@@ -64,7 +69,28 @@ impl Job {
             events: Some(&self.gateway.events),
             body,
         };
-        run(&self.gateway.store, &limits, &request)
+        Ok(run(&self.gateway.store, &limits, &request)?)
+    }
+
+    fn check_caller(&self) -> Result<(), Problem> {
+        match self.gateway.auth.still(&self.caller) {
+            Some(role) if role >= Role::Contributor => Ok(()),
+            Some(role) => Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                format!("it needs the role Contributor, and by now this credential has {role:?}"),
+            )),
+            None => {
+                let detail = "the session, the API key or the account that this was sent with has ended meanwhile";
+                Err(Problem::new(StatusCode::UNAUTHORIZED, detail).challenged(None))
+            }
+        }
+    }
+
+    fn business_object(&self) -> Result<Arc<Compiled>, Problem> {
+        let found = self.gateway.catalogue.get(&self.business_object);
+        found
+            .filter(|found| found.object.id == self.business_object)
+            .ok_or_else(|| Problem::not_found("the Business Object has been deleted meanwhile"))
     }
 }
 
@@ -97,7 +123,7 @@ async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
     let query = Query::read(req, &["mode", "objects"])?;
     let mode = query.get("mode").map_or(Ok(Mode::default()), str::parse)?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let business_object = named(req, &gateway)?;
+    let business_object = named(req, &gateway)?.object.id.clone();
     let media_type = media_type(req, &[MediaType::Json, MediaType::Lines])?;
     let objects = match (query.get("objects"), media_type) {
         (None, MediaType::Json) => true,

@@ -4,7 +4,8 @@
 //! can answer. There is one file per resource. `service` is what every request passes before its
 //! route; `access` lets on those who may use it, whom `caller` finds by their `credential`; `page` keeps
 //! out what other sites' pages send. `body`, `query`, `etag`, `origin` read the parts of a request;
-//! `reply` and `problem` are the two kinds of answers to programs, `admin` and `sign_in` have the pages; `openapi` makes the document from the table and
+//! `reply` and `problem` are the two kinds of answers to programs, `admin` and `sign_in` have the pages;
+//! `sending` bounds what is not yet sent of all of them; `openapi` makes the document from the table and
 //! `shapes`.
 
 mod access;
@@ -42,6 +43,7 @@ mod rdf;
 mod reply;
 mod router;
 mod schema;
+mod sending;
 mod service;
 mod shapes;
 mod sign_in;

@@ -68,7 +68,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::json(req, &state).await?;
+    let body = body::few(req, &state).await?;
     let name = path(req, "name").to_owned();
     let (namespace, created) = blocking(move || define(&gateway, &name, body.bytes())).await?;
     let reply = Reply::json(&namespace)?;

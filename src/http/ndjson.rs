@@ -104,7 +104,7 @@ struct Chunks {
 
 impl Chunks {
     fn new(body: ReqBody, job: Job) -> Result<Self, Problem> {
-        let room = job.state.admission.admit(CHUNK_BYTES as u64)?;
+        let room = job.state.rooms.data.admit(CHUNK_BYTES as u64)?;
         Ok(Self { body, job, cutter: Cutter::default(), room, first: 0, ended: false })
     }
 

@@ -188,7 +188,7 @@ fn meaning(status: StatusCode) -> &'static str {
         415 => "The body's media type, charset or coding is none that is taken here.",
         406 => "None of the media types in Accept is offered.",
         422 => "It can be read, and it is wrong; every finding has its place.",
-        429 => "Too many failed attempts.",
+        429 => "Too many failed attempts, or changes of the own account and its API keys.",
         503 => "Not now: the store is being opened, takes no changes, or too much is in flight.",
         507 => "There is no room on the gateway's disk.",
         _ => "A fault of the gateway; its log has more.",

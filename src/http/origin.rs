@@ -21,6 +21,9 @@ pub(super) struct Origin {
     pub(super) is_local: bool,
     /// Whether a trusted proxy told `host` and `scheme`.
     is_believed: bool,
+    /// Whether `Forwarded` and `X-Forwarded-*` tell different things, so that one of them is the client's own.
+    /// Neither is believed then.
+    pub(super) contradicts: bool,
     /// Whether it came through the control socket.
     pub(super) control: bool,
 }
@@ -39,6 +42,7 @@ impl Origin {
             client: peer,
             is_local: peer.is_some_and(|peer| peer.is_loopback()) && !is_forwarded(req),
             is_believed: false,
+            contradicts: false,
             control: req.remote_addr().is_unix(),
         };
         if peer.is_some_and(|peer| is_trusted(peer, settings)) {
@@ -48,34 +52,21 @@ impl Origin {
     }
 
     fn believe(&mut self, req: &Request, settings: &Settings) {
+        let (standard, usual) = (Told::standard(req), Told::usual(req));
+        // A proxy that writes one passes on what a client wrote into the other.
+        if let (Some(standard), Some(usual)) = (&standard, &usual)
+            && !standard.agrees(usual, settings)
+        {
+            self.contradicts = true;
+            return;
+        }
         self.is_believed = true;
-        // Each proxy adds whom it was asked by: the last one that is no proxy of ours is the client.
-        for address in forwarded_for(req).into_iter().rev() {
-            let Some(address) = address else { break };
-            self.client = Some(address);
-            if !is_trusted(address, settings) {
-                break;
-            }
+        if let Some(told) = standard.or(usual) {
+            self.client = told.client(settings).or(self.client);
+            self.scheme = told.scheme.unwrap_or_else(|| self.scheme.clone());
+            self.host = told.host.or_else(|| self.host.take());
         }
-        // The standard header wins (RFC 7239); the nearest proxy's word is the last one.
-        if let Some(element) = last(req, FORWARDED.as_str()) {
-            for pair in element.split(';') {
-                let Some((name, value)) = pair.split_once('=') else { continue };
-                let value = value.trim().trim_matches('"');
-                match name.trim().to_ascii_lowercase().as_str() {
-                    "proto" => value.clone_into(&mut self.scheme),
-                    "host" => self.host = Some(value.to_owned()),
-                    _ => {}
-                }
-            }
-        } else {
-            if let Some(scheme) = last(req, "x-forwarded-proto") {
-                self.scheme = scheme;
-            }
-            if let Some(host) = last(req, "x-forwarded-host") {
-                self.host = Some(host);
-            }
-        }
+        // RFC 7239 has no word for it.
         if let Some(prefix) = last(req, "x-forwarded-prefix")
             && is_path(&prefix)
         {
@@ -146,25 +137,78 @@ fn is_forwarded(req: &Request) -> bool {
     })
 }
 
-/// Whom the proxies were asked by, the first proxy's word first; `None` for what is no address.
-fn forwarded_for(req: &Request) -> Vec<Option<IpAddr>> {
-    let lines = |name: &str| {
-        let lines = req.headers().get_all(name).iter();
-        lines.map(|line| line.to_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
-    };
-    let standard = lines(FORWARDED.as_str());
-    if !standard.is_empty() {
-        return standard
-            .iter()
-            .flat_map(|line| line.split(','))
-            .map(|element| {
-                let pairs = element.split(';').filter_map(|pair| pair.split_once('='));
-                let mut named = pairs.filter(|(name, _)| name.trim().eq_ignore_ascii_case("for"));
-                address(named.next()?.1.trim().trim_matches('"'))
-            })
-            .collect();
+/// What the proxies tell of the request as the client sent it.
+#[derive(Debug, Default)]
+struct Told {
+    /// Whom they were asked by, the first proxy's word first; `None` for what is no address.
+    asked_by: Vec<Option<IpAddr>>,
+    scheme: Option<String>,
+    host: Option<String>,
+}
+
+impl Told {
+    /// By the standard header (RFC 7239); of scheme and host the nearest proxy's word counts, the last one.
+    fn standard(req: &Request) -> Option<Self> {
+        let lines = lines(req, FORWARDED.as_str())?;
+        let mut told = Self::default();
+        for element in lines.iter().flat_map(|line| line.split(',')) {
+            (told.scheme, told.host) = (None, None);
+            let mut client = None;
+            for pair in element.split(';') {
+                let Some((name, value)) = pair.split_once('=') else { continue };
+                let value = value.trim().trim_matches('"');
+                match name.trim().to_ascii_lowercase().as_str() {
+                    "for" if client.is_none() => client = Some(address(value)),
+                    "proto" => told.scheme = Some(value.to_owned()),
+                    "host" => told.host = Some(value.to_owned()),
+                    _ => {}
+                }
+            }
+            told.asked_by.push(client.flatten());
+        }
+        Some(told)
     }
-    lines("x-forwarded-for").iter().flat_map(|line| line.split(',')).map(address).collect()
+
+    /// By the headers that most proxies send.
+    fn usual(req: &Request) -> Option<Self> {
+        let asked_by = lines(req, "x-forwarded-for");
+        let (scheme, host) = (last(req, "x-forwarded-proto"), last(req, "x-forwarded-host"));
+        if asked_by.is_none() && scheme.is_none() && host.is_none() {
+            return None;
+        }
+        let asked_by = asked_by.unwrap_or_default();
+        let asked_by = asked_by.iter().flat_map(|line| line.split(',')).map(address).collect();
+        Some(Self { asked_by, scheme, host })
+    }
+
+    /// Each proxy adds whom it was asked by: the last one that is no proxy of ours is the client.
+    fn client(&self, settings: &Settings) -> Option<IpAddr> {
+        let mut client = None;
+        for address in self.asked_by.iter().rev() {
+            client = (*address).or(client);
+            if address.is_none_or(|address| !is_trusted(address, settings)) {
+                break;
+            }
+        }
+        client
+    }
+
+    fn agrees(&self, other: &Self, settings: &Settings) -> bool {
+        let is_same = |one: &Option<String>, other: &Option<String>| match (one, other) {
+            (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
+            _ => one == other,
+        };
+        self.client(settings) == other.client(settings)
+            && is_same(&self.scheme, &other.scheme)
+            && is_same(&self.host, &other.host)
+    }
+}
+
+/// The lines of a header, `None` without any.
+fn lines(req: &Request, name: &str) -> Option<Vec<String>> {
+    let lines = req.headers().get_all(name).iter();
+    let lines: Vec<_> = lines.map(|line| line.to_str().unwrap_or_default().to_owned()).collect();
+    (!lines.is_empty()).then_some(lines)
 }
 
 /// An address, with or without a port.
@@ -206,6 +250,7 @@ mod tests {
             client: None,
             is_local: false,
             is_believed: false,
+            contradicts: false,
             control: false,
         }
     }

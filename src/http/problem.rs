@@ -1,5 +1,6 @@
 //! Faults on the wire: `application/problem+json` (RFC 9457).
 use super::admin::fault;
+use super::sending;
 use crate::auth::Refusal;
 use crate::fault::{Fault, Finding, Kind, Place};
 use crate::telemetry::trace::Trace;
@@ -245,6 +246,7 @@ pub(super) async fn catch(
         },
     };
     Problem::new(status, detail).give(req, depot, res);
+    sending::watch(req, res, sending::PATIENCE);
 }
 
 #[cfg(test)]

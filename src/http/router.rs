@@ -205,7 +205,8 @@ impl Route {
         };
         let mut router = router.filter(MethodFilter::new(method)).hoop(allow);
         if self.is_page && self.method == Method::POST {
-            router = router.hoop(Sent);
+            // Definitions are the Admin's.
+            router = router.hoop(Sent { is_long: self.least == Least::Admin });
         }
         router.goal = Some(self.handler.clone());
         router

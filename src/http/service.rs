@@ -4,6 +4,7 @@ use super::body;
 use super::origin::{self, Origin};
 use super::problem;
 use super::router;
+use super::sending;
 use super::state::State;
 use crate::telemetry::metrics;
 use crate::telemetry::trace::{self, Trace};
@@ -84,6 +85,8 @@ async fn every_answer(
     // Whatever is logged on behalf of the request says in which trace, and once that is known, for whom.
     let span = tracing::error_span!("request", trace_id = trace.id(), user_id = Empty);
     ctrl.call_next(req, depot, res).instrument(span).await;
+    sending::count(req, depot, res);
+    sending::watch(req, res, sending::PATIENCE);
     let route = match req.matched_path() {
         "" => "none",
         route => route,

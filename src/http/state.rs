@@ -1,7 +1,8 @@
 //! What all requests share.
-use super::body::Admission;
+use super::body::Rooms;
 use super::failures::Failures;
 use super::problem::Problem;
+use super::sending::Unread;
 use crate::config::Settings;
 use crate::gateway::Gateway;
 use crate::memory::Memory;
@@ -18,7 +19,9 @@ use tokio::task::JoinError;
 #[derive(Debug)]
 pub struct State {
     pub(super) settings: Arc<Settings>,
-    pub(super) admission: Admission,
+    pub(super) rooms: Rooms,
+    /// The answers to callers that are not yet sent.
+    pub(super) unread: Unread,
     pub(super) failures: Failures,
     /// Creating only what is not there (`If-None-Match: *`) looks first and then puts: one at a time.
     pub(super) defining: tokio::sync::Mutex<()>,
@@ -35,10 +38,8 @@ impl State {
     /// The state before the gateway is open.
     pub fn new(settings: Arc<Settings>) -> Arc<Self> {
         Arc::new(Self {
-            admission: Admission::new(
-                settings.limits.in_flight,
-                Memory::new(settings.limits.memory),
-            ),
+            rooms: Rooms::new(settings.limits.in_flight, &Memory::new(settings.limits.memory)),
+            unread: Unread::new(settings.limits.in_flight),
             failures: Failures::default(),
             settings,
             defining: tokio::sync::Mutex::default(),
@@ -153,7 +154,7 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 /// Runs what reads some entries of the store right here, while the runtime's other tasks go on on other
 /// threads. Two changes of thread fewer than with `blocking` are most of what such a request takes.
-pub(super) fn brief<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
+pub(super) fn brief<T>(work: impl FnOnce() -> T) -> T {
     match Handle::current().runtime_flavor() {
         // It has no other thread, and would panic.
         RuntimeFlavor::CurrentThread => work(),

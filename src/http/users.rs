@@ -71,7 +71,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
 pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::json(req, &state).await?;
+    let body = body::few(req, &state).await?;
     let account = make(&gateway, caller(depot), New::read(body.bytes())?).await?;
     let prefix = &origin(depot).prefix;
     let id = utf8_percent_encode(&account.id, SEGMENT);
@@ -133,7 +133,7 @@ pub(super) async fn me(req: &mut Request, depot: &mut Depot) -> Outcome {
 pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::json(req, &state).await?;
+    let body = body::few(req, &state).await?;
     let account = named(req, &gateway)?;
     let edit = Edit::read(body.bytes())?;
     change(req, depot, gateway, account, edit).await
@@ -151,7 +151,7 @@ pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
 pub(super) async fn replace_me(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::json(req, &state).await?;
+    let body = body::few(req, &state).await?;
     let account = own(depot)?;
     let edit = Edit::read(body.bytes())?;
     let others = [
@@ -205,7 +205,7 @@ pub(super) async fn alter(
 pub(super) async fn others_password(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::json(req, &state).await?;
+    let body = body::few(req, &state).await?;
     let account = named(req, &gateway)?;
     let new = NewPassword::read(body.bytes(), &account.email)?;
     drop(body);
@@ -223,7 +223,7 @@ pub(super) async fn others_password(req: &mut Request, depot: &mut Depot) -> Out
 pub(super) async fn own_password(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::json(req, &state).await?;
+    let body = body::few(req, &state).await?;
     let account = own(depot)?;
     let new = NewPassword::read(body.bytes(), &account.email)?;
     drop(body);

@@ -100,3 +100,58 @@ async fn a_flood_of_refusals_is_counted() {
     let counts: Vec<u64> = events.iter().map(|event| event["count"].as_u64().unwrap()).collect();
     assert_eq!(counts, [27, 1, 1, 1]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_request_comes_from_is_a_trusted_proxy_s_word_alone() {
+    let server = Server::start(&[
+        "--server.forward-headers-strategy=native",
+        "--service.trusted-proxies=127.0.0.1,192.0.2.0/24",
+    ])
+    .await;
+    let status = async |headers: &[(&str, &str)]| {
+        let headers = [headers, &[("Apikey", "penstock_x")]].concat();
+        connect(server.address, "GET", AUDIT, &headers, "").await.status
+    };
+    let (standard, usual) = ("Forwarded", "X-Forwarded-For");
+    for (headers, from) in [
+        (&[][..], "127.0.0.1"),
+        (&[(usual, "203.0.113.1")], "203.0.113.1"),
+        // Behind two of our own; what the client wrote stands before.
+        (&[(usual, "10.0.0.1, 203.0.113.2, 192.0.2.7")], "203.0.113.2"),
+        (&[(standard, "for=203.0.113.3;proto=https;host=gw.example")], "203.0.113.3"),
+        (&[(standard, "for=10.0.0.1, For=\"[2001:db8::4]:4711\"")], "2001:db8::4"),
+        // Some proxies write both.
+        (
+            &[
+                (standard, "for=203.0.113.5;proto=https;host=GW.example"),
+                (usual, "203.0.113.5"),
+                ("X-Forwarded-Proto", "https"),
+                ("X-Forwarded-Host", "gw.example"),
+            ],
+            "203.0.113.5",
+        ),
+        (&[(standard, "for=203.0.113.6"), ("X-Forwarded-Prefix", "/gate")], "203.0.113.6"),
+    ] {
+        assert_eq!(status(headers).await, 401, "{headers:?}");
+        let newest = &events(&server, "what=request.refused&limit=1").await[0];
+        assert_eq!(newest["from"], from, "{headers:?}");
+    }
+    for (forwarded, others) in [
+        ("for=10.0.0.1", &[(usual, "203.0.113.1")][..]),
+        ("for=203.0.113.1;host=evil.example", &[(usual, "203.0.113.1")]),
+        ("for=203.0.113.1", &[(usual, "203.0.113.1"), ("X-Forwarded-Proto", "https")]),
+        ("proto=https", &[(usual, "203.0.113.1")]),
+        ("", &[("X-Forwarded-Host", "gw.example")]),
+    ] {
+        let headers = [others, &[(standard, forwarded)]].concat();
+        for path in [AUDIT, "/health/live", "/nothing"] {
+            let refused = connect(server.address, "GET", path, &headers, "").await;
+            let detail = refused.problem(400)["detail"].as_str().unwrap().to_owned();
+            assert!(detail.contains("the proxy must write one of them"), "{headers:?}: {detail}");
+        }
+    }
+    // Where no proxy is trusted, neither says anything.
+    let server = Server::start(&[]).await;
+    let headers = [(standard, "for=10.0.0.1"), (usual, "203.0.113.1")];
+    connect(server.address, "GET", "/health/live", &headers, "").await.expect(200);
+}

@@ -1,5 +1,6 @@
 //! Every answer that is no success is a problem document (RFC 9457).
-use crate::server::{Server, definition};
+use crate::server::{Server, connect, definition};
+use penstock::auth::Role;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -111,4 +112,38 @@ async fn bodies_that_do_not_fit_in_flight_come_back_later() {
         assert!(begun.elapsed().as_secs() < 30);
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_bodies_that_do_not_come_take_no_room_from_data() {
+    let server =
+        Server::start(&["--service.limits.body=1MiB", "--service.limits.in-flight=1MiB"]).await;
+    let user = server.make_key(Role::User, None);
+    let known = format!("Authorization: Bearer {user}\r\n");
+    let mut waiting = Vec::new();
+    for (path, shown) in
+        [("/login", ""), ("/logout", ""), ("/graphql", &known), ("/api/v1/api-keys", &known)]
+    {
+        for _ in 0..20 {
+            let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+            let head = format!(
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\n{shown}Content-Type: application/json\r\n\
+                 Expect: 100-continue\r\nContent-Length: 65536\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            // Asked to go on, it is waited for.
+            let mut go_on = [0; 25];
+            stream.read_exact(&mut go_on).await.unwrap();
+            assert!(go_on.starts_with(b"HTTP/1.1 100 "), "{path}");
+            waiting.push(stream);
+        }
+    }
+    server.define().await;
+    server.ingest("ADD", &json!([{"name": "x".repeat(500_000)}])).await.expect(200);
+    let login = json!({"email": "admin", "password": "wrong"}).to_string();
+    let json_type = [("Content-Type", "application/json")];
+    connect(server.address, "POST", "/login", &json_type, login).await.problem(401);
+    let long = json!({"query": "x".repeat(65_536)});
+    server.json("POST", "/graphql", &long).await.problem(413);
+    server.json("PUT", "/api/v1/users/me", &long).await.problem(413);
 }

@@ -181,3 +181,30 @@ async fn business_objects_are_asked_for_as_they_are_now() {
     connect(server.address, "GET", "/api/v1/targets", &bound, "").await.problem(403);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_of_the_pages_wait_for_a_turn_as_queries_do() {
+    let server = Server::start(&["--service.limits.graphql.time=100ms"]).await;
+    let id = server.define().await["id"].as_str().unwrap().to_owned();
+    let uri = "https://plant.example/p/1";
+    server.ingest("ADD", &json!([{"uri": uri, "name": "n"}])).await.expect(200);
+    let graphql = server.gateway.as_ref().unwrap().graphql.clone();
+    let mut turns = Vec::new();
+    while let Some(turn) = graphql.turn().await {
+        turns.push(turn);
+    }
+    assert_eq!(turns.len(), 4);
+    let list = format!("/admin/objects/{id}");
+    let search = format!("{list}?test=contains&text=plant");
+    let object = format!("/admin/object?uri={uri}");
+    server.get(&list).await.expect(200);
+    for path in [&search, &object] {
+        let busy = server.get(path).await;
+        busy.problem(503);
+        assert_eq!(busy.header("retry-after"), "1");
+    }
+    drop(turns);
+    for path in [&search, &object] {
+        assert!(server.get(path).await.expect(200).text().contains(uri), "{path}");
+    }
+}

@@ -35,4 +35,5 @@ mod server;
 mod status;
 mod targets;
 mod traces;
+mod unread;
 mod users;

@@ -1,6 +1,7 @@
 //! NDJSON over HTTP: chunks, each an ingestion of its own; a fault ends the stream where it stands.
 use crate::server::{Answer, Server};
-use serde_json::json;
+use penstock::auth::Role;
+use serde_json::{Value, json};
 use std::fmt::Write;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -111,4 +112,119 @@ async fn chunks_are_answered_while_the_stream_goes_on() {
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert!(answer.contains("\"firstIndex\":1000,\"lastIndex\":1000"), "{answer}");
+}
+
+/// A stream whose lines are sent as they are given, and whose answer is read line by line.
+struct Slow {
+    stream: TcpStream,
+    answer: String,
+}
+
+impl Slow {
+    async fn begin(server: &Server, key: &str) -> Self {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = format!(
+            "POST {PUMP} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\
+             Authorization: Bearer {key}\r\nContent-Type: application/x-ndjson\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        Self { stream, answer: String::new() }
+    }
+
+    /// Sends a chunk of the stream, and gives its line of the answer.
+    async fn chunk(&mut self, from: usize) -> Value {
+        let text = lines(from..from + 1000);
+        let text = format!("{:x}\r\n{text}\r\n", text.len());
+        self.stream.write_all(text.as_bytes()).await.unwrap();
+        let told = format!("\"firstIndex\":{from},");
+        let mut piece = [0; 4096];
+        loop {
+            let line = self.answer.lines().find(|line| line.contains(&told) && line.ends_with('}'));
+            if let Some(line) = line {
+                return serde_json::from_str(line).unwrap();
+            }
+            let read = self.stream.read(&mut piece).await.unwrap();
+            assert!(read > 0, "{}", self.answer);
+            self.answer.push_str(std::str::from_utf8(&piece[..read]).unwrap());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_when_it_may_go_on_no_more() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let stored = async || server.get("/api/v1/status").await.json()["store"]["quads"].clone();
+
+    let key = server.make_key(Role::Contributor, None);
+    let mut stream = Slow::begin(&server, &key).await;
+    assert_eq!(stream.chunk(0).await["created"], 1000);
+    let keys = server.get("/api/v1/api-keys").await.json();
+    let mut keys = keys["items"].as_array().unwrap().iter();
+    let id =
+        keys.find(|key| key["role"] == "Contributor").unwrap()["id"].as_str().unwrap().to_owned();
+    server.send("DELETE", &format!("/api/v1/api-keys/{id}"), &[], "").await.expect(204);
+    let before = stored().await;
+    assert_eq!(stream.chunk(1000).await["status"], 401);
+    assert_eq!(stored().await, before);
+
+    for (change, status) in
+        [(json!({"enabled": false}), 409), (json!({"enabled": true}), 200), (Value::Null, 404)]
+    {
+        server.define_with(&json!({"enabled": true})).await;
+        let mut stream = Slow::begin(&server, &server.key).await;
+        assert_eq!(stream.chunk(0).await["unchanged"], 1000);
+        if change.is_null() {
+            server.send("DELETE", PUMP, &[], "").await.expect(204);
+        } else {
+            server.define_with(&change).await;
+        }
+        let line = stream.chunk(1000).await;
+        if status == 200 {
+            assert_eq!(line["created"], 1000, "{line}");
+        } else {
+            assert_eq!(line["status"], status, "{line}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_goes_on_with_the_mapping_of_the_moment() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let mut stream = Slow::begin(&server, &server.key).await;
+    assert_eq!(stream.chunk(0).await["created"], 1000);
+    let config = crate::server::definition()["config"].as_str().unwrap().to_owned();
+    let config = config.replace("https://plant.example/name", "https://plant.example/label");
+    server.define_with(&json!({"config": config})).await;
+    assert_eq!(stream.chunk(1000).await["created"], 1000);
+    for (object, name) in [(0, Value::Null), (1000, json!("p"))] {
+        let uri = crate::server::escaped(&format!("https://plant.example/p/{object}"));
+        let shown = server.get(&format!("{PUMP}/objects/{uri}")).await.expect(200).json();
+        assert_eq!(shown["name"], name, "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_comes_slowly_is_taken_only_from_who_may_still_send_it() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let key = server.make_key(Role::Contributor, Some("Pump"));
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let body = r#"{"data": [{"name": "late"}]}"#;
+    let head = format!(
+        "POST {PUMP} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n\
+         Authorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // Asked to go on, it has been let in.
+    let mut go_on = [0; 25];
+    stream.read_exact(&mut go_on).await.unwrap();
+    server.define_with(&json!({"enabled": false})).await;
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
+    assert_eq!(server.get("/api/v1/status").await.json()["store"]["quads"], 0);
 }

@@ -216,6 +216,14 @@ impl Server {
         self.json("PUT", "/api/v1/business-objects", &definition()).await.expect(201).json()
     }
 
+    /// Defines `Pump` with these members otherwise.
+    pub(crate) async fn define_with(&self, others: &Value) {
+        let mut definition = definition();
+        definition.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
+        let put = self.json("PUT", "/api/v1/business-objects", &definition).await;
+        assert!(matches!(put.status, 200 | 201), "{put:?}");
+    }
+
     /// Ingests these objects into `Pump`.
     pub(crate) async fn ingest(&self, mode: &str, objects: &Value) -> Answer {
         let path = format!("/api/v1/business-objects/Pump?mode={mode}");

@@ -2,7 +2,7 @@
 use crate::forge::{Key, with};
 use crate::gateway::{Gateway, problem};
 use crate::issuer::{Issuer, claims};
-use penstock::auth::{Role, Source};
+use penstock::auth::{Identity, Profile, Role, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -105,6 +105,53 @@ async fn the_default_role_is_for_those_without_one() {
         );
         gateway.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegated_token_does_what_both_it_and_the_person_may() {
+    let (key, issuer) = parts().await;
+    let client = "--framework.security.oauth2.client";
+    let sign_in = [
+        "--security=oauth2".to_owned(),
+        "--profiles.active=oauth2".to_owned(),
+        "--service.security.registration=kc".to_owned(),
+        format!("{client}.registration.kc.client-id=penstock-web"),
+        format!("{client}.registration.kc.client-secret=web-secret-0123456789abcdef0123456"),
+        format!("{client}.provider.kc.issuer-uri={}", issuer.url),
+    ];
+    let sign_in: Vec<&str> = sign_in.iter().map(String::as_str).collect();
+    let gateway = Gateway::start(&issuer, &sign_in).await;
+    let accounts = gateway.opened.auth.accounts.clone();
+    let url = issuer.url.clone();
+    let signed_in = tokio::task::spawn_blocking(move || {
+        let source = Source::OpenIdConnect;
+        for (name, role) in [("ada", Role::Admin), ("bob", Role::User)] {
+            let identity = Identity { source, issuer: url.clone(), name: name.to_owned() };
+            accounts.signed_in(&identity, &Profile::default(), role).unwrap();
+        }
+    });
+    signed_in.await.unwrap();
+    let token = |person: &str, roles: Value| {
+        let delegated = json!({"sub": person, "azp": "app", "scope": "openid", "roles": roles});
+        key.token(&with(&claims(&issuer), &delegated))
+    };
+    for (person, role, for_admins) in [
+        ("ada", "ACCURIDS_ADMIN", 200),
+        ("ada", "ACCURIDS_USER", 403),
+        ("bob", "ACCURIDS_ADMIN", 403),
+    ] {
+        let token = token(person, json!([role]));
+        assert_eq!(gateway.user(&token).await["serviceAccount"], false);
+        let users = gateway.get("/api/v1/users").bearer_auth(&token).send().await.unwrap();
+        assert_eq!(users.status(), for_admins, "{person}, {role}");
+    }
+    // Without a role it may nothing, whatever the person may.
+    for roles in [Value::Null, json!([]), json!(["other"])] {
+        let refused = problem(gateway.ask(&token("ada", roles.clone())).await, 403).await;
+        assert!(refused["detail"].as_str().unwrap().contains("no role here"), "{roles}: {refused}");
+    }
+    assert_eq!(gateway.status(&token("eve", json!(["ACCURIDS_ADMIN"]))).await, 403);
+    gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

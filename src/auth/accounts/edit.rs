@@ -273,7 +273,8 @@ impl Accounts {
     ///
     /// # Errors
     /// `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` when the email is taken, what is to
-    /// change is its provider's, or it is the last Admin.
+    /// change is its provider's, or it is the last Admin; `Kind::TooMany` when somebody changes the own account
+    /// too often.
     pub fn change(
         &self,
         by: &Caller,
@@ -302,6 +303,7 @@ impl Accounts {
         if account.role < Role::Admin || !account.enabled {
             self.check_last(&before)?;
         }
+        self.inner.audit.pace(by)?;
         let events = differences(by, &before, &account);
         account.version += 1;
         if before.enabled && !account.enabled {

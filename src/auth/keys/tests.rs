@@ -159,3 +159,73 @@ fn bodies_are_read_with_every_finding() {
     assert_eq!((good.name.as_str(), good.role), ("a", Role::Metrics));
     assert_eq!(good.expires_at, Some("2098-12-31T23:00:00Z".parse().unwrap()));
 }
+
+#[test]
+fn one_account_neither_has_all_keys_nor_fills_the_trail() {
+    let world = World::new();
+    let keys = &world.auth.keys;
+    let (ada, eve) = (world.account("ada", Role::Admin), world.account("eve", Role::User));
+    let (ada, eve) = (caller(&ada), caller(&eve));
+    let mut refused = None;
+    for _ in 0..1000 {
+        match keys.create(&eve, new(Role::User)) {
+            // What pushes nothing out of the trail may always be done.
+            Ok((key, _)) => keys.revoke(&eve, &key.id).unwrap(),
+            Err(fault) => {
+                refused = Some(fault);
+                break;
+            }
+        }
+    }
+    assert!(matches!(refused.unwrap().kind, Kind::TooMany(_)));
+    let events = world.auth.audit.list(&audit::Filter::default(), None, 1000).unwrap();
+    assert!(events.len() < 100, "{}", events.len());
+    assert!(events.iter().any(|event| event.what == "account.created"));
+    // To herself, that is; and an Admin answers for what she does.
+    let names = |n: usize| Edit { given_name: Some(format!("Eve {n}")), ..Edit::of(account(&eve)) };
+    let change = |by, n| {
+        world.auth.accounts.change(by, &account(&eve).id, IfMatch::Any, names(n)).map(|_| ())
+    };
+    assert!(matches!(change(&eve, 0).unwrap_err().kind, Kind::TooMany(_)));
+    for n in 0..150 {
+        change(&ada, n).unwrap();
+        made(&world, &ada, new(Role::User));
+    }
+}
+
+fn account(of: &Caller) -> &Account {
+    of.account.as_ref().unwrap()
+}
+
+#[test]
+fn an_account_has_a_hundred_keys_unless_it_is_an_admin_s() {
+    let world = World::new();
+    let eve = world.account("eve", Role::User);
+    let keys = &world.auth.keys;
+    let insert = |n: usize| {
+        let (_, digest) = Secret::new();
+        let (id, name) = (n.to_string(), "line".to_owned());
+        let owner = Some(eve.id.clone());
+        let (created_at, role) = (time::rfc3339(), Role::User);
+        let (business_object, expires_at, last_used) = (None, None, None);
+        let key = Key {
+            id,
+            name,
+            role,
+            owner,
+            business_object,
+            created_at,
+            expires_at,
+            last_used,
+            digest,
+        };
+        keys.entries_mut().insert(Arc::new(key));
+    };
+    (1..MOST_OF_ONE).for_each(insert);
+    made(&world, &caller(&eve), new(Role::User));
+    let fault = keys.create(&caller(&eve), new(Role::User)).unwrap_err();
+    assert!(fault.kind == Kind::Conflict && fault.detail.contains("100"), "{fault}");
+    let admin = Caller { role: Role::Admin, ..caller(&eve) };
+    made(&world, &admin, new(Role::User));
+    keys.revoke(&caller(&eve), "1").unwrap();
+}

@@ -29,6 +29,8 @@ use tokio::sync::Semaphore;
 
 /// What was discovered is looked at anew after this time.
 const FRESH: Duration = Duration::from_hours(1);
+/// The same after an attempt that failed: those who come meanwhile do not wait for the next.
+const AGAIN: Duration = Duration::from_secs(30);
 /// Codes that are exchanged at once.
 const EXCHANGES: usize = 16;
 
@@ -48,6 +50,7 @@ pub(super) struct Provider {
     settings: config::Oidc,
     expected: Expected,
     clock: Clock,
+    /// What was discovered, and until when it counts as fresh.
     known: Mutex<Option<(Arc<Endpoints>, Instant)>>,
     /// One discovery at a time; with the last failure, which those who waited for it share.
     discovering: tokio::sync::Mutex<Option<(Instant, Failed)>>,
@@ -260,8 +263,13 @@ impl Provider {
     /// reach later on is taken to be as it was.
     async fn endpoints(&self) -> Result<Arc<Endpoints>, Failed> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let fresh = |(endpoints, since): (Arc<Endpoints>, Instant)| {
-            (since.elapsed() < FRESH).then_some(endpoints)
+        let keep = |endpoints: Arc<Endpoints>, time| {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            *known = Some((endpoints.clone(), Instant::now() + time));
+            endpoints
+        };
+        let fresh = |(endpoints, until): (Arc<Endpoints>, Instant)| {
+            (Instant::now() < until).then_some(endpoints)
         };
         if let Some(endpoints) = known().and_then(fresh) {
             return Ok(endpoints);
@@ -277,19 +285,14 @@ impl Provider {
             return Err(failed.clone());
         }
         match self.discover().await {
-            Ok(endpoints) => {
-                let endpoints = Arc::new(endpoints);
-                let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-                *known = Some((endpoints.clone(), Instant::now()));
-                Ok(endpoints)
-            }
+            Ok(endpoints) => Ok(keep(Arc::new(endpoints), FRESH)),
             Err(failed) => {
                 let Some((endpoints, _)) = known() else {
                     *last = Some((Instant::now(), failed.clone()));
                     return Err(failed);
                 };
                 tracing::warn!(%failed, "The provider was not discovered anew.");
-                Ok(endpoints)
+                Ok(keep(endpoints, AGAIN))
             }
         }
     }
@@ -352,3 +355,6 @@ fn refused(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

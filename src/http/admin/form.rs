@@ -57,7 +57,10 @@ pub(super) fn form(depot: &mut Depot) -> Form {
 
 /// Stands before the handler of each form, after `access`: reads the fields, and refuses those that
 /// another site's page sent.
-pub(in crate::http) struct Sent;
+pub(in crate::http) struct Sent {
+    /// Whether it may be as long as data may: it holds a definition.
+    pub(in crate::http) is_long: bool,
+}
 
 #[handler]
 impl Sent {
@@ -68,7 +71,7 @@ impl Sent {
         res: &mut Response,
         ctrl: &mut FlowCtrl,
     ) {
-        match read(req, depot).await {
+        match read(req, depot, self.is_long).await {
             Ok(form) => {
                 depot.insert_typed(form);
             }
@@ -80,9 +83,10 @@ impl Sent {
     }
 }
 
-async fn read(req: &mut Request, depot: &Depot) -> Result<Form, Problem> {
+async fn read(req: &mut Request, depot: &Depot, is_long: bool) -> Result<Form, Problem> {
     let state = state(depot);
-    let sent = body::whole(req, &state).await?;
+    let sent =
+        if is_long { body::whole(req, &state).await? } else { body::form(req, &state).await? };
     let fields = fields(sent.bytes())?;
     // A credential in a header is no browser's, which would send it with what any page makes it send.
     if matches!(caller(depot).credential, Credential::Session(_)) {

@@ -24,6 +24,7 @@ use percent_encoding::utf8_percent_encode;
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Rows of one page.
 const ROWS: usize = 50;
@@ -143,8 +144,10 @@ pub(in crate::http) async fn list(
     let frame = Frame::of(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
     let compiled = named(req, &gateway)?;
+    let asked = Asked { field, test, text: text.trim().to_owned(), after };
+    let turn = if asked.searches() { Some(turn(&gateway).await?) } else { None };
     let page = blocking(move || {
-        let asked = Asked { field, test, text: text.trim().to_owned(), after };
+        let _turn = turn;
         Ok(listed(frame, &gateway, &compiled, asked)?)
     })
     .await?;
@@ -161,14 +164,26 @@ struct Asked {
     after: Option<String>,
 }
 
+/// A turn among the queries of GraphQL: a search looks at as much.
+async fn turn(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem> {
+    gateway.graphql.turn().await.ok_or_else(|| {
+        Problem::unavailable(1, "too many searches and queries are under way; try again")
+    })
+}
+
 impl Asked {
+    /// Whether something is looked for.
+    fn searches(&self) -> bool {
+        !self.text.is_empty() || self.test == "exists"
+    }
+
     /// The filter; `None` when nothing is looked for.
     fn filter(
         &self,
         shape: &Shape,
         fields: &[(String, Vec<String>)],
     ) -> Result<Option<Filter>, Fault> {
-        if self.text.is_empty() && self.test != "exists" {
+        if !self.searches() {
             return Ok(None);
         }
         let text = self.text.clone();
@@ -230,7 +245,7 @@ fn listed(
     }
     let next = page.found.last().filter(|_| page.more).map(|last| last.cursor.as_str());
     let (id, name) = names(compiled);
-    let is_searched = !asked.text.is_empty() || asked.test == "exists";
+    let is_searched = asked.searches();
     let parameters = [
         ("field", Some(asked.field.as_str()).filter(|_| is_searched)),
         ("test", Some(asked.test.as_str()).filter(|_| is_searched)),
@@ -345,7 +360,12 @@ pub(in crate::http) async fn get(
         .map_err(|error| Problem::malformed(format!("{uri:?} is no IRI: {error}")))?;
     let frame = Frame::of(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let page = blocking(move || one(frame, &gateway, &node)).await?;
+    let turn = turn(&gateway).await?;
+    let page = blocking(move || {
+        let _turn = turn;
+        one(frame, &gateway, &node)
+    })
+    .await?;
     frame::show(res, depot, &page);
     Ok(())
 }

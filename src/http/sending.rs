@@ -1,0 +1,307 @@
+//! Answers on their way out: how much of them is in memory at once, and how long a reader may leave them.
+//!
+//! [`Unread`] counts what is in memory for callers, until the last byte is with the kernel. What strangers
+//! get is small, or part of the program.
+//!
+//! [`watch`] ends connections of HTTP/2 on which an answer is not read. With HTTP/1.1 the transport tells
+//! (a write that waits, see `app.rs`); HTTP/2 has a window for each stream, and a client that opens none
+//! answers pings and keeps everything.
+use super::access::ONLY_READS;
+use super::caller::caller_if_known;
+use super::events::EVENTS;
+use super::problem::Problem;
+use super::service::origin;
+use super::state::state;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use salvo::conn::ConnCtrl;
+use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG};
+use salvo::http::{Method, ResBody, StatusCode, Version};
+use salvo::hyper::body::{Body, Frame, SizeHint};
+use salvo::{Depot, Request, Response};
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+/// So long an answer may lie unread, from one piece to the next.
+pub(super) const PATIENCE: Duration = Duration::from_mins(5);
+/// Bytes handed on at once, by which progress is told.
+const PIECE: usize = 16 << 10;
+/// Answers of so many bytes are not counted.
+const TINY: usize = 1 << 10;
+/// What a stream counts for: the pieces that wait in it and below it.
+const STREAM: u64 = 256 << 10;
+
+/// The bytes of answers that are not yet sent, of all callers and of each.
+#[derive(Debug, Clone)]
+pub(super) struct Unread {
+    most: u64,
+    counts: Arc<Mutex<Counts>>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    all: u64,
+    of: HashMap<String, u64>,
+}
+
+/// One answer, counted for as long as it is in memory.
+#[derive(Debug)]
+struct Counted {
+    unread: Unread,
+    who: String,
+    bytes: u64,
+}
+
+impl Unread {
+    /// So many bytes for all callers together, and half of them for each.
+    pub(super) fn new(most: u64) -> Self {
+        Self { most, counts: Arc::default() }
+    }
+
+    /// Refuses those who leave so much unread that more of it has no room.
+    pub(super) fn check(&self, who: &str) -> Result<(), Problem> {
+        if self.counts().has_room(self.most, who, 0) { Ok(()) } else { Err(unread()) }
+    }
+
+    /// Counts an answer. `None` when there is no room for it, unless it `must` be given.
+    fn take(&self, who: &str, bytes: u64, must: bool) -> Option<Counted> {
+        let mut counts = self.counts();
+        if !must && !counts.has_room(self.most, who, bytes) {
+            return None;
+        }
+        counts.all += bytes;
+        *counts.of.entry(who.to_owned()).or_default() += bytes;
+        Some(Counted { unread: self.clone(), who: who.to_owned(), bytes })
+    }
+
+    // Nothing panics while they are held.
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counts {
+    /// Somebody's only answer has room if any has, however large it is.
+    fn has_room(&self, most: u64, who: &str, bytes: u64) -> bool {
+        let own = self.of.get(who).copied().unwrap_or_default();
+        let fits_all = self.all == 0 || self.all + bytes <= most;
+        fits_all && (own == 0 || own + bytes <= most / 2)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut counts = self.unread.counts();
+        counts.all -= self.bytes;
+        if let Some(own) = counts.of.get_mut(&self.who) {
+            *own -= self.bytes;
+            if *own == 0 {
+                counts.of.remove(&self.who);
+            }
+        }
+    }
+}
+
+/// Bytes that hold something for as long as one of them is in memory.
+struct Held<T> {
+    bytes: Bytes,
+    _until_sent: T,
+}
+
+impl<T> AsRef<[u8]> for Held<T> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn held<T: Send + 'static>(bytes: Bytes, until_sent: T) -> Bytes {
+    Bytes::from_owner(Held { bytes, _until_sent: until_sent })
+}
+
+fn unread() -> Problem {
+    Problem::unavailable(
+        1,
+        "the answers to other requests wait to be read, and fill service.limits.in-flight or the half of it \
+         that one account or key may have; read them, and try again",
+    )
+}
+
+/// Counts what a caller is answered. What only reads is answered with 503 in its place when there is no
+/// room; what was done has to be told.
+pub(super) fn count(req: &Request, depot: &Depot, res: &mut Response) {
+    let Some(caller) = caller_if_known(depot).filter(|_| !origin(depot).control) else { return };
+    let is_get = *req.method() == Method::GET;
+    let has_bound_of_its_own = || {
+        let kind = res.headers().get(CONTENT_TYPE);
+        !is_get || kind.is_some_and(|kind| kind == EVENTS)
+    };
+    let bytes = match &res.body {
+        ResBody::Once(bytes) if bytes.len() <= TINY => return,
+        ResBody::Once(bytes) => bytes.len() as u64,
+        ResBody::None | ResBody::Error(_) => return,
+        _ if has_bound_of_its_own() => return,
+        _ => STREAM,
+    };
+    let only_reads = res.status_code == Some(StatusCode::OK)
+        && (is_get || req.matched_path().ends_with(ONLY_READS));
+    let counted = state(depot).unread.take(caller.id(), bytes, !only_reads);
+    let Some(counted) = counted else {
+        for header in [CONTENT_LENGTH, CONTENT_DISPOSITION, ETAG] {
+            res.headers_mut().remove(header);
+        }
+        unread().give(req, depot, res);
+        return;
+    };
+    let body = match res.take_body() {
+        ResBody::Once(bytes) => ResBody::Once(held(bytes, counted)),
+        stream => boxed(stream.map_frame(move |frame| {
+            // It is moved in here to be dropped with the stream.
+            let _ = &counted;
+            frame
+        })),
+    };
+    res.replace_body(body);
+}
+
+fn boxed<B>(body: B) -> ResBody
+where
+    B: Body<Data = Bytes, Error = std::io::Error> + Send + Sync + 'static,
+{
+    ResBody::Boxed(Box::pin(body.map_err(Into::into)))
+}
+
+/// Ends the connection when it is one of HTTP/2 and the answer lies unread for so long.
+pub(super) fn watch(req: &Request, res: &mut Response, patience: Duration) {
+    let Some(connection) = req.extensions().get::<ConnCtrl>() else { return };
+    if req.version() != Version::HTTP_2 || res.body.is_none() || res.body.is_error() {
+        return;
+    }
+    let (alive, gone) = oneshot::channel();
+    let state = Mutex::new(Moved { last: Instant::now(), unsent: 0, source_waits: false });
+    let progress = Arc::new(Progress { state, _alive: alive });
+    tokio::spawn(end_unread(Arc::downgrade(&progress), gone, connection.clone(), patience));
+    let body = Watched { inner: res.take_body(), rest: Bytes::new(), progress };
+    res.replace_body(boxed(body));
+}
+
+async fn end_unread(
+    progress: Weak<Progress>,
+    mut gone: oneshot::Receiver<()>,
+    connection: ConnCtrl,
+    patience: Duration,
+) {
+    let mut until = Instant::now() + patience;
+    while timeout_at(until, &mut gone).await.is_err() {
+        let Some(last) = progress.upgrade().map(|progress| progress.last()) else { return };
+        until = last + patience;
+        if until <= Instant::now() {
+            tracing::debug!("A connection was ended: an answer on it was not read.");
+            connection.abort();
+            return;
+        }
+    }
+}
+
+/// How far an answer has come. It goes with the last of its bytes.
+struct Progress {
+    state: Mutex<Moved>,
+    _alive: oneshot::Sender<()>,
+}
+
+struct Moved {
+    last: Instant,
+    /// Pieces that were handed on and are in memory yet.
+    unsent: usize,
+    /// Whether what makes the answer has nothing more at the moment.
+    source_waits: bool,
+}
+
+impl Progress {
+    /// When it moved last; now, where it is not the reader that is waited for.
+    fn last(&self) -> Instant {
+        let state = self.state();
+        if state.unsent == 0 && state.source_waits { Instant::now() } else { state.last }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Moved> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A piece that is in memory until it is sent.
+struct Unsent(Arc<Progress>);
+
+impl Unsent {
+    fn new(progress: &Arc<Progress>) -> Self {
+        let mut state = progress.state();
+        state.unsent += 1;
+        state.last = Instant::now();
+        state.source_waits = false;
+        drop(state);
+        Self(progress.clone())
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.unsent -= 1;
+        state.last = Instant::now();
+    }
+}
+
+/// An answer in pieces, so that it shows whether it is read.
+struct Watched {
+    inner: ResBody,
+    /// What is left of the last frame.
+    rest: Bytes,
+    progress: Arc<Progress>,
+}
+
+impl Body for Watched {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = self.get_mut();
+        if this.rest.is_empty() {
+            this.progress.state().source_waits = true;
+            match ready!(Pin::new(&mut this.inner).poll_frame(context)?) {
+                None => return Poll::Ready(None),
+                Some(frame) => match frame.into_data() {
+                    Ok(data) => this.rest = data,
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+            }
+        }
+        let piece = this.rest.split_to(this.rest.len().min(PIECE));
+        let piece = held(piece, Unsent::new(&this.progress));
+        Poll::Ready(Some(Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let rest = self.rest.len() as u64;
+        let inner = self.inner.size_hint();
+        let mut hint = SizeHint::new();
+        if let Some(upper) = inner.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(inner.lower() + rest);
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+use super::*;
+use http_body_util::Empty;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use salvo::conn::{Acceptor, Listener, TcpListener};
+use salvo::{FlowCtrl, Router, Server, Service, handler};
+use std::net::SocketAddr;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+const SHORT: Duration = Duration::from_secs(1);
+const LONG: usize = 1 << 20;
+
+#[handler]
+async fn short_of_patience(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+    ctrl: &mut FlowCtrl,
+) {
+    ctrl.call_next(req, depot, res).await;
+    watch(req, res, SHORT);
+}
+
+#[handler]
+async fn long(res: &mut Response) {
+    res.replace_body(ResBody::Once(vec![b'x'; LONG].into()));
+}
+
+/// Says something, nothing for longer than patience lasts, and something again.
+#[handler]
+async fn rare(res: &mut Response) {
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        for word in ["a", "b"] {
+            let _ = sender.send(Bytes::from_static(word.as_bytes())).await;
+            tokio::time::sleep(SHORT * 2).await;
+        }
+    });
+    let pieces = futures_util::stream::unfold(receiver, |mut receiver| async move {
+        receiver.recv().await.map(|piece| (Ok::<_, std::io::Error>(piece), receiver))
+    });
+    res.replace_body(ResBody::stream(pieces));
+}
+
+async fn serve() -> SocketAddr {
+    let acceptor = TcpListener::new("127.0.0.1:0").bind().await;
+    let address = acceptor.holdings()[0].local_addr.clone().into_std().unwrap();
+    let router = Router::new()
+        .push(Router::with_path("long").get(long))
+        .push(Router::with_path("rare").get(rare));
+    tokio::spawn(Server::new(acceptor).serve(Service::new(router).hoop(short_of_patience)));
+    address
+}
+
+type Connection =
+    tokio::task::JoinHandle<Result<hyper::client::conn::http2::SendRequest<Empty<Bytes>>, ()>>;
+
+/// A request by HTTP/2 with windows of this size: what is answered, and the connection, which goes on until
+/// the server ends it.
+async fn ask(
+    address: SocketAddr,
+    path: &str,
+    window: u32,
+) -> (hyper::Response<hyper::body::Incoming>, Connection) {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(window);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
+    let url = format!("http://{address}/{path}");
+    let request = hyper::Request::builder().uri(url).body(Empty::new()).unwrap();
+    let kept = sender.clone();
+    let ended = tokio::spawn(async move {
+        let _ = connection.await;
+        Ok(kept)
+    });
+    (sender.send_request(request).await.unwrap(), ended)
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_read_ends_its_connection() {
+    let address = serve().await;
+    for window in [0, 1, 40_000] {
+        let (answer, ended) = ask(address, "long", window).await;
+        assert_eq!(answer.status(), 200);
+        // The head has come, and nobody reads on.
+        let ended = tokio::time::timeout(Duration::from_mins(1), ended).await;
+        assert!(ended.is_ok(), "the connection lasts, with a window of {window}");
+        drop(answer);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_read_is_whole_however_slowly() {
+    let address = serve().await;
+    let (answer, ended) = ask(address, "long", 64 << 10).await;
+    assert_eq!(answer.headers()["content-length"], LONG.to_string());
+    let mut body = answer.into_body();
+    let (mut read, begun) = (0, Instant::now());
+    while let Some(frame) = body.frame().await {
+        read += frame.unwrap().into_data().map_or(0, |data| data.len());
+        // In all it takes longer than patience lasts.
+        if begun.elapsed() < SHORT * 2 {
+            tokio::time::sleep(SHORT / 20).await;
+        }
+    }
+    assert_eq!(read, LONG);
+    assert!(begun.elapsed() > SHORT);
+    ended.abort();
+}
+
+#[tokio::test]
+async fn who_waits_for_an_answer_is_not_taken_for_who_does_not_read() {
+    let (answer, ended) = ask(serve().await, "rare", 64 << 10).await;
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ab");
+    ended.abort();
+}
+
+#[test]
+fn half_of_the_room_is_for_one_and_all_of_it_for_all() {
+    let unread = Unread::new(100);
+    let take = |who, bytes| unread.take(who, bytes, false);
+    let first = take("a", 50).unwrap();
+    assert!(take("a", 1).is_none());
+    let second = take("b", 50).unwrap();
+    assert!(take("c", 1).is_none());
+    assert!(unread.check("a").is_ok());
+    // What was done is told, and then nothing more is begun.
+    let told = unread.take("a", 10, true).unwrap();
+    assert!(unread.check("a").is_err() && unread.check("c").is_err());
+    drop((first, told));
+    assert!(unread.check("a").is_ok());
+    drop(second);
+    // One answer fits that is larger than all the room.
+    let large = take("a", 1000).unwrap();
+    assert!(take("a", 1).is_none() && take("b", 1).is_none());
+    drop(large);
+    let counts = unread.counts();
+    assert_eq!((counts.all, counts.of.len()), (0, 0));
+}
+
+#[test]
+fn bytes_count_until_the_last_piece_of_them_is_gone() {
+    let unread = Unread::new(100);
+    let mut bytes = held(Bytes::from(vec![0; 100]), unread.take("a", 100, false).unwrap());
+    let piece = bytes.split_to(1);
+    drop(bytes);
+    assert_eq!(unread.counts().all, 100);
+    drop(piece);
+    assert_eq!(unread.counts().all, 0);
+}

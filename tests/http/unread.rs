@@ -1,0 +1,61 @@
+//! Answers that nobody reads: there is room for so many, and a part of it for each who asks.
+use crate::server::{Server, connect};
+use penstock::auth::Role;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+const OBJECTS: &str = "/api/v1/business-objects/Pump/objects?limit=1000";
+
+/// Asks for a page and reads the first bytes of its answer.
+async fn ask(server: &Server, key: &str) -> (TcpStream, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(server.address).await.unwrap();
+    let head =
+        format!("GET {OBJECTS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).await.unwrap();
+    (stream, String::from_utf8_lossy(&begin).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_read_gets_no_more_and_others_do() {
+    let server = Server::start(&["--service.limits.in-flight=26MiB"]).await;
+    server.define().await;
+    let objects: Vec<_> = (0..500).map(|n| json!({"name": "x".repeat(9_000 + n)})).collect();
+    server.ingest("ADD", &json!(objects)).await.expect(200);
+    let key = server.make_key(Role::User, None);
+    let mut unread = Vec::new();
+    let refused = loop {
+        assert!(unread.len() < 20, "so many are not read, and it goes on");
+        let (stream, begin) = ask(&server, &key).await;
+        if begin != "HTTP/1.1 200" {
+            break begin;
+        }
+        unread.push(stream);
+    };
+    assert_eq!(refused, "HTTP/1.1 503");
+    // A page has 4 MiB, and half of the room is 13.
+    assert_eq!(unread.len(), 3);
+    let bearer = format!("Bearer {key}");
+    let answer =
+        connect(server.address, "GET", OBJECTS, &[("Authorization", bearer.as_str())], "").await;
+    answer.problem(503);
+    assert_eq!((answer.header("retry-after"), answer.header("etag")), ("1", ""));
+    let query = json!({"query": "{ pumpConnection(first: 200) { nodes { name } } }"}).to_string();
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    connect(server.address, "POST", "/graphql", &headers, query).await.problem(503);
+    // What is small, and what others ask for.
+    connect(server.address, "GET", "/api/v1/limits", &headers[..1], "").await.expect(200);
+    let page = server.get(OBJECTS).await.expect(200);
+    assert!(page.body.len() > 4 << 20, "{}", page.body.len());
+    drop(unread);
+    let begun = Instant::now();
+    while ask(&server, &key).await.1 != "HTTP/1.1 200" {
+        assert!(begun.elapsed() < Duration::from_mins(1));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

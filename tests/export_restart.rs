@@ -66,7 +66,7 @@ async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
     assert_eq!(entry.status, Status::Blocked);
     assert!(entry.last_error.unwrap().contains("missing from the spool"));
     let running = run(&exporter);
-    export_support::until(&exporter, &lost.id, |entry| entry.attempts > 0).await;
+    until(&exporter, &lost.id, |entry| entry.attempts > 0).await;
     assert_eq!(exporter.get(&whole.id).unwrap().unwrap().status, Status::Queued);
     let begun = std::time::Instant::now();
     while exporter.park(&lost.id).is_err() {

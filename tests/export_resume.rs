@@ -100,7 +100,7 @@ async fn send_part(server: &Server, path: &str, upload: &str) -> serde_json::Val
     let path = format!("{path}?partNumber=1&uploadId={id}");
     let (status, headers, _) = server.ask("PUT", &path, &part).await;
     assert_eq!(status, 200);
-    serde_json::json!({"number": 1, "etag": headers["etag"].to_str().unwrap()})
+    serde_json::json!({"number": 1, "etag": headers.get("etag").unwrap().to_str().unwrap()})
 }
 
 #[tokio::test(flavor = "multi_thread")]

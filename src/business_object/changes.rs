@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | `change-cursors` | Business Object id | [`Cursor`] as JSON; there while it is watched |
 //! | `changes` | id, 0, generation (u64, big endian), URI | exports made before the object began to belong (u64), or nothing |
-//! | `object-ages` | id, 0, URI, or nothing for all of them | elapsed time of the last change, generation (u64 each) |
+//! | `object-ages` | id, 0, URI, or nothing for all of them | elapsed time of the last change, generation (u64 each); for all, `u64::MAX` as the generation says that ages from before are of no use |
 //! | `watched` | nothing | a number that is another after each change of what is watched (u64) |
 //!
 //! # Generations

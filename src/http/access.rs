@@ -114,7 +114,7 @@ impl Allow {
 
     async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Caller>, Refused> {
         let state = state(depot);
-        if origin(depot).contradicts {
+        if origin(depot).is_contradictory() {
             return Err(Problem::malformed(
                 "Forwarded and X-Forwarded-For, -Proto or -Host tell different things of where this request \
                  came from; the proxy must write one of them and remove the other from what it passes on",

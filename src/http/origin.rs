@@ -20,12 +20,21 @@ pub(super) struct Origin {
     /// Whether a program on this machine sent it: over loopback, and no proxy has a hand in it.
     pub(super) is_local: bool,
     /// Whether a trusted proxy told `host` and `scheme`.
-    is_believed: bool,
-    /// Whether `Forwarded` and `X-Forwarded-*` tell different things, so that one of them is the client's own.
-    /// Neither is believed then.
-    pub(super) contradicts: bool,
+    word: Word,
     /// Whether it came through the control socket.
     pub(super) control: bool,
+}
+
+/// What a trusted proxy says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    /// There is none.
+    None,
+    /// It is believed.
+    Believed,
+    /// Different things by `Forwarded` and `X-Forwarded-*`, so that one of them is the client's own: neither is
+    /// believed.
+    Contradictory,
 }
 
 impl Origin {
@@ -41,8 +50,7 @@ impl Origin {
             prefix: base_path(settings.base_url.as_deref()).to_owned(),
             client: peer,
             is_local: peer.is_some_and(|peer| peer.is_loopback()) && !is_forwarded(req),
-            is_believed: false,
-            contradicts: false,
+            word: Word::None,
             control: req.remote_addr().is_unix(),
         };
         if peer.is_some_and(|peer| is_trusted(peer, settings)) {
@@ -57,10 +65,10 @@ impl Origin {
         if let (Some(standard), Some(usual)) = (&standard, &usual)
             && !standard.agrees(usual, settings)
         {
-            self.contradicts = true;
+            self.word = Word::Contradictory;
             return;
         }
-        self.is_believed = true;
+        self.word = Word::Believed;
         if let Some(told) = standard.or(usual) {
             self.client = told.client(settings).or(self.client);
             self.scheme = told.scheme.unwrap_or_else(|| self.scheme.clone());
@@ -75,6 +83,11 @@ impl Origin {
         self.scheme.make_ascii_lowercase();
     }
 
+    /// Whether the headers of a trusted proxy tell different things.
+    pub(super) fn is_contradictory(&self) -> bool {
+        self.word == Word::Contradictory
+    }
+
     /// The origin as browsers write it (RFC 6454, 6.1).
     pub(super) fn url(&self) -> Option<String> {
         Some(format!("{}://{}", self.scheme, self.host.as_deref()?))
@@ -84,7 +97,7 @@ impl Origin {
     /// `service.base-url`, or else as the request was sent.
     pub(super) fn base_url(&self, settings: &Settings) -> Option<String> {
         match &settings.base_url {
-            Some(url) if !self.is_believed => Some(url.clone()),
+            Some(url) if self.word != Word::Believed => Some(url.clone()),
             _ => Some(format!("{}{}", self.url()?, self.prefix)),
         }
     }
@@ -103,7 +116,7 @@ impl Origin {
 /// make its name lead here (DNS rebinding), never an address or a loopback name. What the names are,
 /// `service.base-url` says or a trusted proxy; a gateway beyond loopback that was told none takes any.
 pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
-    if origin.control || origin.is_believed {
+    if origin.control || origin.word == Word::Believed {
         return true;
     }
     let Some(name) = origin.host_name() else { return false };
@@ -249,8 +262,7 @@ mod tests {
             prefix: String::new(),
             client: None,
             is_local: false,
-            is_believed: false,
-            contradicts: false,
+            word: Word::None,
             control: false,
         }
     }

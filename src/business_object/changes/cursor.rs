@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 const SWEPT: usize = 1000;
 /// In place of a URI in [`AGES`]: all objects of the Business Object.
 const ALL: &str = "";
+/// In place of a generation, for all objects: ages from before are of no use.
+const UNKNOWN_BEFORE: u64 = u64::MAX;
 
 /// How far the exports of a watched Business Object have come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,11 +142,15 @@ pub fn changed(
         .collect())
 }
 
-/// When an object changed last (elapsed time, in milliseconds), and in which generation.
+/// When an object changed last (elapsed time, in milliseconds), and in which generation; `None` when that is
+/// not known.
 pub fn age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
-    let Some((at, generation)) = stored_age(read, id, uri)? else { return Ok(None) };
-    let (all_at, all_generation) = stored_age(read, id, ALL)?.unwrap_or_default();
-    Ok(Some((at.max(all_at), generation.max(all_generation))))
+    let Some(own) = stored_age(read, id, uri)? else { return Ok(None) };
+    Ok(match stored_age(read, id, ALL)? {
+        Some((since, UNKNOWN_BEFORE)) => (own.0 >= since).then_some(own),
+        Some(all) => Some(own.max(all)),
+        None => Some(own),
+    })
 }
 
 fn stored_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
@@ -254,7 +260,7 @@ pub(in crate::business_object) fn defined(
     let kept_ages = before.is_some_and(|before| before.definition.retention.is_some());
     if definition.retention.is_some() && !kept_ages {
         // Ages of an earlier retention stand still since it ended.
-        put_age_of_all(transaction, &object.id, now, cursor.done)?;
+        put_age_of_all(transaction, &object.id, now, UNKNOWN_BEFORE)?;
     }
     put_cursor(transaction, &object.id, &cursor)?;
     watch_others(transaction)

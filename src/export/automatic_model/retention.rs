@@ -57,6 +57,56 @@ fn two_plants() -> World {
 }
 
 #[test]
+fn a_definition_that_was_replaced_removes_nothing() {
+    let world = two_plants();
+    world.days_pass(20);
+    let replaced = world.catalogue.get("Plant").unwrap();
+    let ten_days = replaced.object.definition.automatic().unwrap().retention.unwrap();
+    world.keep_for("P90D", true, vec![0, 1]);
+    retention::sweep(&world.exporter.inner, &replaced, ten_days).unwrap();
+    assert_eq!(world.left(), [uri(0), uri(1)]);
+    world.days_pass(90);
+    assert_eq!(world.left(), Vec::<String>::new());
+}
+
+#[test]
+fn what_many_objects_hold_keeps_all_of_them_when_it_changes() {
+    let mut world = World::noting(1);
+    world.keep(true, vec![0, 1]);
+    world.ingest(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![0])]);
+    world.settle();
+    world.days_pass(9);
+    world.ingest(1, Mode::Update, &[(0, 2, vec![])]);
+    world.settle();
+    world.days_pass(2);
+    assert_eq!(world.left(), [uri(0), uri(1)]);
+    world.days_pass(8);
+    assert_eq!(world.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_retention_that_was_taken_away_begins_to_count_anew() {
+    let mut world = two_plants();
+    let without = Defined {
+        on_change: true,
+        scheduled: false,
+        enabled: true,
+        conditions: false,
+        other_mapping: false,
+        targets: vec![0, 1],
+    };
+    world.define(0, &without);
+    world.days_pass(9);
+    world.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
+    world.settle();
+    world.days_pass(2);
+    world.keep(true, vec![0, 1]);
+    assert_eq!(world.left(), [uri(0), uri(1)]);
+    world.days_pass(10);
+    assert_eq!(world.left(), Vec::<String>::new());
+}
+
+#[test]
 fn what_every_target_has_is_removed_after_its_time_and_nobody_is_told() {
     let mut world = two_plants();
     world.days_pass(9);
@@ -174,55 +224,5 @@ fn nothing_is_removed_while_a_record_of_the_queue_cannot_be_read() {
     assert_eq!(world.left(), [uri(0), uri(1)]);
     world.store().transact::<_, Error>(|t| t.delete(record::EXPORTS, &order)).unwrap();
     let world = world.restart();
-    assert_eq!(world.left(), Vec::<String>::new());
-}
-
-#[test]
-fn a_definition_that_was_replaced_removes_nothing() {
-    let world = two_plants();
-    world.days_pass(20);
-    let replaced = world.catalogue.get("Plant").unwrap();
-    let ten_days = replaced.object.definition.automatic().unwrap().retention.unwrap();
-    world.keep_for("P90D", true, vec![0, 1]);
-    retention::sweep(&world.exporter.inner, &replaced, ten_days).unwrap();
-    assert_eq!(world.left(), [uri(0), uri(1)]);
-    world.days_pass(90);
-    assert_eq!(world.left(), Vec::<String>::new());
-}
-
-#[test]
-fn what_many_objects_hold_keeps_all_of_them_when_it_changes() {
-    let mut world = World::noting(1);
-    world.keep(true, vec![0, 1]);
-    world.ingest(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![0])]);
-    world.settle();
-    world.days_pass(9);
-    world.ingest(1, Mode::Update, &[(0, 2, vec![])]);
-    world.settle();
-    world.days_pass(2);
-    assert_eq!(world.left(), [uri(0), uri(1)]);
-    world.days_pass(8);
-    assert_eq!(world.left(), Vec::<String>::new());
-}
-
-#[test]
-fn a_retention_that_was_taken_away_begins_to_count_anew() {
-    let mut world = two_plants();
-    let without = Defined {
-        on_change: true,
-        scheduled: false,
-        enabled: true,
-        conditions: false,
-        other_mapping: false,
-        targets: vec![0, 1],
-    };
-    world.define(0, &without);
-    world.days_pass(9);
-    world.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
-    world.settle();
-    world.days_pass(2);
-    world.keep(true, vec![0, 1]);
-    assert_eq!(world.left(), [uri(0), uri(1)]);
-    world.days_pass(10);
     assert_eq!(world.left(), Vec::<String>::new());
 }

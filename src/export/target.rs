@@ -124,7 +124,9 @@ pub(super) fn check_embedded(
 ) -> Result<(), Failure> {
     match (made_for, kind(targets, bucket_name)) {
         (Some(made_for), Ok(None)) => Err(Failure::gateway(format!(
-            "the export was made for {made_for}, and the configuration names no target any more; bring              `service.export.targets.{bucket_name}` or `service.export.default` back and restart the gateway              (`service.export.default.type=directory` if it is to go into the data directory)"
+            "the export was made for {made_for}, and the configuration names no target any more; bring \
+             `service.export.targets.{bucket_name}` or `service.export.default` back and restart the gateway \
+             (`service.export.default.type=directory` if it is to go into the data directory)"
         ))),
         _ => Ok(()),
     }

@@ -178,12 +178,12 @@ fn check(dir: &Path, acknowledged: u64) -> u64 {
 
 fn cuts(work: &Path) -> Result<u64, String> {
     let [live, cut] = ["live", "cut"].map(|name| work.join(name));
-    let [image, copy] = ["live.img", "cut.img"].map(|name| work.join(name));
     for folder in [&live, &cut] {
         std::fs::create_dir_all(folder).unwrap();
     }
     let mut lost = 0;
     for round in 0..CUTS / CUTS_OF_A_RUN {
+        let image = work.join(format!("live-{round}.img"));
         std::fs::File::create(&image).unwrap().set_len(96 << 20).unwrap();
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
         run("mkfs.ext4", &["-q", "-F", "-E", lazy, "-J", "size=4", image.to_str().unwrap()])?;
@@ -198,6 +198,9 @@ fn cuts(work: &Path) -> Result<u64, String> {
             // What it said last is still on its way through the pipe.
             std::thread::sleep(Duration::from_millis(10));
             let acknowledged = writing.acknowledged.load(Ordering::SeqCst);
+            // A name of its own: where another mount namespace was made meanwhile the copy before is mounted
+            // there still, and a file of that name would be taken for it.
+            let copy = work.join(format!("cut-{round}-{cut_number}.img"));
             run("cp", &["--sparse=always", image.to_str().unwrap(), copy.to_str().unwrap()])?;
             let on_live = journal_bytes(&live.join("store"));
             writing.signal("CONT");
@@ -208,6 +211,7 @@ fn cuts(work: &Path) -> Result<u64, String> {
                 check(&cut.join("store"), acknowledged);
             }
             drop(mounted);
+            std::fs::remove_file(&copy).unwrap();
         }
         assert!(writing.acknowledged.load(Ordering::SeqCst) > 100, "too few to prove a thing");
         drop(writing);

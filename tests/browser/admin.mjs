@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { request } from 'playwright-core';
-import { gateway, wellMade } from './browser.mjs';
+import { gateway, styled, wellMade } from './browser.mjs';
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -63,6 +63,7 @@ export async function signIn(page, person, path = '/admin') {
 
 // What axe-core finds against WCAG 2.2 AA and its own best practices.
 export async function accessible(page, where) {
+  await styled(page);
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, {
     resultTypes: ['violations'],
@@ -91,6 +92,7 @@ export async function everyLook(page, name) {
 
 // Whether the Tab key comes to everything that can be used, and shows where it is.
 export async function reachable(page, name) {
+  await styled(page);
   await page.evaluate(() => {
     document.activeElement?.blur();
     getSelection().removeAllRanges();

@@ -4,6 +4,10 @@ import { chromium } from 'playwright-core';
 
 export const gateway = process.env.GATEWAY;
 
+// With PENSTOCK_TEST_LATE=700 the style and the scripts of a page come so many milliseconds after it, as on a slow
+// machine: a test that does not wait for them fails then each time, else now and then.
+const late = Number(process.env.PENSTOCK_TEST_LATE ?? 0);
+
 // Runs `test` with pages of a browser, with these options of its context.
 export async function browse(options, test) {
   const root = process.getuid?.() === 0;
@@ -13,6 +17,7 @@ export async function browse(options, test) {
     const faults = [];
     // The provider's own pages ask for fonts, which are not to be waited for.
     await context.route((url) => url.hostname !== '127.0.0.1', (route) => route.abort());
+    if (late) await context.route(`${gateway}/**/*.{css,js}`, (route) => setTimeout(() => route.continue().catch(() => {}), late));
     context.on('page', (page) => {
       page.on('console', (message) => {
         // The status of a page is asserted where it matters.
@@ -42,8 +47,12 @@ export async function counted(locator, many) {
   assert.equal(found, many, String(locator));
 }
 
+// Waits until the page looks as it is meant to: what stands in it can be found before its style is there.
+export const styled = (page) => page.waitForLoadState('load');
+
 // What every page of the gateway keeps to.
 export async function wellMade(page) {
+  await styled(page);
   assert.equal(await page.locator('html').getAttribute('lang'), 'en');
   assert.ok((await page.title()).endsWith('– Penstock'));
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth).catch(() => 0);
@@ -52,6 +61,7 @@ export async function wellMade(page) {
 
 // The contrast of each text with what is behind it (WCAG 2.2, 1.4.3).
 export async function readable(page) {
+  await styled(page);
   const worst = await page.evaluate(() => {
     const parse = (text) => text.match(/[\d.]+/g).map(Number);
     const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)

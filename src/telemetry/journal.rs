@@ -135,7 +135,7 @@ mod tests {
     fn a_message_has_its_fields_and_they_stand_alone_too() {
         let kept = Kept::default();
         let subscriber = tracing_subscriber::registry().with(kept.clone());
-        tracing::subscriber::with_default(subscriber, || {
+        crate::telemetry::heard(subscriber, || {
             tracing::info!(business_object = "Pump", count = 2, "It was done.");
         });
         let kept = kept.0.lock().unwrap();

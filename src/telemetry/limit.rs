@@ -109,7 +109,7 @@ mod tests {
     fn warnings_of_a_kind_are_bounded_and_what_is_left_out_is_counted() {
         let count = Count::default();
         let subscriber = tracing_subscriber::registry().with(Limit).with(count.clone());
-        tracing::subscriber::with_default(subscriber, || {
+        crate::telemetry::heard(subscriber, || {
             for number in 0..MOST * 10 {
                 tracing::warn!(number, "The same again.");
                 tracing::info!("An ingestion was done.");

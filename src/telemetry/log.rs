@@ -163,7 +163,7 @@ mod tests {
                     .with_target(false),
             })
             .finish();
-        tracing::subscriber::with_default(subscriber, || {
+        crate::telemetry::heard(subscriber, || {
             tracing::warn!(count = 2, "one\n<3>two");
             tracing::error!("three");
         });

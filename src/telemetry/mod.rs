@@ -8,3 +8,18 @@ pub mod log;
 pub mod metrics;
 pub mod recent;
 pub mod trace;
+
+/// Does this with what is logged meanwhile going to `to`. A callsite that another thread comes to first, one that
+/// nothing listens on, keeps that nobody listens for as long as it is the only listener (tracing's cache of
+/// interest): two that never end keep it from being that.
+#[cfg(test)]
+pub(crate) fn heard<T>(
+    to: impl tracing::Subscriber + Send + Sync + 'static,
+    work: impl FnOnce() -> T,
+) -> T {
+    use std::sync::LazyLock;
+    static KEPT: LazyLock<[tracing::Dispatch; 2]> =
+        LazyLock::new(|| [(); 2].map(|()| tracing::Dispatch::new(tracing_subscriber::registry())));
+    LazyLock::force(&KEPT);
+    tracing::subscriber::with_default(to, work)
+}

@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_newest_warnings_are_kept_and_no_more() {
         let subscriber = tracing_subscriber::registry().with(Recent);
-        tracing::subscriber::with_default(subscriber, || {
+        crate::telemetry::heard(subscriber, || {
             tracing::error!("It went wrong once.");
             for number in 0..KEPT * 2 {
                 tracing::info!("It went well.");
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(newest.fields["number"], (KEPT * 2 - 1).to_string());
         assert_eq!(newest.fields["cause"].len(), LONGEST);
         let subscriber = tracing_subscriber::registry().with(Recent);
-        tracing::subscriber::with_default(subscriber, || {
+        crate::telemetry::heard(subscriber, || {
             (0..KEPT * 2).for_each(|number| tracing::warn!("It was number {number}."));
         });
         assert_eq!(lines().len(), KEPT);

@@ -21,7 +21,7 @@ fn logged<T>(work: impl FnOnce() -> T) -> (T, Vec<serde_json::Value>) {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
-    let done = tracing::subscriber::with_default(subscriber, work);
+    let done = crate::telemetry::heard(subscriber, work);
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     (done, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }

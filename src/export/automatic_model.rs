@@ -65,6 +65,18 @@ struct Defined {
 }
 
 impl Defined {
+    /// Exported to these targets at each change.
+    fn to(targets: &[usize]) -> Self {
+        Self {
+            on_change: true,
+            scheduled: false,
+            enabled: true,
+            conditions: false,
+            other_mapping: false,
+            targets: targets.to_vec(),
+        }
+    }
+
     fn json(&self, of: usize) -> Value {
         // Parts are objects of their own in one view and nested in the other, two levels deep.
         let config = match (of, self.other_mapping) {
@@ -172,6 +184,12 @@ struct Consumer {
 type Files = BTreeMap<u64, (Kind, Vec<Value>)>;
 
 impl Consumer {
+    /// The kinds of the files that have come of the plants, in order.
+    fn kinds(&self, target: &str) -> Vec<Kind> {
+        let files = &self.files[&(target.to_owned(), "Plant".to_owned())];
+        files.values().map(|(kind, _)| *kind).collect()
+    }
+
     /// What it holds of one name in one target: by URI.
     fn holds(&self, target: &str, name: &str) -> BTreeMap<String, Value> {
         let mut held = BTreeMap::new();
@@ -234,17 +252,7 @@ impl World {
         let (plan, consumer) = (Plan::default(), Consumer::default());
         let mut world = Self { dir, catalogue, exporter, plan, consumer, elapsed, most_holders };
         for of in 0..2 {
-            world.define(
-                of,
-                &Defined {
-                    on_change: true,
-                    scheduled: of == 0,
-                    enabled: true,
-                    conditions: false,
-                    other_mapping: false,
-                    targets: vec![0, 1],
-                },
-            );
+            world.define(of, &Defined { scheduled: of == 0, ..Defined::to(&[0, 1]) });
         }
         world
     }
@@ -542,9 +550,7 @@ fn what_came_and_went_between_two_exports_is_not_told() {
     world.ingest(0, Mode::Delete, &[(1, 1, vec![])]);
     world.settle();
     world.check();
-    let files = &world.consumer.files[&("north".to_owned(), "Plant".to_owned())];
-    let kinds: Vec<Kind> = files.values().map(|(kind, _)| *kind).collect();
-    assert_eq!(kinds, [Kind::Full]);
+    assert_eq!(world.consumer.kinds("north"), [Kind::Full]);
     world.ingest(0, Mode::Delete, &[(0, 1, vec![])]);
     world.settle();
     let files = &world.consumer.files[&("north".to_owned(), "Plant".to_owned())];
@@ -555,43 +561,23 @@ fn what_came_and_went_between_two_exports_is_not_told() {
 #[test]
 fn a_target_that_was_left_out_for_a_while_starts_anew() {
     let mut world = World::new();
-    let defined = |targets: &[usize]| Defined {
-        on_change: true,
-        scheduled: false,
-        enabled: true,
-        conditions: false,
-        other_mapping: false,
-        targets: targets.to_vec(),
-    };
     world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
     world.settle();
-    world.define(0, &defined(&[0]));
+    world.define(0, &Defined::to(&[0]));
     world.ingest(0, Mode::Add, &[(1, 1, vec![])]);
     world.settle();
-    world.define(0, &defined(&[0, 1]));
+    world.define(0, &Defined::to(&[0, 1]));
     world.settle();
     world.check();
-    let kinds = |world: &World, target: &str| -> Vec<Kind> {
-        let files = &world.consumer.files[&(target.to_owned(), "Plant".to_owned())];
-        files.values().map(|(kind, _)| *kind).collect()
-    };
-    assert_eq!(kinds(&world, "north"), [Kind::Full, Kind::Incremental]);
-    assert_eq!(kinds(&world, "south"), [Kind::Full, Kind::Full]);
+    assert_eq!(world.consumer.kinds("north"), [Kind::Full, Kind::Incremental]);
+    assert_eq!(world.consumer.kinds("south"), [Kind::Full, Kind::Full]);
 }
 
 #[test]
 fn a_new_target_holds_up_no_deletion_while_there_is_no_object() {
     for is_left_off in [false, true] {
         let mut world = World::new();
-        let defined = |targets: &[usize]| Defined {
-            on_change: true,
-            scheduled: false,
-            enabled: true,
-            conditions: false,
-            other_mapping: false,
-            targets: targets.to_vec(),
-        };
-        world.define(0, &defined(&[0]));
+        world.define(0, &Defined::to(&[0]));
         world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
         world.settle();
         world.ingest(0, Mode::Delete, &[(0, 1, vec![])]);
@@ -599,14 +585,10 @@ fn a_new_target_holds_up_no_deletion_while_there_is_no_object() {
             // It leaves the generation with the deletion closed.
             world = world.act(Act::LeftOff { push: Some(0) });
         }
-        world.define(0, &defined(&[0, 1]));
+        world.define(0, &Defined::to(&[0, 1]));
         world.settle();
         world.check();
-        let kinds = |target: &str| -> Vec<Kind> {
-            let files = &world.consumer.files[&(target.to_owned(), "Plant".to_owned())];
-            files.values().map(|(kind, _)| *kind).collect()
-        };
-        assert_eq!(kinds("north"), [Kind::Full, Kind::Deleted]);
-        assert_eq!(kinds("south")[0], Kind::Full);
+        assert_eq!(world.consumer.kinds("north"), [Kind::Full, Kind::Deleted]);
+        assert_eq!(world.consumer.kinds("south")[0], Kind::Full);
     }
 }

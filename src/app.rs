@@ -63,13 +63,14 @@ pub async fn serve(
     backoff: &Backoff,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
 ) -> Result<(), Fault> {
-    let stopped = stop_signal()?;
+    // A signal that comes from here on is kept until `serve_until` looks.
+    let mut stopped = std::pin::pin!(stop_signal()?);
     tokio::select! {
         () = backoff.wait() => {}
-        () = stopped => return Ok(()),
+        () = &mut stopped => return Ok(()),
     }
     let forgetting = tokio::spawn(backoff.clone().forget_later());
-    let served = serve_until(settings, reload, ready, std::future::pending()).await;
+    let served = serve_until(settings, reload, ready, stopped).await;
     forgetting.abort();
     served
 }

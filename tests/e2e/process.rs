@@ -1,13 +1,15 @@
 //! The process: it ends in good order, and when it is killed nothing acknowledged is lost.
 use crate::client::Client;
-use crate::server::{PATIENCE, Server, penstock, wait_for};
+use crate::server::{PATIENCE, Server, penstock, signal, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CONFIG: &str = r#"
 type: object
@@ -51,6 +53,46 @@ fn sigint_ends_it_too() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[DATA]);
     assert_eq!(server.end_by("INT").code(), Some(0));
+}
+
+/// The certificate is read after the first signal could come, and before HTTP is open.
+#[test]
+fn sigterm_ends_it_too_while_it_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |program: &str, arguments: &[&str]| {
+        let done = Command::new(program).current_dir(dir.path()).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    run("mkfifo", &["slow.pem"]);
+    #[rustfmt::skip]
+    run("openssl", &[
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+        "/CN=localhost", "-keyout", "own.key", "-out", "own.pem",
+    ]);
+    let mut child = penstock(dir.path())
+        .args(["serve", "--server.port=0", DATA])
+        .args(["--server.ssl.certificate=slow.pem", "--server.ssl.certificate-private-key=own.key"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // It opens once somebody reads.
+    let mut slow =
+        std::fs::OpenOptions::new().write(true).open(dir.path().join("slow.pem")).unwrap();
+    signal(child.id(), "TERM");
+    slow.write_all(&std::fs::read(dir.path().join("own.pem")).unwrap()).unwrap();
+    drop(slow);
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if begun.elapsed() > PATIENCE {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(status.code(), Some(0), "{status}");
 }
 
 #[test]

@@ -200,6 +200,12 @@ impl Plan {
         self.by_id.values_mut().for_each(over);
     }
 
+    /// Lets the disk have more room now than when room lacked.
+    #[cfg(test)]
+    pub(super) fn has_more_room(&mut self) {
+        self.by_id.values_mut().for_each(|planned| planned.had = planned.had.map(|_| 0));
+    }
+
     /// Tries that failed, of all, since the last that did not.
     #[cfg(test)]
     pub(super) fn failures(&self) -> u32 {
@@ -345,6 +351,7 @@ impl Planned {
                 }
             }
             Err(Delay::Fault(fault)) => {
+                self.had = None;
                 self.put_off(FIRST_WAIT, LONGEST_WAIT);
                 if self.failures.is_power_of_two() && !inner.stopping.load(Ordering::Relaxed) {
                     tracing::warn!(

@@ -65,7 +65,8 @@ pub(super) struct Failure {
     pub(super) cause: String,
     /// How long the server asks to be left alone.
     pub(super) patience: Option<Duration>,
-    /// The server was asked to store the whole file and did not say how that ended: it may be at it still.
+    /// The server was asked to store the whole file, and it is not known or not noted how that ended: it may be
+    /// there, or come yet.
     pub(super) unanswered: bool,
 }
 

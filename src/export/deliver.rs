@@ -164,9 +164,8 @@ impl Worker {
             Ok(entry)
         });
         noted.await.map_err(|fault| {
-            Failure::gateway(format!(
-                "the target has it, and the gateway could not note that: {fault}"
-            ))
+            let cause = format!("the target has it, and the gateway could not note that: {fault}");
+            Failure { unanswered: true, ..Failure::gateway(cause) }
         })
     }
 

@@ -73,7 +73,7 @@ fn failure(error: &io::Error) -> Failure {
         io::ErrorKind::ReadOnlyFilesystem => (
             Class::Policy,
             "; under systemd, open the folder to the service: systemctl edit penstock, and there [Service] and \
-             ReadWritePaths=/the/folder",
+             ReadWritePaths=/the/folder; a disk that failed is mounted read-only, too: the kernel's log tells",
         ),
         _ => (Class::Broken, ""),
     };

@@ -129,7 +129,9 @@ impl Bucket {
         } else {
             self.put(&content, entry, before == Held::Harmed, uplink).await?
         };
-        match self.look(entry).await? {
+        // What was stored is there, whether or not this is told.
+        let unheard = |failure| Failure { unanswered: stored, ..failure };
+        match self.look(entry).await.map_err(unheard)? {
             Held::Same => {
                 let _ = self.tidy(&entry.id, uploads).await;
                 Ok(())

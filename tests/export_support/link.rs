@@ -36,6 +36,8 @@ pub(crate) enum Fault {
     DropAnswer,
     /// 503 `SlowDown`, and the server hears nothing of it.
     SlowDown,
+    /// 403 `AccessDenied`, in the same way: servers let an owner look at what is its own, whatever a policy says.
+    Deny,
 }
 
 type Choose = Box<dyn FnMut() -> Fault + Send>;
@@ -171,7 +173,12 @@ async fn relay(
                         return false;
                     }
                     Fault::Blackhole => continue,
-                    Fault::SlowDown => return slow_down(client, bytes).await,
+                    Fault::SlowDown => {
+                        return answer(client, bytes, "503 Slow Down", "SlowDown").await;
+                    }
+                    Fault::Deny => {
+                        return answer(client, bytes, "403 Forbidden", "AccessDenied").await;
+                    }
                     Fault::Latency(millis) => sleep(Duration::from_millis(millis)).await,
                     Fault::Late(millis) if before == 0 => {
                         sleep(Duration::from_millis(millis)).await;
@@ -230,8 +237,8 @@ async fn relay(
     }
 }
 
-/// Takes the whole request and answers it.
-async fn slow_down(client: &TcpStream, first: &[u8]) -> bool {
+/// Takes the whole request and answers it with an error.
+async fn answer(client: &TcpStream, first: &[u8], status: &str, code: &str) -> bool {
     let mut request = first.to_vec();
     let mut buffer = vec![0; 16 << 10];
     let body = loop {
@@ -248,11 +255,11 @@ async fn slow_down(client: &TcpStream, first: &[u8]) -> bool {
         let Ok(length @ 1..) = read(client, &mut buffer).await else { return true };
         taken += length;
     }
-    let body = "<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
-    let head = format!(
-        "HTTP/1.1 503 Slow Down\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
+    let body = format!(
+        "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>The link says so.</Message></Error>"
     );
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
     let is_head = request.starts_with(b"HEAD ");
     let _ = write(client, head.as_bytes()).await;
     let _ = write(client, if is_head { b"" } else { body.as_bytes() }).await;

@@ -72,6 +72,29 @@ fn a_long_export_leaves_half_of_the_reserve_and_is_not_tried_again_at_once() {
 }
 
 #[test]
+fn what_fails_once_there_is_room_again_waits_as_long_as_anything() {
+    let mut world = World::new();
+    world.grow();
+    world.reserve(u64::MAX);
+    world.turn();
+    assert_eq!(world.plan.failures(), 1);
+    world.reserve(0);
+    world.plan.has_more_room();
+    let spool = world.exporter.spool().to_owned();
+    let away = spool.with_extension("away");
+    std::fs::rename(&spool, &away).unwrap();
+    std::fs::write(&spool, "").unwrap();
+    world.turn();
+    assert_eq!(world.plan.failures(), 2, "it was tried at once, and something else went wrong");
+    world.turn();
+    assert_eq!(world.plan.failures(), 2, "it waits");
+    std::fs::remove_file(&spool).unwrap();
+    std::fs::rename(&away, &spool).unwrap();
+    world.settle();
+    world.check();
+}
+
+#[test]
 fn a_small_export_may_use_the_reserve() {
     let mut world = World::new();
     world.reserve(u64::MAX);
@@ -86,15 +109,7 @@ fn a_small_export_may_use_the_reserve() {
 fn what_failed_is_waited_for_once_its_wait_is_over_too() {
     let mut world = World::new();
     world.settle();
-    let defined = Defined {
-        on_change: true,
-        scheduled: false,
-        enabled: true,
-        conditions: false,
-        other_mapping: false,
-        targets: vec![0],
-    };
-    let mut definition = defined.json(0);
+    let mut definition = Defined::to(&[0]).json(0);
     definition["debounce"] = "2s".into();
     let body = definition.to_string();
     world.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();

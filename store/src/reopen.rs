@@ -22,12 +22,17 @@ impl Store {
         let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
         inner.closing.check()?;
         let index = inner.index();
-        let (id, damage) = (index.store_id(), index.damage().map(str::to_owned));
+        let (id, mut damage) = (index.store_id(), index.damage().map(str::to_owned));
         drop(index);
         if damage.is_some() {
             let (newest, check) = (inner.synced().newest(), || inner.closing.check());
-            journal::read_synced(&inner.journal(), &id, newest, &check)?;
+            match journal::read_synced(&inner.journal(), &id, newest, &check) {
+                // What it still answers is all there is of that.
+                Err(Error::Corrupt(_)) if inner.synced().check().is_err() => damage = None,
+                read => read?,
+            }
         }
+        let makes_anew = damage.is_some();
         let writer = inner.writer();
         if let (Some(cause), Ok(())) = (damage, inner.synced().check()) {
             // Nothing is wrong with the journal: none of those who wait for a sync must fail.
@@ -48,8 +53,12 @@ impl Store {
             return Err(Corruption { path, offset: 0, what }.into());
         }
         let mut journal = recovery.settle_at(acknowledged)?;
-        if !inner.index_is_at(acknowledged) {
+        if makes_anew || !inner.index_is_at(acknowledged) {
             inner.index_mut().close();
+            if makes_anew {
+                // Not all damage is seen by whoever opens it.
+                index::discard(&inner.dir)?;
+            }
             let index = index::open(&inner.dir, id)?;
             let (options, steps) = (&inner.options, &inner.steps);
             let index = caught_up(&inner.dir, index, &journal, options, steps, progress)?;
@@ -71,13 +80,10 @@ impl Store {
 }
 
 impl Inner {
-    /// Whether the index is sound, in memory and on the medium, and has just the frames up to that one.
+    /// Whether the index has just the frames up to that one, in memory and on the medium.
     fn index_is_at(&self, sequence: u64) -> bool {
         let index = self.index();
-        index.check().is_ok()
-            && index.damage().is_none()
-            && index.sequence() == sequence
-            && !index.is_behind()
+        index.check().is_ok() && index.sequence() == sequence && !index.is_behind()
     }
 }
 
@@ -121,4 +127,25 @@ pub(crate) fn fit(dir: &Path, index: Index, id: StoreId, from: u64) -> Result<In
         return anew(dir, index, id);
     }
     Ok(index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oxrdf::{GraphName, NamedNode, Quad};
+
+    #[test]
+    fn an_index_that_was_found_damaged_is_made_again_though_its_files_are_sound() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let iri = NamedNode::new_unchecked("https://example.org/name");
+        let quad = Quad::new(iri.clone(), iri.clone(), iri, GraphName::DefaultGraph);
+        store.transact::<_, Error>(|change| change.insert(quad.as_ref())).unwrap();
+        store.checkpoint().unwrap();
+        store.inner().index().note_damage(&Error::Index("another number of quads".into()));
+        let mut total = 0;
+        store.reopen(&mut |progress| total = progress.total).unwrap();
+        assert_eq!((total, store.stats().quads), (1, 1));
+        assert_eq!((store.damage(), store.poisoned()), (None, None));
+    }
 }

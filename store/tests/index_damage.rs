@@ -4,6 +4,7 @@
 mod model;
 
 use model::{Model, add, copy, iri, newest_segment, open, quad, text};
+use penstock_store::faults::{Failure, Faults};
 use penstock_store::{Error, Options, Pattern, Read as _, Store, verify};
 use std::fs;
 use std::io::Write as _;
@@ -149,4 +150,36 @@ fn a_damaged_index_is_kept_while_the_journal_cannot_make_it_again() {
             .unwrap()
     );
     assert_eq!(store.read().document("d", b"key").unwrap(), Some(b"value".to_vec()));
+}
+
+#[test]
+fn a_poisoned_store_with_a_damaged_index_takes_commits_again_also_when_the_journal_cannot_make_it_again()
+ {
+    let dir = tempfile::tempdir().unwrap();
+    let model = store_in(dir.path());
+    let faults = Faults::below(dir.path());
+    let small = Options { segment_bytes: 4_000, ..Options::default() };
+    let store = Store::open(dir.path(), small, &mut |_| {}).unwrap();
+    let first = newest_segment(dir.path());
+    for n in 0..60 {
+        store.transact::<_, Error>(|change| change.put("d", b"key", &[n; 100])).unwrap();
+    }
+    assert_ne!(newest_segment(dir.path()), first);
+    harm(dir.path(), ".run");
+    let mut bytes = fs::read(&first).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    fs::write(&first, bytes).unwrap();
+    assert!(store.read().quads_about(&iri("a7").into()).is_err());
+    // The frame is not written, nor cut off.
+    faults.fail(1, Failure::Io, true);
+    store.transact::<_, Error>(|change| change.put("d", b"key", b"lost")).unwrap_err();
+    assert!(store.poisoned().is_some());
+    faults.lift();
+    store.reopen(&mut |_| {}).unwrap();
+    assert_eq!(store.poisoned(), None);
+    assert!(store.damage().is_some(), "it is not made anew from what is damaged");
+    assert_eq!(store.read().document("d", b"key").unwrap(), Some(vec![59; 100]));
+    store.transact::<_, Error>(|change| change.put("d", b"key", b"value")).unwrap();
+    assert!(Model::of(&store.read(), &[]) == model, "what is not damaged is read");
 }

@@ -1,7 +1,7 @@
 //! Penstock: a semantic data gateway for the edge.
 //!
 //! Each layer knows only what is below it: `cli` > `app` > `http` > `gateway` > `graphql` > `export` > `business_object` >
-//! the `penstock_store` crate; `clock`, `config`, `disk`, `fault`, `files`, `memory`, `nearest`, `telemetry` and `time` stand beside them.
+//! the `penstock_store` crate; `clock`, `config`, `disk`, `fault`, `files`, `memory`, `nearest`, `network`, `telemetry` and `time` stand beside them.
 //! ARCHITECTURE.md is the map.
 
 pub mod app;
@@ -21,6 +21,7 @@ pub mod http;
 pub mod memory;
 pub mod mend;
 mod nearest;
+mod network;
 pub mod rdf;
 pub mod telemetry;
 pub mod time;

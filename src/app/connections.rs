@@ -1,11 +1,12 @@
 //! What one address may hold of the connections: a client that opens them and says nothing keeps no other
 //! client out.
 use crate::config::Settings;
+use crate::network;
 use salvo::async_trait;
 use salvo::conn::{ConnCtrl, SocketAddr};
 use salvo::fuse::{ArcConnObserver, ConnObserver, FuseAction, FuseConfig, FuseInfo, FusePolicy};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The policy of a listener.
@@ -55,7 +56,7 @@ impl Policy {
     /// The address that a connection counts for. Trusted proxies bring many clients, and are not counted.
     fn counted(&self, remote: &SocketAddr) -> Option<IpAddr> {
         let address = remote.ip()?.to_canonical();
-        (!self.settings.server.is_trusted_proxy(address)).then(|| whole(address))
+        (!self.settings.server.is_trusted_proxy(address)).then(|| network::of(address))
     }
 }
 
@@ -79,17 +80,6 @@ impl FusePolicy for Policy {
     }
 }
 
-/// The address; of IPv6 its network of 64 bits, which one host can have all addresses of.
-fn whole(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => {
-            let network = u128::from(address) & !u128::from(u64::MAX);
-            IpAddr::V6(Ipv6Addr::from(network))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,12 +94,5 @@ mod tests {
         drop(second);
         assert_eq!(open.of(address), 0);
         assert!(open.0.lock().unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_host_has_one_network_of_ipv6() {
-        let of = |text: &str| whole(text.parse().unwrap()).to_string();
-        assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(of("192.0.2.7"), "192.0.2.7");
     }
 }

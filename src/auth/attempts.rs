@@ -1,9 +1,10 @@
 //! Failed sign-ins: each failure makes the next attempt wait longer, for the account from that address,
 //! and for the address. Nobody is locked out for good: the right password gets in after the delay, and
 //! from another address at once.
+use crate::network;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -38,7 +39,7 @@ struct Failures {
 
 impl Key {
     fn both(email: &str, from: IpAddr) -> [Self; 2] {
-        let address = network(from);
+        let address = network::of(from);
         let digest: [u8; 32] = Sha256::digest(email).into();
         let account = digest.first_chunk::<16>().copied();
         [Self { address, account }, Self { address, account: None }]
@@ -51,14 +52,6 @@ impl Key {
             None => Duration::ZERO,
             Some(doublings) => Duration::from_secs(1 << doublings.min(16)).min(longest),
         }
-    }
-}
-
-/// One caller of IPv6 has a whole /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
-        v4 @ IpAddr::V4(_) => v4,
     }
 }
 
@@ -157,7 +150,8 @@ mod tests {
     #[test]
     fn a_network_of_ipv6_counts_as_one_and_local_administration_never_waits() {
         let (attempts, now) = (Attempts::default(), Instant::now());
-        let address = |last: u16| Some(Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, last).into());
+        let address =
+            |last: u16| Some(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, last).into());
         for n in 0..5 {
             attempts.failed("a", address(n), now);
             attempts.failed("a", None, now);

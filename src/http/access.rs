@@ -117,7 +117,7 @@ impl Allow {
         if origin(depot).is_contradictory() {
             return Err(Problem::malformed(
                 "Forwarded and X-Forwarded-For, -Proto or -Host tell different things of where this request \
-                 came from; the proxy must write one of them and remove the other from what it passes on",
+                 came from, or one tells what the other does not; the proxy must write one of them and remove the other from what it passes on",
             )
             .into());
         }

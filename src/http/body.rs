@@ -1,12 +1,16 @@
 //! Request bodies: what is taken, how much of it, and how much of all of them at once.
+use super::origin::Origin;
 use super::problem::Problem;
+use super::share::Shares;
 use super::state::State;
 use crate::memory::{Level, Memory};
+use crate::network;
 use http_body_util::BodyExt;
 use salvo::Request;
 use salvo::http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderValue};
 use salvo::http::{Method, ReqBody, StatusCode};
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -23,6 +27,11 @@ const FORM: u64 = 3 * SMALL;
 /// Bytes of all small bodies at once of those who are known, and of strangers.
 const KNOWN: u64 = 4 << 20;
 const STRANGERS: u64 = 1 << 20;
+/// Bytes of a body of a stranger: of a password and an email.
+const STRANGE: u64 = 16 << 10;
+/// Bodies of strangers that are on their way at once from one address, and from all.
+const FROM_ONE: u64 = 16;
+const FROM_ALL: u64 = 1024;
 /// Bytes of a body that is taken while memory is short.
 const ALONE: u64 = 1 << 20;
 /// For so long a refused body is read and thrown away, so that its sender gets to read the answer
@@ -47,13 +56,19 @@ pub(super) struct Rooms {
     pub(super) data: Admission,
     known: Admission,
     strangers: Admission,
+    addresses: Shares<Option<IpAddr>>,
 }
 
 impl Rooms {
     /// So many bytes for data, of a process that has this memory.
     pub(super) fn new(data: u64, memory: &Memory) -> Self {
         let room = |bytes| Admission::new(bytes, memory.clone());
-        Self { data: room(data), known: room(KNOWN), strangers: room(STRANGERS) }
+        Self {
+            data: room(data),
+            known: room(KNOWN),
+            strangers: room(STRANGERS),
+            addresses: Shares::new(FROM_ALL, FROM_ONE),
+        }
     }
 }
 
@@ -240,8 +255,19 @@ pub(super) async fn form(req: &mut Request, state: &State) -> Result<Whole, Prob
 }
 
 /// Reads what a stranger may send: a form or JSON of some few fields.
-pub(super) async fn of_stranger(req: &mut Request, state: &State) -> Result<Whole, Problem> {
-    within(req, Terms::small(&state.rooms.strangers, SMALL)).await
+pub(super) async fn of_stranger(
+    req: &mut Request,
+    state: &State,
+    origin: &Origin,
+) -> Result<Whole, Problem> {
+    let rooms = &state.rooms;
+    let Some(_on_its_way) = rooms.addresses.take(&origin.client.map(network::of), 1) else {
+        return Err(Problem::unavailable(
+            1,
+            "too many requests without a session from this address wait for the rest of their body; try again",
+        ));
+    };
+    within(req, Terms::small(&rooms.strangers, STRANGE)).await
 }
 
 async fn within(req: &mut Request, terms: Terms<'_>) -> Result<Whole, Problem> {

@@ -1,6 +1,7 @@
 //! How many bad credentials come from where. It hinders nobody who has a good one: a credential is
 //! checked first, and only the answer to a bad one changes. None of them can be guessed; it is for
 //! clients that try without end, so it lets through what a plant with one expired token sends.
+use crate::network;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -57,7 +58,8 @@ impl Failures {
                 sources.clear();
             }
         }
-        let source = sources.entry(from.map(network)).or_insert(Source { count: 0, since: now });
+        let source =
+            sources.entry(from.map(network::of)).or_insert(Source { count: 0, since: now });
         source.forget(now);
         if source.count >= BURST {
             let wait = PAUSE.saturating_sub(now.duration_since(source.since));
@@ -67,14 +69,6 @@ impl Failures {
         }
         source.count += 1;
         None
-    }
-}
-
-/// One client has a whole /64 of IPv6 to choose from.
-fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
-        address @ IpAddr::V4(_) => address,
     }
 }
 

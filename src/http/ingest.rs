@@ -42,7 +42,7 @@ impl Job {
     /// takes minutes to come, a stream any time. Blocks.
     pub(super) fn ingest(&self, body: Body<'_>) -> Result<Answer, Problem> {
         self.check_caller()?;
-        self.state.unread.check(self.caller.id())?;
+        self.state.unread.check(&self.caller)?;
         let business_object = self.business_object()?;
         if !matches!(self.mode, Mode::Delete | Mode::Validate) {
             self.gateway.disk.take_in()?;

@@ -46,6 +46,7 @@ mod schema;
 mod sending;
 mod service;
 mod shapes;
+mod share;
 mod sign_in;
 mod state;
 mod status;

@@ -11,7 +11,9 @@ use super::caller::caller_if_known;
 use super::events::EVENTS;
 use super::problem::Problem;
 use super::service::origin;
+use super::share::Shares;
 use super::state::state;
+use crate::auth::{Caller, Credential};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use salvo::conn::ConnCtrl;
@@ -19,7 +21,6 @@ use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETA
 use salvo::http::{Method, ResBody, StatusCode, Version};
 use salvo::hyper::body::{Body, Frame, SizeHint};
 use salvo::{Depot, Request, Response};
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
@@ -36,74 +37,32 @@ const TINY: usize = 1 << 10;
 /// What a stream counts for: the pieces that wait in it and below it.
 const STREAM: u64 = 256 << 10;
 
-/// The bytes of answers that are not yet sent, of all callers and of each.
-#[derive(Debug, Clone)]
-pub(super) struct Unread {
-    most: u64,
-    counts: Arc<Mutex<Counts>>,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    all: u64,
-    of: HashMap<String, u64>,
-}
-
-/// One answer, counted for as long as it is in memory.
+/// The bytes of answers that are not yet sent.
 #[derive(Debug)]
-struct Counted {
-    unread: Unread,
-    who: String,
-    bytes: u64,
+pub(super) struct Unread {
+    /// What was read, and can be read again.
+    read: Shares<String>,
+    /// What became of what was done.
+    done: Shares<String>,
 }
 
 impl Unread {
-    /// So many bytes for all callers together, and half of them for each.
+    /// So many bytes of each kind for all callers together, and half of them for each.
     pub(super) fn new(most: u64) -> Self {
-        Self { most, counts: Arc::default() }
+        Self { read: Shares::new(most, most / 2), done: Shares::new(most, most / 2) }
     }
 
-    /// Refuses those who leave so much unread that more of it has no room.
-    pub(super) fn check(&self, who: &str) -> Result<(), Problem> {
-        if self.counts().has_room(self.most, who, 0) { Ok(()) } else { Err(unread()) }
-    }
-
-    /// Counts an answer. `None` when there is no room for it, unless it `must` be given.
-    fn take(&self, who: &str, bytes: u64, must: bool) -> Option<Counted> {
-        let mut counts = self.counts();
-        if !must && !counts.has_room(self.most, who, bytes) {
-            return None;
-        }
-        counts.all += bytes;
-        *counts.of.entry(who.to_owned()).or_default() += bytes;
-        Some(Counted { unread: self.clone(), who: who.to_owned(), bytes })
-    }
-
-    // Nothing panics while they are held.
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Refuses those who leave unread what became of so much that there is no room to tell them more.
+    pub(super) fn check(&self, caller: &Caller) -> Result<(), Problem> {
+        if self.done.has_room(&who(caller)) { Ok(()) } else { Err(unread()) }
     }
 }
 
-impl Counts {
-    /// Somebody's only answer has room if any has, however large it is.
-    fn has_room(&self, most: u64, who: &str, bytes: u64) -> bool {
-        let own = self.of.get(who).copied().unwrap_or_default();
-        let fits_all = self.all == 0 || self.all + bytes <= most;
-        fits_all && (own == 0 || own + bytes <= most / 2)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut counts = self.unread.counts();
-        counts.all -= self.bytes;
-        if let Some(own) = counts.of.get_mut(&self.who) {
-            *own -= self.bytes;
-            if *own == 0 {
-                counts.of.remove(&self.who);
-            }
-        }
+/// Whose share an answer is of: a key's own, whoever made it.
+fn who(caller: &Caller) -> String {
+    match &caller.credential {
+        Credential::ApiKey { id, .. } => id.clone(),
+        _ => caller.id().to_owned(),
     }
 }
 
@@ -149,12 +108,14 @@ pub(super) fn count(req: &Request, depot: &Depot, res: &mut Response) {
     };
     let only_reads = res.status_code == Some(StatusCode::OK)
         && (is_get || req.matched_path().ends_with(ONLY_READS));
-    let counted = state(depot).unread.take(caller.id(), bytes, !only_reads);
+    let (unread, who) = (&state(depot).unread, who(caller));
+    let counted =
+        if only_reads { unread.read.take(&who, bytes) } else { Some(unread.done.add(&who, bytes)) };
     let Some(counted) = counted else {
         for header in [CONTENT_LENGTH, CONTENT_DISPOSITION, ETAG] {
             res.headers_mut().remove(header);
         }
-        unread().give(req, depot, res);
+        self::unread().give(req, depot, res);
         return;
     };
     let body = match res.take_body() {

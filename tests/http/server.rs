@@ -249,7 +249,7 @@ pub(crate) async fn connect(
     exchange(stream, &address.to_string(), method, path, headers, body).await
 }
 
-async fn exchange(
+pub(crate) async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     host: &str,
     method: &str,

@@ -50,6 +50,7 @@ async fn who_does_not_read_gets_no_more_and_others_do() {
     connect(server.address, "POST", "/graphql", &headers, query).await.problem(503);
     // What is small, and what others ask for.
     connect(server.address, "GET", "/api/v1/limits", &headers[..1], "").await.expect(200);
+    server.ingest("ADD", &json!([{"name": "small"}])).await.expect(200);
     let page = server.get(OBJECTS).await.expect(200);
     assert!(page.body.len() > 4 << 20, "{}", page.body.len());
     drop(unread);

@@ -116,35 +116,12 @@ async fn who_waits_for_an_answer_is_not_taken_for_who_does_not_read() {
 }
 
 #[test]
-fn half_of_the_room_is_for_one_and_all_of_it_for_all() {
-    let unread = Unread::new(100);
-    let take = |who, bytes| unread.take(who, bytes, false);
-    let first = take("a", 50).unwrap();
-    assert!(take("a", 1).is_none());
-    let second = take("b", 50).unwrap();
-    assert!(take("c", 1).is_none());
-    assert!(unread.check("a").is_ok());
-    // What was done is told, and then nothing more is begun.
-    let told = unread.take("a", 10, true).unwrap();
-    assert!(unread.check("a").is_err() && unread.check("c").is_err());
-    drop((first, told));
-    assert!(unread.check("a").is_ok());
-    drop(second);
-    // One answer fits that is larger than all the room.
-    let large = take("a", 1000).unwrap();
-    assert!(take("a", 1).is_none() && take("b", 1).is_none());
-    drop(large);
-    let counts = unread.counts();
-    assert_eq!((counts.all, counts.of.len()), (0, 0));
-}
-
-#[test]
 fn bytes_count_until_the_last_piece_of_them_is_gone() {
-    let unread = Unread::new(100);
-    let mut bytes = held(Bytes::from(vec![0; 100]), unread.take("a", 100, false).unwrap());
+    let shares = Shares::new(100, 50);
+    let mut bytes = held(Bytes::from(vec![0; 100]), shares.take(&"a", 100).unwrap());
     let piece = bytes.split_to(1);
     drop(bytes);
-    assert_eq!(unread.counts().all, 100);
+    assert!(shares.take(&"b", 1).is_none());
     drop(piece);
-    assert_eq!(unread.counts().all, 0);
+    assert!(shares.take(&"b", 1).is_some());
 }

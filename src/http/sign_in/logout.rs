@@ -32,7 +32,7 @@ pub(crate) async fn sign_out(
 ) -> Result<(), Problem> {
     let state = state(depot);
     let auth = &state.gateway()?.auth;
-    let sent = body::of_stranger(req, &state).await?;
+    let sent = body::of_stranger(req, &state, origin(depot)).await?;
     let form = fields(sent.bytes())?;
     let origin = origin(depot);
     let mut id_token = None;

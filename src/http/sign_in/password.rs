@@ -96,7 +96,7 @@ pub(crate) async fn sign_in(
     if !is_form {
         body::media_type(req, &[body::MediaType::Json])?;
     }
-    let sent = body::of_stranger(req, &state).await?;
+    let sent = body::of_stranger(req, &state, origin(depot)).await?;
     if is_form {
         form(auth, sent.bytes(), (req, depot, res)).await
     } else {

@@ -271,9 +271,9 @@ fn in_order(server: &Server, dir: &Path, pushes: usize) {
 fn all_exports(client: Client) -> Vec<Value> {
     let mut found = Vec::new();
     let mut path = "/api/v1/exports?limit=100".to_owned();
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = Instant::now() + PATIENCE;
     loop {
-        assert!(std::time::Instant::now() < end, "the list of exports has no end");
+        assert!(Instant::now() < end, "the list of exports has no end");
         let page = client.get(&path).expect(200).json();
         found.extend(page["items"].as_array().unwrap().iter().cloned());
         let Some(cursor) = page["next"].as_str() else { return found };

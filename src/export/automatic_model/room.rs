@@ -81,15 +81,14 @@ fn what_fails_once_there_is_room_again_waits_as_long_as_anything() {
     world.reserve(0);
     world.plan.has_more_room();
     let spool = world.exporter.spool().to_owned();
-    let away = spool.with_extension("away");
-    std::fs::rename(&spool, &away).unwrap();
+    std::fs::remove_dir(&spool).unwrap();
     std::fs::write(&spool, "").unwrap();
     world.turn();
     assert_eq!(world.plan.failures(), 2, "it was tried at once, and something else went wrong");
     world.turn();
     assert_eq!(world.plan.failures(), 2, "it waits");
     std::fs::remove_file(&spool).unwrap();
-    std::fs::rename(&away, &spool).unwrap();
+    std::fs::create_dir(&spool).unwrap();
     world.settle();
     world.check();
 }

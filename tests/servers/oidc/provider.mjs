@@ -11,7 +11,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import fs from 'node:fs';
-import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { Provider } from 'oidc-provider';
 
 const env = process.env;
@@ -19,11 +19,13 @@ const config = JSON.parse(fs.readFileSync(new URL('./config.json', import.meta.u
 const users = new Map(config.users.map((user) => [user.sub, user]));
 const tls = env.TLS_CERT && { cert: fs.readFileSync(env.TLS_CERT), key: fs.readFileSync(env.TLS_KEY) };
 
+// By way of PEM: Node.js 20 stands still for ever when what made a key is collected while that very key is exported.
+const encoding = { publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' } };
 const newKeys = () => ['RS256', 'ES256'].map((alg) => {
   const { privateKey } = alg === 'ES256'
-    ? generateKeyPairSync('ec', { namedCurve: 'P-256' })
-    : generateKeyPairSync('rsa', { modulusLength: 2048 });
-  return { ...privateKey.export({ format: 'jwk' }), kid: randomUUID(), alg, use: 'sig' };
+    ? generateKeyPairSync('ec', { namedCurve: 'P-256', ...encoding })
+    : generateKeyPairSync('rsa', { modulusLength: 2048, ...encoding });
+  return { ...createPrivateKey(privateKey).export({ format: 'jwk' }), kid: randomUUID(), alg, use: 'sig' };
 });
 let keys = newKeys();
 

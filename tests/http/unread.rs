@@ -60,3 +60,23 @@ async fn who_does_not_read_gets_no_more_and_others_do() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+/// What is read may be asked for again; what was done has to be told, and has room of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_leaves_a_page_unread_can_ingest() {
+    let server =
+        Server::start(&["--service.limits.in-flight=8MiB", "--service.limits.body=8MiB"]).await;
+    server.define().await;
+    let objects: Vec<_> = (0..500).map(|n| json!({"name": "x".repeat(9_000 + n)})).collect();
+    server.ingest("ADD", &json!(objects)).await.expect(200);
+    let key = server.make_key(Role::Contributor, None);
+    let (_unread, begin) = ask(&server, &key).await;
+    assert_eq!(begin, "HTTP/1.1 200");
+    // A page has 4 MiB, which are all that is there for one.
+    assert_eq!(ask(&server, &key).await.1, "HTTP/1.1 503");
+    let bearer = format!("Bearer {key}");
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    let body = json!({"data": [{"name": "small"}]}).to_string();
+    let path = "/api/v1/business-objects/Pump?mode=ADD";
+    connect(server.address, "POST", path, &headers, body).await.expect(200);
+}

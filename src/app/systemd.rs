@@ -1,9 +1,10 @@
 //! What the service manager is told (`sd_notify(3)`): that the service is ready, how it is, and that it
 //! is alive. Without one, all of it does nothing.
+use crate::commit::{GuardedStore, NoClient};
+use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::http::State;
 use crate::telemetry;
-use penstock_store::Store;
 use sd_notify::NotifyState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -112,7 +113,7 @@ struct Pulse {
 impl Pulse {
     /// Whether the store makes progress, be it within one long change, or lets a writer in. One that refuses
     /// (`mend` opens it anew) is alive, too.
-    async fn is_alive(&mut self, store: &Store, within: Duration) -> bool {
+    async fn is_alive(&mut self, store: &GuardedStore, within: Duration) -> bool {
         let now = store.steps();
         if std::mem::replace(&mut self.steps, now) != now {
             return true;
@@ -124,10 +125,10 @@ impl Pulse {
     }
 }
 
-fn ask(store: Store) -> oneshot::Receiver<()> {
+fn ask(store: GuardedStore) -> oneshot::Receiver<()> {
     let (sender, answer) = oneshot::channel();
     let asking = std::thread::Builder::new().name("pulse".into()).spawn(move || {
-        let _ = store.transact::<_, penstock_store::Error>(|_| Ok(()));
+        let _ = store.commit::<_, Fault>(&NoClient, |_| Ok(()));
         // Nobody waits for it any more when the service ends.
         let _ = sender.send(());
     });

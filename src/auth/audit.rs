@@ -8,6 +8,7 @@ mod pace;
 
 use super::Caller;
 use super::later::Later;
+use crate::commit::{CommitCheck, commit};
 use crate::fault::{Fault, Kind};
 use crate::time;
 use pace::Paces;
@@ -52,7 +53,7 @@ pub struct Event {
     pub what: &'static str,
     /// The account that it happened to, or that came in.
     pub account: Option<String>,
-    /// Who did it (an account's id, or `local`), where somebody else did.
+    /// Who did it (the id of an account or of an API key, or `local`), where somebody else did.
     pub by: Option<String>,
     /// Where the request came from.
     pub from: Option<IpAddr>,
@@ -162,6 +163,7 @@ impl Audit {
     /// Commits a change together with the events that tell of it, and logs them. Blocks.
     pub(super) fn commit(
         &self,
+        check: &dyn CommitCheck,
         events: &[Event],
         change: impl FnOnce(&mut Transaction<'_>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
@@ -169,7 +171,7 @@ impl Audit {
             // What was recorded before comes before.
             self.later.flush();
         }
-        self.store.transact::<_, Fault>(|transaction| {
+        commit::<_, Fault>(&self.store, check, |transaction| {
             change(transaction)?;
             events
                 .iter()

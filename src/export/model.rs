@@ -169,7 +169,7 @@ proptest! {
                         files: &[file],
                         targets: &lines,
                         covers: None,
-                        by: By::default(),
+                        by: By::gateway(),
                         made: Stamp::of_system(),
                     }, &mut |_, _| Ok(())).unwrap();
                     for ((order, entry), (id, target, _)) in (first..).zip(added).zip(targets) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::commit::NoClient;
 use penstock_store::Options;
 use serde_json::{Value, json};
 
@@ -37,7 +38,7 @@ fn body(name: &str, namespace: &str, more: &Value) -> Vec<u8> {
 
 impl Fixture {
     fn put(&self, body: &[u8], if_match: IfMatch) -> Result<(Arc<Compiled>, bool), Fault> {
-        self.catalogue.put("local", body, if_match, &|_| Ok(()))
+        self.catalogue.put(&NoClient, "local", body, if_match, &|_| Ok(()))
     }
 
     fn replace(&self, id: &str, body: &[u8], if_match: IfMatch) -> Result<Arc<Compiled>, Fault> {
@@ -197,7 +198,7 @@ fn nothing_is_stored_of_a_definition_that_is_refused() {
     let targets = json!({"pushTargets": [{"bucketName": "abc"}]});
     let fault = f
         .catalogue
-        .put("local", &body("Plants", "Plant", &targets), IfMatch::Any, &nowhere)
+        .put(&NoClient, "local", &body("Plants", "Plant", &targets), IfMatch::Any, &nowhere)
         .unwrap_err();
     assert_eq!(fault.errors, [Finding::at("/pushTargets/0/bucketName", "abc leads nowhere")]);
     assert_eq!(f.store.stats().sequence, 0);
@@ -276,7 +277,7 @@ fn more_than_a_page_is_read() {
 fn all_is_there_after_a_restart() {
     let Fixture { _dir: dir, store, catalogue } = fixture(true);
     let plants = catalogue
-        .put("local", &body("Plants", "Plant", &json!({})), IfMatch::Any, &|_| Ok(()))
+        .put(&NoClient, "local", &body("Plants", "Plant", &json!({})), IfMatch::Any, &|_| Ok(()))
         .unwrap()
         .0;
     let counter = Namespace {

@@ -3,6 +3,7 @@ use super::{Defined, NAMES, TARGETS, World, uri};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::ingest::Mode;
 use crate::business_object::members;
+use crate::commit::NoClient;
 use crate::export::entry::Status;
 use crate::export::{record, retention};
 use oxrdf::NamedNode;
@@ -27,7 +28,7 @@ impl World {
         let mut definition = defined.json(0);
         definition["retention"] = retention.into();
         let body = definition.to_string();
-        self.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.catalogue.put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
 
     fn days_pass(&self, days: u64) {
@@ -163,7 +164,7 @@ fn what_was_there_before_its_retention_begins_to_count_with_it() {
     world.days_pass(100);
     world.keep(false, vec![0]);
     assert_eq!(world.left(), [uri(0)]);
-    world.exporter.push(&world.catalogue.get("Plant").unwrap()).unwrap();
+    world.exporter.push(&world.catalogue.get("Plant", By::gateway()).unwrap()).unwrap();
     world.settle();
     assert_eq!(world.left(), [uri(0)]);
     world.days_pass(9);

@@ -74,7 +74,7 @@ impl Replay {
 mod tests {
     use super::*;
     use oxrdf::{GraphName, NamedNode, Quad};
-    use penstock_store::{Error, Options, Read as _};
+    use penstock_store::{Error, Options, Read as _, Store};
     use std::fs;
     use std::os::unix::fs::FileExt as _;
 
@@ -92,7 +92,7 @@ mod tests {
         }
         let about = |store: &Store| store.read().quads_about(&iri.clone().into());
         assert!(matches!(about(&store), Err(Error::Index(_))));
-        let mending = tokio::spawn(run(store.clone()));
+        let mending = tokio::spawn(run(ReadStore::clone(&store)));
         while store.damage().is_some() || store.poisoned().is_some() || about(&store).is_err() {
             tokio::time::sleep(EVERY).await;
         }

@@ -169,7 +169,7 @@ fn tell(state: &[NotifyState<'_>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_store::{Error, Options};
+    use penstock_store::{Options, Store};
     use std::sync::mpsc;
 
     const SOON: Duration = Duration::from_millis(100);
@@ -187,6 +187,7 @@ mod tests {
     fn a_store_lives_while_all_threads_that_block_are_taken() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let store = GuardedStore::from(store);
         let (runtime, _free) = busy();
         let mut pulse = Pulse { steps: store.steps(), asked: None };
         assert!(runtime.block_on(pulse.is_alive(&store, Duration::from_mins(1))));
@@ -197,11 +198,12 @@ mod tests {
     fn a_writer_that_is_stuck_is_asked_about_once() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let store = GuardedStore::from(store);
         let (begun, is_begun) = mpsc::channel();
         let (free, wait) = mpsc::channel::<()>();
         let of_writer = store.clone();
         let writer = std::thread::spawn(move || {
-            of_writer.transact::<_, Error>(|_| {
+            of_writer.commit::<_, Fault>(&NoClient, |_| {
                 begun.send(()).unwrap();
                 let _ = wait.recv();
                 Ok(())

@@ -89,6 +89,8 @@ pub struct Record {
 pub struct Filter {
     /// Those of this account, or done by it.
     pub account: Option<String>,
+    /// The ids of its API keys: what was done by one of them was done by it, too.
+    pub keys: Vec<String>,
     /// Those of this kind, or of the kinds that begin with it and a dot.
     pub what: Option<String>,
 }
@@ -226,7 +228,9 @@ impl Audit {
 impl Filter {
     fn takes(&self, record: &Record) -> bool {
         let of_account = self.account.as_ref().is_none_or(|account| {
-            record.account.as_ref() == Some(account) || record.by.as_ref() == Some(account)
+            let by = record.by.as_ref();
+            record.account.as_ref() == Some(account)
+                || by.is_some_and(|by| by == account || self.keys.contains(by))
         });
         let of_kind = self.what.as_ref().is_none_or(|what| {
             let rest = record.what.strip_prefix(what.as_str());

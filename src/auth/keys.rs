@@ -312,6 +312,11 @@ impl Keys {
         self.entries().by_id.get(id).map(|entry| entry.key.clone()).filter(|key| manages(by, key))
     }
 
+    /// The ids of the keys of an account.
+    pub fn ids_of(&self, owner: &str) -> Vec<String> {
+        self.entries().of(owner).map(|key| key.id.clone()).collect()
+    }
+
     /// The keys that the caller may manage, by id, those after `after`.
     pub fn list(&self, by: &Caller, after: Option<&str>, limit: usize) -> Vec<Arc<Key>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);

@@ -6,13 +6,13 @@ mod room;
 
 use super::automatic::{Plan, turn};
 use super::entry::{Entry, Kind, Status};
-use super::{Exporter, Inner, Options};
+use super::{By, Exporter, Inner, Options};
 use crate::business_object::catalogue::{Catalogue, Defaults, IfMatch};
 use crate::business_object::changes;
 use crate::business_object::ingest::{Body, Limits, Mode, Request, ingest};
 use crate::business_object::{members, view};
 use crate::clock::Stamp;
-use crate::commit::{GuardedStore, NoClient};
+use crate::commit::NoClient;
 use crate::config::Targets;
 use crate::disk::Disk;
 use crate::events::Events;
@@ -405,7 +405,7 @@ impl World {
             }
             Act::Define { of, definition } => self.define(of, &definition),
             Act::Remove { of } => {
-                let _ = self.catalogue.delete(NAMES[of], IfMatch::Any);
+                let _ = self.catalogue.delete(&NoClient, NAMES[of], IfMatch::Any);
             }
             Act::Restart => return self.restart(),
         }

@@ -18,7 +18,8 @@ use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::sync::Arc;
 
-/// Lists the caller's API keys, and to an Admin those of everybody, in the order they were made.
+/// Lists the caller's API keys, and to an Admin those of everybody, in the order they were made. An API key
+/// sees those of its own role or a lower one.
 #[endpoint(
     operation_id = "listApiKeys",
     tags("API keys"),

@@ -132,6 +132,7 @@ pub(crate) fn fit(dir: &Path, index: Index, id: StoreId, from: u64) -> Result<In
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Store;
     use oxrdf::{GraphName, NamedNode, Quad};
 
     #[test]

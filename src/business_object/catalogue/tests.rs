@@ -42,7 +42,7 @@ impl Fixture {
     }
 
     fn replace(&self, id: &str, body: &[u8], if_match: IfMatch) -> Result<Arc<Compiled>, Fault> {
-        self.catalogue.replace("someone", id, body, if_match, &|_| Ok(()))
+        self.catalogue.replace(&NoClient, "someone", id, body, if_match, &|_| Ok(()))
     }
 
     /// What another start of the gateway would serve.
@@ -120,9 +120,12 @@ fn if_match_is_honoured() {
     );
     assert_eq!(put(&json!({"enabled": false}), IfMatch::Version(1)).unwrap().0.object.version, 2);
     assert_eq!(put(&json!({"enabled": true}), IfMatch::Exists).unwrap().0.object.version, 3);
-    assert_eq!(kind(f.catalogue.delete("Plants", IfMatch::Version(2))), Kind::PreconditionFailed);
-    f.catalogue.delete("Plants", IfMatch::Version(3)).unwrap();
-    assert_eq!(kind(f.catalogue.delete("Plants", IfMatch::Any)), Kind::NotFound);
+    assert_eq!(
+        kind(f.catalogue.delete(&NoClient, "Plants", IfMatch::Version(2))),
+        Kind::PreconditionFailed
+    );
+    f.catalogue.delete(&NoClient, "Plants", IfMatch::Version(3)).unwrap();
+    assert_eq!(kind(f.catalogue.delete(&NoClient, "Plants", IfMatch::Any)), Kind::NotFound);
     assert!(f.reopened().is_empty() && f.catalogue.list().is_empty());
 }
 
@@ -187,7 +190,7 @@ fn a_namespace_that_a_mapping_names_stays() {
     let mut changed = namespace::get(&f.store.read(), "Plant").unwrap().unwrap();
     changed.generator = Generator::Counter;
     assert_eq!(kind(f.store.transact(|t| namespace::put(t, changed))), Kind::Conflict);
-    f.catalogue.delete("Plants", IfMatch::Any).unwrap();
+    f.catalogue.delete(&NoClient, "Plants", IfMatch::Any).unwrap();
     f.store.transact(|t| namespace::delete(t, "Unit")).unwrap();
 }
 

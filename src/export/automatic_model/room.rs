@@ -5,6 +5,7 @@ use crate::business_object::changes;
 use crate::business_object::ingest::Mode;
 use crate::commit::NoClient;
 use crate::disk::Disk;
+use crate::export::By;
 use crate::export::automatic::turn;
 use crate::export::entry::{Kind, Status};
 use crate::fault::{self, Fault};
@@ -60,7 +61,7 @@ fn a_long_export_leaves_half_of_the_reserve_and_is_not_tried_again_at_once() {
     let plant = world.catalogue.get(NAMES[0]).unwrap();
     assert_eq!(world.exporter.push(&plant, By::gateway()).unwrap_err().kind, fault::Kind::NoRoom);
     assert_eq!(world.spooled(), 0);
-    assert_eq!(world.exporter.retry(&waiting[0].id).unwrap().status, Status::Waiting);
+    assert_eq!(world.exporter.retry(&NoClient, &waiting[0].id).unwrap().status, Status::Waiting);
     world.turn();
     assert_eq!(world.plan.failures(), 2, "somebody asked for it");
 

@@ -79,3 +79,36 @@ impl Deref for GuardedStore {
         &self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if !path.ends_with("tests.rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// What no type forbids: to name another requester than the one that `access` let in.
+    #[test]
+    fn no_handler_acts_as_the_gateway_itself_or_as_local_administration() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut all = Vec::new();
+        for layer in ["http", "graphql"] {
+            sources(&root.join(layer), &mut all);
+        }
+        assert!(all.len() > 50, "{all:?}");
+        for path in all.iter().filter(|path| !path.ends_with("http/access.rs")) {
+            let text = std::fs::read_to_string(path).unwrap();
+            for other in ["NoClient", "By::gateway", "Authorized::local", ".authorize("] {
+                assert!(!text.contains(other), "{} names {other}", path.display());
+            }
+        }
+    }
+}

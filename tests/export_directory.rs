@@ -2,8 +2,7 @@
 mod export_support;
 
 use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
-use penstock::export::By;
-use penstock::export::{Kind, Status, verify};
+use penstock::export::{By, Kind, Status, verify};
 use penstock::fault;
 use sha2::{Digest, Sha256};
 

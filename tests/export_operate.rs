@@ -4,8 +4,7 @@ mod export_support;
 use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
 use penstock::commit::NoClient;
 use penstock::config::Targets;
-use penstock::export::By;
-use penstock::export::{Exporter, Status};
+use penstock::export::{By, Exporter, Status};
 use penstock::fault::Kind;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,8 +11,7 @@ use penstock::business_object::mapping::{self, Field, FieldKind, Mapping, Proper
 use penstock::business_object::namespace::{self, Generator, Namespace};
 use penstock::business_object::resource::{BusinessObject, Compiled, Definition, PushTarget};
 use penstock::config::{Target, TargetKind, Targets};
-use penstock::export::By;
-use penstock::export::{Entry, Exporter, Options, Status};
+use penstock::export::{By, Entry, Exporter, Options, Status};
 use penstock::fault::Fault;
 use penstock_store::Store;
 use std::path::{Path, PathBuf};

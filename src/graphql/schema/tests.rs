@@ -753,7 +753,7 @@ async fn what_a_field_cannot_show_is_shown_as_the_view_does_or_null_with_an_erro
             let quad = Quad::new(node("urn:pump:3"), node(predicate), value, node("urn:g"));
             change.insert(quad.as_ref())?;
         }
-        Ok::<_, crate::fault::Fault>(())
+        Ok::<_, Fault>(())
     };
     world.gateway.store.commit(&NoClient, add).unwrap();
     let document =

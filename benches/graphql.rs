@@ -24,7 +24,7 @@ use client::Client;
 use criterion::Criterion;
 use penstock::app;
 use penstock::auth::keys::New;
-use penstock::auth::{Caller, Role};
+use penstock::auth::{Authorized, Caller, Role};
 use penstock::config::{Sources, load};
 use penstock::gateway::Gateway;
 use penstock_store::{Pattern, Read as _};
@@ -66,7 +66,7 @@ fn main() {
     let mut penstock = Client::connect(address).unwrap();
     let new =
         New { name: "bench".into(), role: Role::Admin, expires_at: None, business_object: None };
-    let key = gateway.auth.keys.create(&Caller::local(), new).unwrap().1;
+    let key = gateway.auth.keys.create(&Authorized::local(), new).unwrap().1;
     penstock.authorization = Some(format!("Bearer {key}"));
     let begun = Instant::now();
     fill(&mut penstock, machines);

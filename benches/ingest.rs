@@ -10,6 +10,7 @@ use penstock::business_object::mapping::{self, Mapping};
 use penstock::business_object::namespace::{self, Generator, Namespace};
 use penstock::business_object::resource::{BusinessObject, Compiled, Definition};
 use penstock::business_object::{members, view};
+use penstock::commit::NoClient;
 use penstock::fault::Fault;
 use penstock_store::{Options, Store};
 use std::fmt::Write;
@@ -90,6 +91,7 @@ impl Gateway {
         let request = Request {
             business_object: &self.business_object,
             mode: Mode::Add,
+            check: &NoClient,
             caller: "local",
             api_key: None,
             traceparent: None,
@@ -99,7 +101,7 @@ impl Gateway {
             events: None,
             body: Body::Json(body.as_bytes()),
         };
-        ingest(&self.store, &limits, &request).unwrap();
+        ingest(&self.store.clone().into(), &limits, &request).unwrap();
     }
 
     fn members(&self) -> Vec<NamedNode> {
@@ -177,7 +179,8 @@ fn watched(criterion: &mut Criterion) {
             "retention": retention,
         });
         let definition = definition.to_string();
-        let put = catalogue.put("bench", definition.as_bytes(), IfMatch::Any, &|_| Ok(()));
+        let put =
+            catalogue.put(&NoClient, "bench", definition.as_bytes(), IfMatch::Any, &|_| Ok(()));
         let business_object = (*put.unwrap().0).clone();
         let watch = catalogue.watch().clone();
         let gateway = Gateway { store, business_object, watch, _dir: dir };

@@ -20,6 +20,7 @@
 //!
 //! What is known is a document of the store, written in the minute after other commits, and once an hour
 //! without.
+use crate::commit::{CommitCheck, NoClient, commit};
 use crate::fault::{Fault, Kind};
 use crate::gateway::COLLECTION;
 use crate::time;
@@ -165,7 +166,7 @@ impl Clock {
         let is_first = kept.is_none();
         let known = Known::go_on(kept, &Reading::take());
         let clock = Self { store, known: Arc::new(Mutex::new(known)) };
-        if is_first && let Err(error) = clock.save() {
+        if is_first && let Err(error) = clock.save(&NoClient) {
             tracing::warn!(%error, "What is known of the time could not be kept.");
         }
         Ok(clock)
@@ -219,9 +220,13 @@ impl Clock {
     }
 
     /// Lets go of when the clock was last known to be right: the time is what the system's clock says.
-    pub fn reset(&self) -> Result<(), Fault> {
+    /// `check` is made in its commit.
+    ///
+    /// # Errors
+    /// What `check` and the store fail with.
+    pub fn reset(&self, check: &dyn CommitCheck) -> Result<(), Fault> {
         let before = self.known().right.take();
-        match self.save() {
+        match self.save(check) {
             Ok(()) => {
                 tracing::warn!("The clock was reset: the time is what the system's clock says.");
                 Ok(())
@@ -247,7 +252,7 @@ impl Clock {
             }
             let clock = self.clone();
             // A store that takes no commit says so itself; what is known is in memory.
-            let _ = tokio::task::spawn_blocking(move || clock.save()).await;
+            let _ = tokio::task::spawn_blocking(move || clock.save(&NoClient)).await;
             (sequence, idle) = (self.store.stats().sequence, 0);
         }
     }
@@ -255,7 +260,7 @@ impl Clock {
     /// Keeps what is known, at the end. Blocks.
     pub fn close(&self) {
         self.move_on();
-        if let Err(error) = self.save() {
+        if let Err(error) = self.save(&NoClient) {
             tracing::warn!(%error, "What is known of the time could not be kept.");
         }
     }
@@ -264,9 +269,9 @@ impl Clock {
         self.known().move_on(&Reading::take());
     }
 
-    fn save(&self) -> Result<(), Fault> {
+    fn save(&self, check: &dyn CommitCheck) -> Result<(), Fault> {
         let reading = Reading::take();
-        self.store.transact(|change| -> Result<(), Fault> {
+        commit(&self.store, check, |change| -> Result<(), Fault> {
             let known = self.known().at(&reading);
             let value = serde_json::to_vec(&known)
                 .map_err(|error| Fault::new(Kind::Internal, error.to_string()))?;
@@ -549,12 +554,12 @@ mod tests {
         let begun = clock.elapsed();
         clock.known().right =
             Some(Right { wall: START + 30_000 * DAY, elapsed: begun, boot: boot() });
-        clock.save().unwrap();
+        clock.save(&NoClient).unwrap();
         drop(clock);
         let clock = open();
         assert!(clock.elapsed() >= begun);
         assert!(clock.now().as_millisecond() >= START + 30_000 * DAY);
-        clock.reset().unwrap();
+        clock.reset(&NoClient).unwrap();
         drop(clock);
         assert!(open().now() < Timestamp::now() + jiff::SignedDuration::from_secs(1));
     }

@@ -5,6 +5,7 @@ use crate::auth::Auth;
 use crate::business_object::catalogue::{Catalogue, Defaults};
 use crate::business_object::{ingest, namespace};
 use crate::clock::Clock;
+use crate::commit::GuardedStore;
 use crate::config::Settings;
 use crate::disk::Disk;
 use crate::events::{self, Events};
@@ -14,7 +15,7 @@ use crate::files::{create_folders, sync_folder, write_atomically};
 use crate::graphql;
 use crate::memory::Memory;
 use nix::unistd::geteuid;
-use penstock_store::{Options, Progress, Read as _, Store, Transaction};
+use penstock_store::{Options, Progress, Read as _, ReadStore, Store, Transaction};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -44,8 +45,8 @@ pub fn store_of(data_dir: &Path) -> PathBuf {
 pub struct Gateway {
     /// The configuration.
     pub settings: Arc<Settings>,
-    /// The store.
-    pub store: Store,
+    /// The store, which takes no commit without its check.
+    pub store: GuardedStore,
     /// What time it is, and how much of it has passed.
     pub clock: Clock,
     /// The Business Objects.
@@ -125,7 +126,7 @@ impl Gateway {
             },
         )?;
         let sources = graphql::Sources {
-            store: store.clone(),
+            store: ReadStore::clone(&store),
             catalogue: catalogue.clone(),
             exporter: exporter.clone(),
         };
@@ -133,7 +134,7 @@ impl Gateway {
         go_on_after(&clock, &store, &exporter)?;
         Ok(Self {
             settings,
-            store,
+            store: store.into(),
             clock,
             catalogue,
             exporter,

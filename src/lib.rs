@@ -9,6 +9,7 @@ pub mod auth;
 pub mod business_object;
 pub mod cli;
 pub mod clock;
+pub mod commit;
 pub mod config;
 pub mod disk;
 pub mod events;

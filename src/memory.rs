@@ -2,7 +2,7 @@
 //!
 //! What counts is what the kernel cannot take back: the process's anonymous pages, since a gateway has no
 //! swap. Files that are in memory go by themselves.
-use penstock_store::Store;
+use penstock_store::ReadStore;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ impl Memory {
     }
 
     /// Makes room while it is low, until this is dropped: what the store keeps to be written later is written.
-    pub async fn relieve(self, store: Store) {
+    pub async fn relieve(self, store: ReadStore) {
         let mut before = Level::Ample;
         loop {
             tokio::time::sleep(EVERY).await;

@@ -1,6 +1,6 @@
 //! Opening the store anew by itself after a write to the disk has failed or its index was found damaged,
 //! and telling how far a replay has come.
-use penstock_store::{Progress, Store};
+use penstock_store::{Progress, ReadStore};
 use std::time::{Duration, Instant};
 
 /// How often it is looked whether the store takes commits.
@@ -13,7 +13,7 @@ const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// Keeps the store open for as long as it is polled: a store that takes no commits is opened anew as
 /// soon as the disk lets it, and one with a damaged index is given a new one.
-pub async fn run(store: Store) {
+pub async fn run(store: ReadStore) {
     let mut told = None;
     let mut last = None;
     loop {
@@ -74,7 +74,7 @@ impl Replay {
 mod tests {
     use super::*;
     use oxrdf::{GraphName, NamedNode, Quad};
-    use penstock_store::{Error, Options, Read as _};
+    use penstock_store::{Error, Options, Read as _, Store};
     use std::fs;
     use std::os::unix::fs::FileExt as _;
 
@@ -92,7 +92,7 @@ mod tests {
         }
         let about = |store: &Store| store.read().quads_about(&iri.clone().into());
         assert!(matches!(about(&store), Err(Error::Index(_))));
-        let mending = tokio::spawn(run(store.clone()));
+        let mending = tokio::spawn(run(ReadStore::clone(&store)));
         while store.damage().is_some() || store.poisoned().is_some() || about(&store).is_err() {
             tokio::time::sleep(EVERY).await;
         }

@@ -2,7 +2,7 @@
 mod export_support;
 
 use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
-use penstock::export::{Kind, Status, verify};
+use penstock::export::{By, Kind, Status, verify};
 use penstock::fault;
 use sha2::{Digest, Sha256};
 
@@ -45,7 +45,8 @@ fn one_render_serves_every_target() {
     let plant = Plant::new();
     plant.pumps(0..3, 1);
     let exporter = plant.open(embedded());
-    let push = exporter.push(&pump("Pump", &["plant-a", "plant-b", "plant-a"])).unwrap();
+    let push =
+        exporter.push(&pump("Pump", &["plant-a", "plant-b", "plant-a"]), By::gateway()).unwrap();
     let targets: Vec<_> = push.exports.iter().map(|e| (e.target.as_str(), e.sequence)).collect();
     assert_eq!(targets, [("plant-a", 1), ("plant-b", 1)]);
     assert_eq!(push.exports[0].sha256, push.exports[1].sha256);
@@ -75,9 +76,9 @@ fn a_disabled_one_and_one_without_targets_are_refused() {
     let exporter = plant.open(embedded());
     let mut disabled = pump("Pump", &["plant-a"]);
     disabled.object.definition.enabled = false;
-    let fault = exporter.push(&disabled).unwrap_err();
+    let fault = exporter.push(&disabled, By::gateway()).unwrap_err();
     assert_eq!((fault.kind, fault.detail.contains("disabled")), (fault::Kind::Conflict, true));
-    let fault = exporter.push(&pump("Pump", &[])).unwrap_err();
+    let fault = exporter.push(&pump("Pump", &[]), By::gateway()).unwrap_err();
     assert_eq!((fault.kind, fault.detail.contains("pushTargets")), (fault::Kind::Conflict, true));
     assert!(plant.spooled().is_empty());
 }

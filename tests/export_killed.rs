@@ -13,7 +13,7 @@ use export_support::link::{Fault, Link};
 use export_support::s3::{Server, ceph, new_name, quick};
 use export_support::{Plant, open_store, options, pump, run};
 use penstock::config::{Target, TargetKind};
-use penstock::export::{Exporter, Options, Status};
+use penstock::export::{By, Exporter, Options, Status};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::path::Path;
@@ -30,7 +30,7 @@ async fn what_is_killed() {
     let exporter = open(Path::new(&data_dir), &ceph().at(&endpoint).one(&bucket));
     let _running = run(&exporter);
     loop {
-        exporter.push(&pump("Pump", &["plant-a"])).unwrap();
+        exporter.push(&pump("Pump", &["plant-a"]), By::gateway()).unwrap();
         tokio::time::sleep(Duration::from_millis(15)).await;
     }
 }

@@ -13,7 +13,7 @@ mod export_support;
 use export_support::link::{Fault, Link};
 use export_support::s3::{Server, ceph, new_name, swift};
 use export_support::{Plant, embedded, pump, push_one, run, until_status};
-use penstock::export::{Entry, Status};
+use penstock::export::{By, Entry, Status};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ async fn everything_arrives(server: Server, deliveries: u64) {
             let number = u32::try_from(number).unwrap();
             plant.pumps(number..number + 1, 1 + (number as usize * 37) % 3000);
         }
-        last = exporter.push(&business_object).unwrap().exports;
+        last = exporter.push(&business_object, By::gateway()).unwrap().exports;
     }
     let begun = std::time::Instant::now();
     for entry in &last {

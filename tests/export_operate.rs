@@ -2,8 +2,9 @@
 mod export_support;
 
 use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
+use penstock::commit::NoClient;
 use penstock::config::Targets;
-use penstock::export::{Exporter, Status};
+use penstock::export::{By, Exporter, Status};
 use penstock::fault::Kind;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -13,14 +14,14 @@ async fn a_parked_entry_lets_the_others_go_on_and_comes_back_at_its_place() {
     let business_object = pump("Pump", &["plant-a"]);
     let exporter = plant.open(embedded());
     let entries: Vec<_> = (0..3).map(|_| push_one(&exporter, &business_object)).collect();
-    assert_eq!(exporter.park(&entries[0].id).unwrap().status, Status::Parked);
-    assert_eq!(exporter.park(&entries[0].id).unwrap_err().kind, Kind::Conflict);
-    assert_eq!(exporter.park(&entries[1].id).unwrap().status, Status::Parked);
+    assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap().status, Status::Parked);
+    assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap_err().kind, Kind::Conflict);
+    assert_eq!(exporter.park(&NoClient, &entries[1].id).unwrap().status, Status::Parked);
     drop(exporter);
 
     let plant = plant.restart();
     let exporter = plant.open(embedded());
-    assert_eq!(exporter.retry(&entries[1].id).unwrap().status, Status::Queued);
+    assert_eq!(exporter.retry(&NoClient, &entries[1].id).unwrap().status, Status::Queued);
     let running = run(&exporter);
     let (second, third) = (
         until_status(&exporter, &entries[1].id, Status::Delivered).await,
@@ -28,9 +29,9 @@ async fn a_parked_entry_lets_the_others_go_on_and_comes_back_at_its_place() {
     );
     assert!(second.delivered_at <= third.delivered_at);
     assert_eq!(exporter.get(&entries[0].id).unwrap().unwrap().status, Status::Parked);
-    assert_eq!(exporter.retry(&entries[0].id).unwrap().status, Status::Queued);
+    assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap().status, Status::Queued);
     until_status(&exporter, &entries[0].id, Status::Delivered).await;
-    assert_eq!(exporter.retry(&entries[0].id).unwrap_err().kind, Kind::Conflict);
+    assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap_err().kind, Kind::Conflict);
     running.stop().await;
     assert_eq!(files(&plant.bucket("plant-a")).len(), 3);
 }
@@ -41,12 +42,12 @@ async fn a_replayed_entry_is_delivered_again_under_its_own_key() {
     plant.pumps(0..1, 1);
     let exporter = plant.open(embedded());
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-    assert_eq!(exporter.replay(&entry.id).unwrap_err().kind, Kind::Conflict);
-    assert_eq!(exporter.replay("unknown").unwrap_err().kind, Kind::NotFound);
+    assert_eq!(exporter.replay(&NoClient, &entry.id).unwrap_err().kind, Kind::Conflict);
+    assert_eq!(exporter.replay(&NoClient, "unknown").unwrap_err().kind, Kind::NotFound);
     let running = run(&exporter);
     until_status(&exporter, &entry.id, Status::Delivered).await;
     std::fs::remove_dir_all(plant.bucket("plant-a")).unwrap();
-    exporter.replay(&entry.id).unwrap();
+    exporter.replay(&NoClient, &entry.id).unwrap();
     let again = until_status(&exporter, &entry.id, Status::Delivered).await;
     running.stop().await;
     assert_eq!((again.attempts, again.sequence), (2, 1));
@@ -63,7 +64,7 @@ async fn a_blocked_target_holds_up_no_other_and_goes_on_when_it_is_mended() {
     targets.named.insert("plant-a".to_owned(), directory(&blocked));
     targets.named.insert("plant-b".to_owned(), directory(&plant.dir.path().join("open")));
     let exporter = plant.open(targets);
-    let push = exporter.push(&pump("Pump", &["plant-a", "plant-b"])).unwrap();
+    let push = exporter.push(&pump("Pump", &["plant-a", "plant-b"]), By::gateway()).unwrap();
     let running = run(&exporter);
     until_status(&exporter, &push.exports[1].id, Status::Delivered).await;
     let entry = until_status(&exporter, &push.exports[0].id, Status::Blocked).await;
@@ -72,7 +73,7 @@ async fn a_blocked_target_holds_up_no_other_and_goes_on_when_it_is_mended() {
     assert_eq!((state.blocked, state.depth), (entry.last_error, 1));
 
     std::fs::remove_file(&blocked).unwrap();
-    exporter.retry(&entry.id).unwrap();
+    exporter.retry(&NoClient, &entry.id).unwrap();
     let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
     assert!(entry.attempts > 1 && entry.last_error.is_none());
     running.stop().await;
@@ -100,7 +101,7 @@ async fn the_history_keeps_the_newest_records_and_files() {
     assert_eq!(plant.spooled().len(), 2);
     let fault = exporter.content(&entries[2].id).unwrap_err();
     assert_eq!((fault.kind, fault.detail.contains("no longer kept")), (Kind::NotFound, true));
-    assert_eq!(exporter.replay(&entries[2].id).unwrap_err().kind, Kind::Conflict);
+    assert_eq!(exporter.replay(&NoClient, &entries[2].id).unwrap_err().kind, Kind::Conflict);
     assert_eq!(exporter.content(&entries[4].id).unwrap().length, entries[4].bytes);
     assert_eq!(push_one(&exporter, &business_object).sequence, 6);
 }

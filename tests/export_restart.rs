@@ -2,6 +2,7 @@
 mod export_support;
 
 use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
+use penstock::commit::NoClient;
 use penstock::export::{Class, Status};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,7 +70,7 @@ async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
     until(&exporter, &lost.id, |entry| entry.attempts > 0).await;
     assert_eq!(exporter.get(&whole.id).unwrap().unwrap().status, Status::Queued);
     let begun = std::time::Instant::now();
-    while exporter.park(&lost.id).is_err() {
+    while exporter.park(&NoClient, &lost.id).is_err() {
         assert!(begun.elapsed().as_secs() < 60);
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }

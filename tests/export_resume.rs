@@ -6,6 +6,7 @@ mod export_support;
 use export_support::link::{Fault, Link};
 use export_support::s3::{Server, ceph, new_name, swift};
 use export_support::{Plant, embedded, files, pump, push_one, run, until, until_status};
+use penstock::commit::NoClient;
 use penstock::config::{Compression, TargetKind, Targets};
 use penstock::export::Status;
 use rand::rngs::StdRng;
@@ -82,12 +83,12 @@ async fn a_parked_one_leaves_no_parts_and_begins_anew() {
     link.set(Fault::SlowDown);
     until_status(&exporter, &entry.id, Status::Blocked).await;
     assert_eq!(server.uploads(&bucket).await, 1);
-    while exporter.park(&entry.id).is_err() {
+    while exporter.park(&NoClient, &entry.id).is_err() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     link.set(Fault::Pass);
     until_no_uploads(&server, &bucket).await;
-    exporter.retry(&entry.id).unwrap();
+    exporter.retry(&NoClient, &entry.id).unwrap();
     let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
     running.stop().await;
     server.check(&bucket, &[entry]).await;
@@ -128,7 +129,7 @@ async fn an_upload_with_notes_of_some_parts_alone_is_not_put_over_the_whole_obje
         });
         let note = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
         std::fs::write(&note, format!("{begun}\n{part}\n")).unwrap();
-        exporter.replay(&entry.id).unwrap();
+        exporter.replay(&NoClient, &entry.id).unwrap();
         let begun = Instant::now();
         while note.exists() {
             assert!(begun.elapsed() < Duration::from_mins(1), "the note is left");
@@ -234,7 +235,7 @@ async fn without_files(targets: Targets, forget: impl AsyncFnOnce(&str)) {
     .await;
     assert!(lost.last_error.unwrap().contains("park the export"));
     let next = push_one(&exporter, &pumps);
-    while exporter.park(&entries[1].id).is_err() {
+    while exporter.park(&NoClient, &entries[1].id).is_err() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     until_status(&exporter, &next.id, Status::Delivered).await;

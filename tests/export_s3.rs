@@ -6,6 +6,7 @@ mod export_support;
 
 use export_support::{Plant, pump, push_one, run, until_status};
 use penstock::business_object::resource::Compiled;
+use penstock::commit::NoClient;
 use penstock::config::{Target, TargetKind, Targets};
 use penstock::export::{Entry, Exporter, Status};
 use s3::creds::Credentials;
@@ -126,10 +127,10 @@ async fn a_large_file_arrives_in_parts() {
     until_status(&exporter, &entry.id, Status::Delivered).await;
     check(&bucket, &exporter, &entry).await;
     // What is there already is found there and not sent again, and what was lost is.
-    exporter.replay(&entry.id).unwrap();
+    exporter.replay(&NoClient, &entry.id).unwrap();
     until_status(&exporter, &entry.id, Status::Delivered).await;
     bucket.delete_object(&entry.key).await.unwrap();
-    exporter.replay(&entry.id).unwrap();
+    exporter.replay(&NoClient, &entry.id).unwrap();
     until_status(&exporter, &entry.id, Status::Delivered).await;
     running.stop().await;
     check(&bucket, &exporter, &entry).await;
@@ -228,7 +229,7 @@ async fn a_private_certificate_is_trusted_by_the_targets_ca_file_alone() {
     until_status(&exporter, &small.id, Status::Delivered).await;
     check(&bucket, &exporter, &large).await;
     check(&bucket, &exporter, &small).await;
-    exporter.replay(&large.id).unwrap();
+    exporter.replay(&NoClient, &large.id).unwrap();
     until_status(&exporter, &large.id, Status::Delivered).await;
     running.stop().await;
     check(&bucket, &exporter, &large).await;

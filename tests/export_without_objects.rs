@@ -8,7 +8,7 @@ use oxrdf::NamedNode;
 fn nothing_matched_gives_the_reason_and_no_file() {
     let plant = Plant::new();
     let exporter = plant.open(embedded());
-    let push = exporter.push(&pump("Pump", &["plant-a"])).unwrap();
+    let push = exporter.push(&pump("Pump", &["plant-a"]), By::gateway()).unwrap();
     assert!(push.exports.is_empty());
     let reason = push.reason.unwrap();
     assert!(reason.contains("`Pump`") && reason.contains(export_support::BASE), "{reason}");
@@ -19,7 +19,7 @@ fn nothing_matched_gives_the_reason_and_no_file() {
     let iri = |iri: &str| NamedNode::new(iri).unwrap();
     conditioned.conditions =
         vec![(iri("https://plant.example/type"), iri("https://plant.example/Pump").into())];
-    let reason = exporter.push(&conditioned).unwrap().reason.unwrap();
+    let reason = exporter.push(&conditioned, By::gateway()).unwrap().reason.unwrap();
     assert!(reason.contains("https://plant.example/type"), "{reason}");
     assert!(reason.contains("https://plant.example/Pump"), "{reason}");
 }
@@ -34,7 +34,7 @@ fn after_objects_were_exported_an_empty_file_follows_once() {
     plant.clear();
     let empty = push_one(&exporter, &business_object);
     assert_eq!((empty.object_count, empty.sequence), (0, 2));
-    let push = exporter.push(&business_object).unwrap();
+    let push = exporter.push(&business_object, By::gateway()).unwrap();
     assert!(push.exports.is_empty() && push.reason.is_some());
     plant.pumps(0..1, 1);
     assert_eq!(push_one(&exporter, &business_object).sequence, 3);

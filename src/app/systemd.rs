@@ -1,9 +1,10 @@
 //! What the service manager is told (`sd_notify(3)`): that the service is ready, how it is, and that it
 //! is alive. Without one, all of it does nothing.
+use crate::commit::{GuardedStore, NoClient};
+use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::http::State;
 use crate::telemetry;
-use penstock_store::Store;
 use sd_notify::NotifyState;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -112,7 +113,7 @@ struct Pulse {
 impl Pulse {
     /// Whether the store makes progress, be it within one long change, or lets a writer in. One that refuses
     /// (`mend` opens it anew) is alive, too.
-    async fn is_alive(&mut self, store: &Store, within: Duration) -> bool {
+    async fn is_alive(&mut self, store: &GuardedStore, within: Duration) -> bool {
         let now = store.steps();
         if std::mem::replace(&mut self.steps, now) != now {
             return true;
@@ -124,10 +125,10 @@ impl Pulse {
     }
 }
 
-fn ask(store: Store) -> oneshot::Receiver<()> {
+fn ask(store: GuardedStore) -> oneshot::Receiver<()> {
     let (sender, answer) = oneshot::channel();
     let asking = std::thread::Builder::new().name("pulse".into()).spawn(move || {
-        let _ = store.transact::<_, penstock_store::Error>(|_| Ok(()));
+        let _ = store.commit::<_, Fault>(&NoClient, |_| Ok(()));
         // Nobody waits for it any more when the service ends.
         let _ = sender.send(());
     });
@@ -168,7 +169,7 @@ fn tell(state: &[NotifyState<'_>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_store::{Error, Options};
+    use penstock_store::{Options, Store};
     use std::sync::mpsc;
 
     const SOON: Duration = Duration::from_millis(100);
@@ -186,6 +187,7 @@ mod tests {
     fn a_store_lives_while_all_threads_that_block_are_taken() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let store = GuardedStore::from(store);
         let (runtime, _free) = busy();
         let mut pulse = Pulse { steps: store.steps(), asked: None };
         assert!(runtime.block_on(pulse.is_alive(&store, Duration::from_mins(1))));
@@ -196,11 +198,12 @@ mod tests {
     fn a_writer_that_is_stuck_is_asked_about_once() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let store = GuardedStore::from(store);
         let (begun, is_begun) = mpsc::channel();
         let (free, wait) = mpsc::channel::<()>();
         let of_writer = store.clone();
         let writer = std::thread::spawn(move || {
-            of_writer.transact::<_, Error>(|_| {
+            of_writer.commit::<_, Fault>(&NoClient, |_| {
                 begun.send(()).unwrap();
                 let _ = wait.recv();
                 Ok(())

@@ -17,6 +17,7 @@ use super::audit::{Audit, Event};
 use super::later::Later;
 use super::password;
 use super::{Account, Identity, Profile, Refusal, Role};
+use crate::commit::{CommitCheck, NoClient};
 use crate::fault::{Fault, Kind};
 use crate::time;
 use entries::Entries;
@@ -163,7 +164,7 @@ impl Accounts {
                 (account, events)
             }
         };
-        let account = self.save(&writer, account, &events).map_err(|fault| {
+        let account = self.save(&writer, &NoClient, account, &events).map_err(|fault| {
             Refusal::Unavailable(format!("the account cannot be kept now: {fault}"))
         })?;
         drop(writer);
@@ -227,11 +228,12 @@ impl Accounts {
     fn save(
         &self,
         _writer: &MutexGuard<'_, ()>,
+        check: &dyn CommitCheck,
         account: Account,
         events: &[Event],
     ) -> Result<Arc<Account>, Fault> {
         let document = encode(&account);
-        self.inner.audit.commit(events, |transaction| {
+        self.inner.audit.commit(check, events, |transaction| {
             Ok(transaction.put(COLLECTION, account.id.as_bytes(), &document)?)
         })?;
         let account = Arc::new(account);
@@ -293,6 +295,12 @@ fn write_seen(transaction: &mut Transaction<'_>, id: &str, seen: &str) -> Result
     account.first_login.get_or_insert_with(|| seen.to_owned());
     account.last_login = Some(seen.to_owned());
     Ok(transaction.put(COLLECTION, id.as_bytes(), &encode(&account))?)
+}
+
+/// An account as it is stored.
+pub(super) fn stored(read: &impl Read, id: &str) -> Result<Option<Account>, Fault> {
+    let document = read.document(COLLECTION, id.as_bytes())?;
+    Ok(document.map(|document| decode(id.as_bytes(), &document)).transpose()?)
 }
 
 fn read(store: &Store) -> Result<Entries, Fault> {

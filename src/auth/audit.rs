@@ -8,6 +8,7 @@ mod pace;
 
 use super::Caller;
 use super::later::Later;
+use crate::commit::{CommitCheck, commit};
 use crate::fault::{Fault, Kind};
 use crate::time;
 use pace::Paces;
@@ -52,7 +53,7 @@ pub struct Event {
     pub what: &'static str,
     /// The account that it happened to, or that came in.
     pub account: Option<String>,
-    /// Who did it (an account's id, or `local`), where somebody else did.
+    /// Who did it (the id of an account or of an API key, or `local`), where somebody else did.
     pub by: Option<String>,
     /// Where the request came from.
     pub from: Option<IpAddr>,
@@ -88,6 +89,8 @@ pub struct Record {
 pub struct Filter {
     /// Those of this account, or done by it.
     pub account: Option<String>,
+    /// The ids of its API keys: what was done by one of them was done by it, too.
+    pub keys: Vec<String>,
     /// Those of this kind, or of the kinds that begin with it and a dot.
     pub what: Option<String>,
 }
@@ -162,6 +165,7 @@ impl Audit {
     /// Commits a change together with the events that tell of it, and logs them. Blocks.
     pub(super) fn commit(
         &self,
+        check: &dyn CommitCheck,
         events: &[Event],
         change: impl FnOnce(&mut Transaction<'_>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
@@ -169,7 +173,7 @@ impl Audit {
             // What was recorded before comes before.
             self.later.flush();
         }
-        self.store.transact::<_, Fault>(|transaction| {
+        commit::<_, Fault>(&self.store, check, |transaction| {
             change(transaction)?;
             events
                 .iter()
@@ -224,7 +228,9 @@ impl Audit {
 impl Filter {
     fn takes(&self, record: &Record) -> bool {
         let of_account = self.account.as_ref().is_none_or(|account| {
-            record.account.as_ref() == Some(account) || record.by.as_ref() == Some(account)
+            let by = record.by.as_ref();
+            record.account.as_ref() == Some(account)
+                || by.is_some_and(|by| by == account || self.keys.contains(by))
         });
         let of_kind = self.what.as_ref().is_none_or(|what| {
             let rest = record.what.strip_prefix(what.as_str());

@@ -1,6 +1,7 @@
 //! Who sent a request.
 use super::{Account, Role};
 use crate::business_object::ingest::ApiKey;
+use jiff::Timestamp;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -33,7 +34,10 @@ pub enum Credential {
         business_object: Option<String>,
     },
     /// An access token.
-    Bearer,
+    Bearer {
+        /// When it is no longer accepted; `None` where that is later than any time.
+        expires_at: Option<Timestamp>,
+    },
 }
 
 impl Caller {
@@ -49,6 +53,14 @@ impl Caller {
                 Some(ApiKey { id, is_bound: business_object.is_some() })
             }
             _ => None,
+        }
+    }
+
+    /// The id that the audit trail names as who acted: that of the API key, where one was used.
+    pub fn actor(&self) -> &str {
+        match &self.credential {
+            Credential::ApiKey { id, .. } => id,
+            _ => self.id(),
         }
     }
 

@@ -10,7 +10,7 @@ mod secret;
 use super::accounts::{Accounts, disabled};
 use super::audit::{Audit, Event};
 use super::later::Later;
-use super::{Account, Caller, Credential, Refusal, Role};
+use super::{Account, Caller, Credential, Refusal, Requester, Role};
 use crate::business_object::catalogue::Catalogue;
 use crate::business_object::json::{self, Members};
 use crate::clock::Clock;
@@ -253,13 +253,46 @@ impl Keys {
         self.worth(&key).ok().map(|(_, role)| role)
     }
 
+    /// The same by what a transaction sees.
+    pub(super) fn still_in(
+        &self,
+        transaction: &Transaction<'_>,
+        id: &str,
+    ) -> Result<Option<Role>, Fault> {
+        let Some(document) = transaction.document(COLLECTION, id.as_bytes())? else {
+            return Ok(None);
+        };
+        let key = decode(id.as_bytes(), &document)?;
+        let owner = match &key.owner {
+            Some(owner) => super::accounts::stored(transaction, owner)?,
+            None => None,
+        };
+        Ok(self.worth_to(&key, owner.map(Arc::new)).ok().map(|(_, role)| role))
+    }
+
+    /// The time by which keys expire.
+    pub(super) fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
     /// The account that a key belongs to, and what it may do now.
     fn worth(&self, key: &Key) -> Result<(Option<Arc<Account>>, Role), Refusal> {
-        if key.expires_at.is_some() && is_over(key, self.inner.clock.now()) {
+        let owner = key.owner.as_ref().and_then(|owner| self.inner.accounts.get(owner));
+        self.worth_to(key, owner)
+    }
+
+    /// The same with the account that owns it, if there is one.
+    fn worth_to(
+        &self,
+        key: &Key,
+        account: Option<Arc<Account>>,
+    ) -> Result<(Option<Arc<Account>>, Role), Refusal> {
+        if key.expires_at.is_some() && is_over(key, self.now()) {
             return Err(Refusal::Invalid("the API key has expired".to_owned()));
         }
-        let Some(owner) = &key.owner else { return Ok((None, key.role)) };
-        let account = self.inner.accounts.get(owner);
+        if key.owner.is_none() {
+            return Ok((None, key.role));
+        }
         let account = account
             .ok_or_else(|| Refusal::Invalid("the account of the API key is gone".to_owned()))?;
         if !account.enabled {
@@ -274,18 +307,23 @@ impl Keys {
         Ok((Some(account), role))
     }
 
-    /// One key by id: of any owner for an Admin, else of the caller's own.
+    /// One key by id, if the caller may manage it ([`manages`]).
     pub fn get(&self, by: &Caller, id: &str) -> Option<Arc<Key>> {
-        self.entries().by_id.get(id).map(|entry| entry.key.clone()).filter(|key| sees(by, key))
+        self.entries().by_id.get(id).map(|entry| entry.key.clone()).filter(|key| manages(by, key))
     }
 
-    /// The keys that the caller may see, by id, those after `after`.
+    /// The ids of the keys of an account.
+    pub fn ids_of(&self, owner: &str) -> Vec<String> {
+        self.entries().of(owner).map(|key| key.id.clone()).collect()
+    }
+
+    /// The keys that the caller may manage, by id, those after `after`.
     pub fn list(&self, by: &Caller, after: Option<&str>, limit: usize) -> Vec<Arc<Key>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let entries = self.entries();
         let keys =
             entries.by_id.range::<str, _>((from, Bound::Unbounded)).map(|(_, entry)| &entry.key);
-        keys.filter(|key| sees(by, key)).take(limit).cloned().collect()
+        keys.filter(|key| manages(by, key)).take(limit).cloned().collect()
     }
 
     /// Makes a key and gives it, once.
@@ -293,7 +331,9 @@ impl Keys {
     /// # Errors
     /// `Kind::Forbidden` when it would be worth more than what made it; `Kind::Invalid` when it would be
     /// expired; `Kind::Conflict` when there are too many; `Kind::TooMany` when too many were made of late.
-    pub fn create(&self, by: &Caller, new: New) -> Result<(Arc<Key>, String), Fault> {
+    pub fn create(&self, by: &dyn Requester, new: New) -> Result<(Arc<Key>, String), Fault> {
+        let requester = by;
+        let by = requester.caller();
         self.may_make(by, &new)?;
         let writer = self.write();
         if self.entries().by_id.len() >= MOST {
@@ -329,7 +369,8 @@ impl Keys {
         let detail = format!("{:?} ({}) with the role {}", key.name, key.id, key.role);
         let created = event(by, "key.created", &key, detail);
         let document = encode(&key);
-        self.inner.audit.commit(&[created], |transaction| {
+        self.inner.audit.commit(requester, &[created], |transaction| {
+            requester.check_role(transaction)?;
             Ok(transaction.put(COLLECTION, key.id.as_bytes(), &document)?)
         })?;
         let key = Arc::new(key);
@@ -373,19 +414,21 @@ impl Keys {
         Ok(())
     }
 
-    /// Revokes a key: of any owner for an Admin, else of the caller's own.
+    /// Revokes a key that the caller may manage ([`manages`]).
     ///
     /// # Errors
     /// `Kind::NotFound`.
-    pub fn revoke(&self, by: &Caller, id: &str) -> Result<(), Fault> {
+    pub fn revoke(&self, by: &dyn Requester, id: &str) -> Result<(), Fault> {
         let _writer = self.write();
-        let key = self.get(by, id).ok_or_else(|| {
+        let key = self.get(by.caller(), id).ok_or_else(|| {
             Fault::new(Kind::NotFound, format!("there is no API key with the id {id:?}"))
         })?;
-        let revoked = event(by, "key.revoked", &key, format!("{:?} ({})", key.name, key.id));
-        self.inner
-            .audit
-            .commit(&[revoked], |transaction| Ok(transaction.delete(COLLECTION, id.as_bytes())?))?;
+        let detail = format!("{:?} ({})", key.name, key.id);
+        let revoked = event(by.caller(), "key.revoked", &key, detail);
+        self.inner.audit.commit(by, &[revoked], |transaction| {
+            by.check_role(transaction)?;
+            Ok(transaction.delete(COLLECTION, id.as_bytes())?)
+        })?;
         self.entries_mut().remove(id);
         Ok(())
     }
@@ -467,13 +510,22 @@ fn is_over(key: &Key, now: Timestamp) -> bool {
     key.expires_at.as_ref().is_some_and(|at| !at.parse::<Timestamp>().is_ok_and(|at| at > now))
 }
 
-fn sees(by: &Caller, key: &Key) -> bool {
-    let own = by.account.as_ref().map(|account| &account.id);
-    by.role == Role::Admin || (own.is_some() && own == key.owner.as_ref())
+/// Whether a caller may see and revoke a key. An Admin may manage every key. Else the key must belong to the
+/// caller's account, and a credential that is worth less than the account, as an API key may be, manages only
+/// keys of its own role or a lower one, and itself.
+fn manages(by: &Caller, key: &Key) -> bool {
+    if by.role == Role::Admin {
+        return true;
+    }
+    let Some(own) = by.account.as_ref().filter(|own| Some(&own.id) == key.owner.as_ref()) else {
+        return false;
+    };
+    let has_whole_account = by.api_key().is_none() && by.role == own.role;
+    has_whole_account || key.role <= by.role || by.actor() == key.id
 }
 
 fn event(by: &Caller, what: &'static str, key: &Key, detail: String) -> Event {
-    let (from, by) = (by.from, Some(by.id().to_owned()));
+    let (from, by) = (by.from, Some(by.actor().to_owned()));
     let account = key.owner.clone();
     let by = by.filter(|by| Some(by) != account.as_ref());
     Event { what, account, by, from, detail }

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `role`, `caller`, `refusal` | what a request may do, who sent it, and why it may not |
+//! | `guard` | the check of a caller before, and inside, each commit on its behalf |
 //! | `account`, `accounts` | the records, and where they are kept |
 //! | `password`, `attempts` | Argon2id, and the delays after failures |
 //! | `later` | what may wait a second for its commit: last uses, sessions, sign-ins |
@@ -17,6 +18,7 @@ mod attempts;
 pub mod audit;
 pub mod caller;
 mod fetch;
+mod guard;
 pub mod keys;
 mod later;
 pub mod mapping;
@@ -31,6 +33,7 @@ mod world;
 
 pub use account::{Account, Identity, Profile, Source};
 pub use caller::{Caller, Credential};
+pub use guard::{Authorized, Requester};
 pub use refusal::Refusal;
 pub use role::Role;
 
@@ -91,22 +94,29 @@ impl Auth {
     /// # Errors
     /// As that of [`Accounts`]: `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` for the
     /// last Admin.
-    pub fn delete_account(&self, by: &Caller, id: &str, asked: IfMatch) -> Result<(), Fault> {
+    pub fn delete_account(
+        &self,
+        by: &dyn Requester,
+        id: &str,
+        asked: IfMatch,
+    ) -> Result<(), Fault> {
         let account = self.accounts.delete(by, id, asked)?;
         // They are dead already: should this fail, the next start lets them go.
         self.keys.revoke_of(&account)
     }
 
     /// What a caller may do now, for what outlasts the request that it was let in with; `None` when its
-    /// session is over, its key is revoked or expired, or its account is disabled or gone. Never blocks.
+    /// session is over, its key or token is revoked or expired, or its account is disabled or gone. Never
+    /// blocks.
     pub fn still(&self, caller: &Caller) -> Option<Role> {
         match (&caller.credential, &caller.account) {
             (Credential::Local, _) => Some(Role::Admin),
             (Credential::Session(hash), _) => self.sessions.still(hash),
             (Credential::ApiKey { id, .. }, _) => self.keys.still(id),
-            (Credential::Bearer, account) => {
+            (Credential::Bearer { expires_at }, account) => {
                 let account = self.accounts.get(&account.as_ref()?.id)?;
-                account.enabled.then(|| account.role.min(caller.role))
+                let lasts = expires_at.is_none_or(|at| self.keys.now() < at);
+                (account.enabled && lasts).then(|| account.role.min(caller.role))
             }
         }
     }

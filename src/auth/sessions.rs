@@ -16,7 +16,7 @@ use super::{Account, Caller, Credential, Refusal, Role};
 use crate::config::SessionLimits;
 use crate::fault::Fault;
 use era::Era;
-use penstock_store::{DocumentRange, Read, Store};
+use penstock_store::{DocumentRange, Read, Store, Transaction};
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -215,13 +215,36 @@ impl Sessions {
         self.account(&session, era::now()).ok().map(|account| account.role)
     }
 
+    /// The same by what a transaction sees of its account. That a session has ended is in memory before its
+    /// end is answered.
+    pub(super) fn still_in(
+        &self,
+        transaction: &Transaction<'_>,
+        hash: &str,
+    ) -> Result<Option<Role>, Fault> {
+        let Some(session) = self.sessions().get(hash).cloned() else { return Ok(None) };
+        let account = super::accounts::stored(transaction, &session.account)?.map(Arc::new);
+        let account = self.account_of(&session, account, era::now());
+        Ok(account.ok().map(|account| account.role))
+    }
+
     /// The account of a session that lasts.
     fn account(&self, session: &Session, now: Duration) -> Result<Arc<Account>, Refusal> {
+        self.account_of(session, self.inner.accounts.get(&session.account), now)
+    }
+
+    /// The same with the account that it names, if there is one.
+    fn account_of(
+        &self,
+        session: &Session,
+        account: Option<Arc<Account>>,
+        now: Duration,
+    ) -> Result<Arc<Account>, Refusal> {
         let SessionLimits { idle, absolute } = self.inner.limits;
         if now.saturating_sub(session.seen) > idle || now.saturating_sub(session.began) > absolute {
             return Err(ended());
         }
-        let account = self.inner.accounts.get(&session.account).ok_or_else(ended)?;
+        let account = account.ok_or_else(ended)?;
         if !account.enabled {
             return Err(disabled());
         }

@@ -104,7 +104,10 @@ impl Tokens {
         if let Err(refusal) = &checked {
             tracing::debug!(?from, %refusal, "An access token was refused.");
         }
-        self.account(checked?).await
+        let claims = checked?;
+        let expires_at = token::expiry(&claims);
+        let caller = self.account(claims).await?;
+        Ok(Caller { credential: Credential::Bearer { expires_at }, ..caller })
     }
 
     /// The claims of a good token.
@@ -214,7 +217,8 @@ impl Tokens {
 }
 
 fn bearer(account: Arc<Account>, role: Role) -> Caller {
-    Caller { account: Some(account), role, credential: Credential::Bearer, from: None }
+    let credential = Credential::Bearer { expires_at: None };
+    Caller { account: Some(account), role, credential, from: None }
 }
 
 fn is_signed(token: &Token<'_>, current: &jwks::Current) -> bool {

@@ -17,6 +17,7 @@ use super::mapping::Mapping;
 use super::namespace::{self, Generator, Namespace};
 use super::resource::{BusinessObject, Compiled, Conditions, Definition};
 use crate::clock::Clock;
+use crate::commit::{CommitCheck, commit};
 use crate::fault::{Fault, Finding, Kind};
 use entry::{Entries, Entry, Stored};
 use penstock_store::{Read, Store, Transaction};
@@ -116,7 +117,7 @@ impl Catalogue {
     }
 
     /// Creates or replaces the one of the same name, and creates the namespaces it lacks. True when created.
-    /// `by` is who asks, as it stands in the answer; `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that
+    /// `check` is made in its commit; `by` is who asks, as it stands in the answer; `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that
     /// is there changes nothing: version and `updatedAt` stay.
     ///
     /// # Errors
@@ -124,6 +125,7 @@ impl Catalogue {
     /// `Kind::PreconditionFailed`.
     pub fn put(
         &self,
+        check: &dyn CommitCheck,
         by: &str,
         body: &[u8],
         if_match: IfMatch,
@@ -134,7 +136,7 @@ impl Catalogue {
         let before = self.entries().find_name(&read.0.name).cloned();
         check_version(before.as_ref(), if_match)?;
         let created = before.is_none();
-        Ok((self.save(&writer, by, before.as_ref(), read)?, created))
+        Ok((self.save(&writer, (check, by), before.as_ref(), read)?, created))
     }
 
     /// Replaces the one of this id or name; it may be renamed, unless another has the name (409).
@@ -143,6 +145,7 @@ impl Catalogue {
     /// As [`Self::put`], and `Kind::NotFound`.
     pub fn replace(
         &self,
+        check: &dyn CommitCheck,
         by: &str,
         id_or_name: &str,
         body: &[u8],
@@ -163,20 +166,25 @@ impl Catalogue {
                 vec![Finding::at("/name", "this name is taken; choose another one")],
             ));
         }
-        self.save(&writer, by, Some(&before), read)
+        self.save(&writer, (check, by), Some(&before), read)
     }
 
     /// Deletes the definition; the objects stay in the graph.
     ///
     /// # Errors
     /// `Kind::NotFound`, `Kind::PreconditionFailed`.
-    pub fn delete(&self, id_or_name: &str, if_match: IfMatch) -> Result<(), Fault> {
+    pub fn delete(
+        &self,
+        check: &dyn CommitCheck,
+        id_or_name: &str,
+        if_match: IfMatch,
+    ) -> Result<(), Fault> {
         let _writer = self.write();
         let entry = self.find(id_or_name)?;
         check_version(Some(&entry), if_match)?;
-        self.store.transact::<_, penstock_store::Error>(|t| {
+        commit::<_, Fault>(&self.store, check, |t| {
             changes::removed(t, &entry.id)?;
-            t.delete(COLLECTION, entry.id.as_bytes())
+            Ok(t.delete(COLLECTION, entry.id.as_bytes())?)
         })?;
         self.entries_mut().remove(&entry.id);
         tracing::info!(
@@ -192,7 +200,7 @@ impl Catalogue {
     fn save(
         &self,
         _writer: &MutexGuard<'_, ()>,
-        by: &str,
+        (check, by): (&dyn CommitCheck, &str),
         before: Option<&Entry>,
         (definition, mapping, conditions): (Definition, Mapping, Conditions),
     ) -> Result<Arc<Compiled>, Fault> {
@@ -203,7 +211,7 @@ impl Catalogue {
         }
         let now = crate::time::rfc3339();
         let namespaces: Vec<String> = mapping.namespaces().into_iter().map(str::to_owned).collect();
-        let (object, _) = self.store.transact(|transaction| {
+        let (object, _) = commit(&self.store, check, |transaction| {
             let created_namespaces = self.create_namespaces(transaction, &namespaces)?;
             let object = BusinessObject {
                 id: before

@@ -3,7 +3,7 @@ use super::namespace;
 use super::resource::Compiled;
 use crate::fault::{Fault, Kind};
 use oxrdf::{GraphName, NamedNode};
-use penstock_store::{About, Listed, Pattern, Read, Store, SubjectFilter};
+use penstock_store::{About, Listed, Pattern, Read, ReadStore, SubjectFilter};
 
 /// The URIs of the objects that belong, in code point order, those after `after`, at most `limit`.
 pub fn page(
@@ -18,7 +18,7 @@ pub fn page(
 /// The same of a store that goes on taking commits meanwhile, with the sequence of the newest one when
 /// the page was begun: what has changed since then may belong no more.
 pub fn page_of(
-    store: &Store,
+    store: &ReadStore,
     business_object: &Compiled,
     after: Option<&str>,
     limit: usize,
@@ -29,7 +29,7 @@ pub fn page_of(
 
 /// As [`page_of`], to be read about.
 pub fn listed(
-    store: &Store,
+    store: &ReadStore,
     business_object: &Compiled,
     after: Option<&str>,
     limit: usize,

@@ -1,7 +1,7 @@
 //! `penstock api-key create|list|revoke`: credentials of plant systems.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
-use crate::auth::Caller;
+use crate::auth::Authorized;
 use crate::auth::keys::New;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
@@ -137,7 +137,7 @@ async fn by_service(action: &Action<'_>, dir: &Path) -> Result<Option<Value>, St
 }
 
 fn by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, Fault> {
-    let (keys, by) = (&gateway.auth.keys, Caller::local());
+    let (keys, by) = (&gateway.auth.keys, Authorized::local());
     match action {
         Action::Create(body) => {
             let new = New::read(body.to_string().as_bytes())?.resolved(&gateway.catalogue)?;

@@ -1,6 +1,7 @@
 //! `penstock clock show|reset`: what the gateway takes for the time.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
+use crate::auth::Authorized;
 use crate::config::Settings;
 use clap::{ArgMatches, Command};
 use hyper::Method;
@@ -58,7 +59,7 @@ fn perform(resets: bool, settings: Settings) -> Result<Value, String> {
     let by_service = async |dir: &Path| control::request(dir, method, path).await;
     data_dir::perform(settings, by_service, |gateway| {
         if resets {
-            gateway.clock.reset()?;
+            gateway.clock.reset(&Authorized::local())?;
         }
         Ok(serde_json::to_value(gateway.clock.report()).unwrap_or_default())
     })

@@ -1,6 +1,7 @@
 //! `penstock export list|retry|park`: the queue of exports.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
+use crate::auth::Authorized;
 use crate::export::Entry;
 use crate::fault::Fault;
 use crate::gateway::Gateway;
@@ -105,8 +106,12 @@ fn by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, Fault> {
     let exporter = &gateway.exporter;
     let value = |entry: &Entry| serde_json::to_value(entry).unwrap_or_default();
     let limit = match action {
-        Action::Retry(id) => return exporter.retry(id).map(|entry| value(&entry)),
-        Action::Park(id) => return exporter.park(id).map(|entry| value(&entry)),
+        Action::Retry(id) => {
+            return exporter.retry(&Authorized::local(), id).map(|entry| value(&entry));
+        }
+        Action::Park(id) => {
+            return exporter.park(&Authorized::local(), id).map(|entry| value(&entry));
+        }
         Action::List(limit) => *limit,
     };
     let entries = exporter.list(None, limit)?;

@@ -1,6 +1,7 @@
 //! `penstock load FILE`
 use super::dump::{format_of, format_option, graph_option, graph_text};
 use super::{control, data_dir, output, serve};
+use crate::auth::Authorized;
 use crate::config::Settings;
 use crate::rdf::{self, Failed, Format, Load, Loaded, Target};
 use clap::{Arg, ArgMatches, Command};
@@ -119,8 +120,12 @@ fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<
         };
     }
     let gateway = data_dir::gateway(settings)?;
-    let target =
-        Target { store: &gateway.store, disk: &gateway.disk, watch: gateway.catalogue.watch() };
+    let target = Target {
+        store: &gateway.store,
+        check: &Authorized::local(),
+        disk: &gateway.disk,
+        watch: gateway.catalogue.watch(),
+    };
     let result = rdf::load(&target, what, text, &mut |loaded| {
         tell(loaded.quads);
         Ok(())

@@ -3,7 +3,7 @@ use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
 use crate::auth::accounts::{Edit, New, NewPassword};
 use crate::auth::password::{self, Hash};
-use crate::auth::{Account, Caller};
+use crate::auth::{Account, Authorized};
 use crate::business_object::catalogue::IfMatch;
 use crate::config::Settings;
 use crate::fault::Fault;
@@ -187,7 +187,7 @@ async fn by_service(action: &Action, dir: &Path) -> Result<Option<Value>, String
 }
 
 fn by_store(action: &Action, gateway: &Gateway) -> Result<Value, Fault> {
-    let (accounts, by) = (&gateway.auth.accounts, Caller::local());
+    let (accounts, by) = (&gateway.auth.accounts, Authorized::local());
     match action {
         Action::List => {
             let items: Vec<_> = accounts.list(None, usize::MAX)?.iter().map(|a| value(a)).collect();

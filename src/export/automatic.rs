@@ -431,7 +431,7 @@ impl Planned {
             make::incremental(inner, &business_object)
         } else {
             let now = Utc::now();
-            let made = make::full(inner, &business_object, &full, By::default(), &mut |t| {
+            let made = make::full(inner, &business_object, &full, By::gateway(), &mut |t| {
                 if is_run { schedule::put(t, id, &object.definition, now) } else { Ok(()) }
             });
             made.map(|push| push.exports)

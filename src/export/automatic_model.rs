@@ -6,12 +6,13 @@ mod room;
 
 use super::automatic::{Plan, turn};
 use super::entry::{Entry, Kind, Status};
-use super::{Exporter, Inner, Options};
+use super::{By, Exporter, Inner, Options};
 use crate::business_object::catalogue::{Catalogue, Defaults, IfMatch};
 use crate::business_object::changes;
 use crate::business_object::ingest::{Body, Limits, Mode, Request, ingest};
 use crate::business_object::{members, view};
 use crate::clock::Stamp;
+use crate::commit::NoClient;
 use crate::config::Targets;
 use crate::disk::Disk;
 use crate::events::Events;
@@ -267,7 +268,7 @@ impl World {
 
     fn define(&mut self, of: usize, definition: &Defined) {
         let body = definition.json(of).to_string();
-        self.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.catalogue.put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
 
     fn restart(self) -> Self {
@@ -331,6 +332,7 @@ impl World {
         let request = Request {
             business_object: &business_object,
             mode,
+            check: &NoClient,
             caller: "local",
             api_key: None,
             traceparent: None,
@@ -341,7 +343,7 @@ impl World {
             body: Body::Json(body.as_bytes()),
         };
         // Many are refused: another value is there, the view lacks a field, the URI is unknown.
-        let _ = ingest(&self.store(), &LIMITS, &request);
+        let _ = ingest(&self.store().into(), &LIMITS, &request);
     }
 
     fn load(&self, quads: &[(bool, usize, usize, usize)]) {
@@ -377,7 +379,7 @@ impl World {
             Act::Push { of } => {
                 if let Some(business_object) = self.catalogue.get(NAMES[of]) {
                     // It may be disabled, or without a target, or without room.
-                    let _ = self.exporter.push(&business_object);
+                    let _ = self.exporter.push(&business_object, By::gateway());
                 }
                 self.consume();
             }
@@ -391,7 +393,9 @@ impl World {
             Act::LeftOff { push } => {
                 self.exporter.inner.stopping.store(true, Ordering::Relaxed);
                 match push.and_then(|of| self.catalogue.get(NAMES[of])) {
-                    Some(business_object) => assert!(self.exporter.push(&business_object).is_err()),
+                    Some(business_object) => {
+                        assert!(self.exporter.push(&business_object, By::gateway()).is_err())
+                    }
                     None => self.turn(),
                 }
                 self.exporter.inner.stopping.store(false, Ordering::Relaxed);
@@ -401,7 +405,7 @@ impl World {
             }
             Act::Define { of, definition } => self.define(of, &definition),
             Act::Remove { of } => {
-                let _ = self.catalogue.delete(NAMES[of], IfMatch::Any);
+                let _ = self.catalogue.delete(&NoClient, NAMES[of], IfMatch::Any);
             }
             Act::Restart => return self.restart(),
         }
@@ -516,6 +520,7 @@ fn changes_in_the_midst(mut world: World) {
             let request = Request {
                 business_object: &catalogue.get(NAMES[0]).unwrap(),
                 mode,
+                check: &NoClient,
                 caller: "local",
                 api_key: None,
                 traceparent: None,
@@ -525,7 +530,7 @@ fn changes_in_the_midst(mut world: World) {
                 events: None,
                 body: Body::Json(body.as_bytes()),
             };
-            ingest(&store, &LIMITS, &request).unwrap();
+            ingest(&store.clone().into(), &LIMITS, &request).unwrap();
         }
     });
     while !writer.is_finished() {

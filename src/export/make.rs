@@ -1,13 +1,14 @@
 //! Making an export: rendered into the spool, synced, and queued in the commit that also says how far the
 //! changes have come.
 use super::entry::{Entry, Kind};
-use super::queue::{self, New, NewFile, To};
+use super::queue::{self, AddError, New, NewFile, To};
 use super::render::{self, Rendered, Rendering};
 use super::spool::{self, Spool};
 use super::{By, Inner, Push, record, target};
 use crate::business_object::changes::{self, Cursor, Known};
 use crate::business_object::resource::Compiled;
 use crate::clock::Stamp;
+use crate::commit::commit;
 use crate::fault::{Fault, Kind as FaultKind};
 use crate::telemetry::metrics;
 use crate::time;
@@ -93,7 +94,7 @@ pub(super) fn full(
     let store = &inner.queue.store;
     let is_for_all = targets.len() == all_targets(business_object).len();
     // A store that takes no commits says so before a file is written for nothing.
-    store.transact::<_, Error>(|_| Ok(()))?;
+    commit::<_, Fault>(store, by.check, |_| Ok(()))?;
     let cursor = if is_for_all {
         changes::close_generation(store, id)?
     } else {
@@ -131,13 +132,13 @@ pub(super) fn full(
         let reason = render::why_none(store, business_object)?;
         // Nobody holds anything, so nothing is to be told; a target still starts with a full export, once
         // there is something.
-        store.transact::<_, Error>(|t| {
+        commit::<_, Fault>(store, by.check, |t| {
             also(t)?;
             let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
             if is_for_all {
                 cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
             }
-            changes::put_cursor(t, id, &cursor)
+            Ok(changes::put_cursor(t, id, &cursor)?)
         })?;
         return Ok(Push { exports: Vec::new(), reason: Some(reason) });
     }
@@ -245,7 +246,7 @@ impl<'a> Making<'a> {
             targets,
             begun,
             export_date: time::compact(begun.at),
-            by: By::default(),
+            by: By::gateway(),
             ids: Vec::new(),
             files,
         }
@@ -325,9 +326,9 @@ impl<'a> Making<'a> {
             made: Stamp { doubt: made.doubt.or(self.begun.doubt), ..made },
         };
         let added = queue.add(&new, also);
-        let none_remains = added.as_ref().is_err_and(|error| {
-            matches!(error, Error::TooLarge { .. })
-                || (error.is_no_room() && queue.store.poisoned().is_none())
+        let none_remains = added.as_ref().is_err_and(|error| match error {
+            AddError::Refused(_) | AddError::Store(Error::TooLarge { .. }) => true,
+            AddError::Store(error) => error.is_no_room() && queue.store.poisoned().is_none(),
         });
         // Another commit that failed may still be there after the next start, and needs the files then.
         if !none_remains {

@@ -65,6 +65,7 @@ pub use targets::TargetState;
 use crate::business_object::catalogue::Catalogue;
 use crate::business_object::resource::Compiled;
 use crate::clock::Stamp;
+use crate::commit::{CommitCheck, NoClient};
 use crate::config::Targets;
 use crate::disk::Disk;
 use crate::events::{self, Events};
@@ -135,17 +136,20 @@ impl Inner {
 }
 
 /// Who asks for an export.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct By<'a> {
+    /// The check of whoever asks, made in the commit.
+    pub check: &'a dyn CommitCheck,
     /// The account.
     pub account: Option<&'a str>,
     /// The trace that the request is part of, as the header `traceparent`.
     pub traceparent: Option<&'a str>,
 }
 
-impl<'a> From<Option<&'a str>> for By<'a> {
-    fn from(account: Option<&'a str>) -> Self {
-        Self { account, traceparent: None }
+impl By<'_> {
+    /// The gateway itself.
+    pub fn gateway() -> Self {
+        Self { check: &NoClient, account: None, traceparent: None }
     }
 }
 
@@ -209,14 +213,6 @@ impl Exporter {
         target::check(&self.inner.options, bucket_name)
     }
 
-    /// [`Self::push_by`] nobody.
-    ///
-    /// # Errors
-    /// The same.
-    pub fn push(&self, business_object: &Compiled) -> Result<Push, Fault> {
-        self.push_by(business_object, By::default())
-    }
-
     /// Renders everything that belongs to the Business Object and queues it for each of its targets; `by` is
     /// who asks. Blocks; where many may ask at once, take a [`Self::turn`] first. When it returns, the files
     /// and the entries are on disk.
@@ -224,11 +220,7 @@ impl Exporter {
     /// # Errors
     /// `Kind::Conflict` when it is disabled or has no target; `Kind::Invalid` when a target leads
     /// nowhere any more; `Kind::NoRoom`, also when the spool is full.
-    pub fn push_by<'a>(
-        &self,
-        business_object: &Compiled,
-        by: impl Into<By<'a>>,
-    ) -> Result<Push, Fault> {
+    pub fn push(&self, business_object: &Compiled, by: By<'_>) -> Result<Push, Fault> {
         let inner = &*self.inner;
         make::check(inner, business_object)?;
         let making = inner.making(&business_object.object.id);
@@ -238,7 +230,7 @@ impl Exporter {
             return Err(Fault::new(fault::Kind::NoRoom, cause));
         }
         let targets = make::all_targets(business_object);
-        make::full(inner, business_object, &targets, by.into(), &mut |_| Ok(()))
+        make::full(inner, business_object, &targets, by, &mut |_| Ok(()))
     }
 
     /// Delivers, and makes the exports that are due by themselves, until `stop` becomes true; then ends what
@@ -295,20 +287,21 @@ impl Exporter {
     ///
     /// # Errors
     /// `Kind::NotFound`; `Kind::Conflict` for a delivered one.
-    pub fn retry(&self, id: &str) -> Result<Entry, Fault> {
+    pub fn retry(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         if let Some(entry) = self.inner.waiting.entry(id) {
+            self.inner.queue.commit(check, |_| Ok(()))?;
             self.inner.waiting.ask();
             self.inner.queue.room.notify_one();
             return Ok(entry);
         }
-        self.inner.queue.retry(id)
+        self.inner.queue.retry(check, id)
     }
 
     /// Takes a waiting entry out of the way; the ones behind it go on.
     ///
     /// # Errors
     /// `Kind::NotFound`; `Kind::Conflict` for one that is under way, delivered, or parked already.
-    pub fn park(&self, id: &str) -> Result<Entry, Fault> {
+    pub fn park(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         if let Some(entry) = self.inner.waiting.entry(id) {
             let why = "waits for room in the spool, and holds nothing yet that could be parked";
             return Err(Fault::new(
@@ -316,15 +309,15 @@ impl Exporter {
                 format!("the export of {} for {} {why}", entry.business_object_name, entry.target),
             ));
         }
-        self.inner.queue.park(id)
+        self.inner.queue.park(check, id)
     }
 
     /// Queues a delivered file again under its own key.
     ///
     /// # Errors
     /// `Kind::NotFound`; `Kind::Conflict` for one that was not delivered, or whose file is no longer kept.
-    pub fn replay(&self, id: &str) -> Result<Entry, Fault> {
-        self.inner.queue.replay(id)
+    pub fn replay(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
+        self.inner.queue.replay(check, id)
     }
 
     /// What the spool holds, and may hold.

@@ -8,6 +8,7 @@ use super::queue::{Limits, New, NewFile, Queue, To};
 use super::record::file_name;
 use super::spool::Spool;
 use crate::clock::Stamp;
+use crate::commit::NoClient;
 use penstock_store::Store;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,7 +170,7 @@ proptest! {
                         files: &[file],
                         targets: &lines,
                         covers: None,
-                        by: By::default(),
+                        by: By::gateway(),
                         made: Stamp::of_system(),
                     }, &mut |_, _| Ok(())).unwrap();
                     for ((order, entry), (id, target, _)) in (first..).zip(added).zip(targets) {
@@ -187,7 +188,7 @@ proptest! {
                     let job = queue.begin(&target).unwrap();
                     prop_assert_eq!(job.as_ref().map(|job| job.order), model.head(&target));
                     let Some(job) = job else { continue };
-                    prop_assert!(queue.park(&job.entry.id).is_err());
+                    prop_assert!(queue.park(&NoClient, &job.entry.id).is_err());
                     if matches!(act, Act::Deliver { .. }) {
                         queue.delivered(job.order, Stamp::of_system()).unwrap();
                         model.deliver(job.order);
@@ -199,7 +200,7 @@ proptest! {
                 }
                 Act::Park { nth } => {
                     let Some((order, id, status)) = model.nth(nth) else { continue };
-                    prop_assert_eq!(queue.park(&id).is_ok(), status == Status::Queued);
+                    prop_assert_eq!(queue.park(&NoClient, &id).is_ok(), status == Status::Queued);
                     if status == Status::Queued {
                         model.entries.get_mut(&order).unwrap().1.status = Status::Parked;
                         model.places.retain(|_, waiting| *waiting != order);
@@ -207,7 +208,7 @@ proptest! {
                 }
                 Act::Retry { nth } => {
                     let Some((order, id, status)) = model.nth(nth) else { continue };
-                    prop_assert_eq!(queue.retry(&id).is_ok(), status != Status::Delivered);
+                    prop_assert_eq!(queue.retry(&NoClient, &id).is_ok(), status != Status::Delivered);
                     if status == Status::Parked {
                         model.entries.get_mut(&order).unwrap().1.status = Status::Queued;
                         let place = queue.find(&queue.state(), &id).unwrap().unwrap().1.place;
@@ -217,7 +218,7 @@ proptest! {
                 Act::Replay { nth } => {
                     let Some((order, id, status)) = model.nth(nth) else { continue };
                     let may = status == Status::Delivered && model.entries[&order].1.kept;
-                    prop_assert_eq!(queue.replay(&id).is_ok(), may);
+                    prop_assert_eq!(queue.replay(&NoClient, &id).is_ok(), may);
                     if may {
                         model.entries.get_mut(&order).unwrap().1.status = Status::Queued;
                         model.places.insert(model.next, order);

@@ -3,20 +3,24 @@ use super::entry::{Entry, Status};
 use super::queue::Queue;
 use super::record::{self, Record};
 use super::state::State;
+use crate::commit::{CommitCheck, commit};
 use crate::fault::{Fault, Kind};
-use penstock_store::Error;
+use penstock_store::{Error, Transaction};
 use std::fs::File;
 
 impl Queue {
     /// Tries a waiting entry's target now, or queues a parked one again at its place.
-    pub(super) fn retry(&self, id: &str) -> Result<Entry, Fault> {
+    pub(super) fn retry(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
         match entry.status {
-            Status::Queued | Status::Blocked | Status::Delivering | Status::Waiting => {}
+            // Nothing changes; whoever asks must still be allowed to.
+            Status::Queued | Status::Blocked | Status::Delivering | Status::Waiting => {
+                self.commit(check, |_| Ok(()))?;
+            }
             Status::Parked => {
                 record.entry.status = Status::Queued;
-                self.put(order, &record)?;
+                self.commit(check, |t| record::put(t, order, &record))?;
                 state.take_up(order, &record);
                 self.tell(&record.entry);
             }
@@ -30,7 +34,7 @@ impl Queue {
     }
 
     /// Takes a waiting entry out of the way.
-    pub(super) fn park(&self, id: &str) -> Result<Entry, Fault> {
+    pub(super) fn park(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
         match entry.status {
@@ -42,7 +46,7 @@ impl Queue {
             Status::Delivered => return Err(conflict(&entry, "was delivered; nothing waits")),
         }
         record.entry = Entry { status: Status::Parked, ..entry };
-        self.put(order, &record)?;
+        self.commit(check, |t| record::put(t, order, &record))?;
         let line = state.lines.entry(record.entry.target.clone()).or_default();
         line.remove(order, &record);
         line.wake.notify_one();
@@ -52,7 +56,7 @@ impl Queue {
     }
 
     /// Queues a delivered file again, at the tail of its target's queue.
-    pub(super) fn replay(&self, id: &str) -> Result<Entry, Fault> {
+    pub(super) fn replay(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
         if entry.status != Status::Delivered {
@@ -65,7 +69,7 @@ impl Queue {
         record.entry.status = Status::Queued;
         record.entry.delivered_at = None;
         record.place = state.next;
-        self.put(order, &record)?;
+        self.commit(check, |t| record::put(t, order, &record))?;
         state.forget(order);
         state.take_up(order, &record);
         self.tell(&record.entry);
@@ -93,8 +97,13 @@ impl Queue {
         self.find(state, id)?.ok_or_else(unknown)
     }
 
-    fn put(&self, order: u64, record: &Record) -> Result<(), Fault> {
-        self.store.transact::<_, Error>(|t| record::put(t, order, record))?;
+    /// Commits on behalf of whoever operates the queue.
+    pub(super) fn commit(
+        &self,
+        check: &dyn CommitCheck,
+        change: impl FnOnce(&mut Transaction<'_>) -> Result<(), Error>,
+    ) -> Result<(), Fault> {
+        commit::<_, Fault>(&self.store, check, |t| Ok(change(t)?))?;
         Ok(())
     }
 }

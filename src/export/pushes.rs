@@ -56,7 +56,7 @@ impl Pushes {
 }
 
 impl Exporter {
-    /// Waits until this Business Object may be pushed ([`Self::push_by`]); hold the turn until that is done.
+    /// Waits until this Business Object may be pushed ([`Self::push`]); hold the turn until that is done.
     ///
     /// # Errors
     /// `Kind::Unavailable` when too many wait, or the gateway stops.

@@ -15,6 +15,7 @@ use super::record::{self, Record};
 use super::spool::Spool;
 use super::state::{Failing, State};
 use crate::clock::Stamp;
+use crate::commit::commit;
 use crate::events::{self, Events};
 use crate::fault::{self, Fault};
 use crate::time;
@@ -193,10 +194,10 @@ impl Queue {
 
     /// Queues files for their targets: entries, sequences, what consumers may hold, and what `also` puts, in
     /// one commit. The files must be synced already.
-    pub(super) fn add(&self, new: &New<'_>, also: Also<'_>) -> Result<Vec<Entry>, Error> {
+    pub(super) fn add(&self, new: &New<'_>, also: Also<'_>) -> Result<Vec<Entry>, AddError> {
         let mut state = self.state();
         let first = state.next;
-        let (records, _) = self.store.transact::<_, Error>(|t| {
+        let (records, _) = commit::<_, AddError>(&self.store, new.by.check, |t| {
             let mut records = Vec::with_capacity(new.files.len() * new.targets.len());
             for file in new.files {
                 for (id, to) in file.ids.iter().zip(new.targets) {
@@ -398,6 +399,36 @@ impl Queue {
         }
         self.room.notify_one();
         Ok(record.entry)
+    }
+}
+
+/// Why exports were not queued.
+#[derive(Debug)]
+pub(super) enum AddError {
+    /// Whoever asked may no longer do so; nothing was committed.
+    Refused(Fault),
+    /// The store failed.
+    Store(Error),
+}
+
+impl From<Fault> for AddError {
+    fn from(fault: Fault) -> Self {
+        Self::Refused(fault)
+    }
+}
+
+impl From<Error> for AddError {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<AddError> for Fault {
+    fn from(error: AddError) -> Self {
+        match error {
+            AddError::Refused(fault) => fault,
+            AddError::Store(error) => error.into(),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::business_object::changes::{self, Cursor};
 use crate::business_object::ingest::{Body, Limits, Mode, Request, expire};
 use crate::business_object::members;
 use crate::business_object::resource::Compiled;
+use crate::commit::NoClient;
 use crate::fault::Fault;
 use oxrdf::NamedNode;
 use penstock_store::Error;
@@ -110,6 +111,7 @@ fn remove(
     let request = Request {
         business_object,
         mode: Mode::Delete,
+        check: &NoClient,
         caller: CALLER,
         api_key: None,
         traceparent: None,

@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{ExecutableDocument, OperationType};
 use async_graphql::{Name, Request, SDLExportOptions, ServerError, Value, Variables};
-use penstock_store::Store;
+use penstock_store::ReadStore;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -30,7 +30,7 @@ const KEPT: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone)]
 pub struct Sources {
     /// The store.
-    pub store: Store,
+    pub store: ReadStore,
     /// The Business Objects.
     pub catalogue: Catalogue,
     /// The exporter.

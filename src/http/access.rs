@@ -1,14 +1,15 @@
 //! Who may use a route. Every route has its [`Least`] in the router's tables, and [`Allow`] before its
 //! handler; an address without a route is asked for as a `User`, so that a stranger learns nothing.
-use super::caller::{self, caller};
+use super::caller::{self, caller, caller_if_known};
 use super::origin;
 use super::page;
 use super::problem::{BearerError, Problem};
 use super::service::origin;
 use super::sign_in;
 use super::state::{State, blocking, state};
-use crate::auth::{Caller, Credential, Role};
+use crate::auth::{Authorized, Caller, Credential, Role};
 use crate::business_object::ingest;
+use crate::fault::Kind;
 use percent_encoding::percent_decode_str;
 use salvo::http::header::{ACCEPT, HeaderValue, LOCATION};
 use salvo::http::uri::PathAndQuery;
@@ -105,14 +106,14 @@ impl Allow {
         self,
         req: &Request,
         depot: &Depot,
-    ) -> Result<Option<Caller>, Refused> {
+    ) -> Result<Option<Authorized>, Refused> {
         let caller = self.find(req, depot).await?;
         readable(req.uri().path())?;
         readable(req.uri().query().unwrap_or_default())?;
         Ok(caller)
     }
 
-    async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Caller>, Refused> {
+    async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Authorized>, Refused> {
         let state = state(depot);
         if origin(depot).is_contradictory() {
             return Err(Problem::malformed(
@@ -152,13 +153,24 @@ impl Allow {
                 page::check_session(req, depot, None)?;
             }
         }
-        let is_enough =
-            caller.role >= least || (self.least == Least::Metrics && caller.role == Role::Metrics);
-        if !is_enough {
-            let detail =
-                format!("it needs the role {least:?}, and this credential has {:?}", caller.role);
-            return Err(forbidden(req, depot, &caller, detail).into());
+        let least = match (self.least, caller.role) {
+            (Least::Metrics, Role::Metrics) => Role::Metrics,
+            _ => least,
+        };
+        if caller.credential == Credential::Local {
+            return Ok(Some(Authorized::local()));
         }
+        let caller = match state.gateway()?.auth.authorize(caller, least) {
+            Ok(authorized) => authorized,
+            Err(caller) => {
+                let detail = format!(
+                    "it needs the role {least}, and this credential has {}; {}",
+                    caller.role,
+                    how_to_get_role(depot, least)
+                );
+                return Err(forbidden(req, depot, &caller, detail).into());
+            }
+        };
         self.check_bound(req, depot, &state, &caller).await?;
         Ok(Some(caller))
     }
@@ -256,7 +268,7 @@ impl Refused {
                 }
                 res.status_code(StatusCode::SEE_OTHER);
             }
-            Self::Stranger => unknown().give(req, depot, res),
+            Self::Stranger => unknown(depot).give(req, depot, res),
         }
     }
 }
@@ -281,12 +293,52 @@ fn readable(part: &str) -> Result<(), Problem> {
 }
 
 /// 401: the request shows nothing, or a session that is over.
-fn unknown() -> Problem {
+fn unknown(depot: &Depot) -> Problem {
     Problem::new(
         StatusCode::UNAUTHORIZED,
-        "sign in, or send an API key or an access token (Authorization: Bearer ...)",
+        format!(
+            "sign in, or send an API key or an access token (Authorization: Bearer ...); {}",
+            how_to_get_credentials(depot)
+        ),
     )
     .challenged(None)
+}
+
+/// Says where API keys come from.
+pub(super) fn how_to_get_credentials(depot: &Depot) -> String {
+    format!(
+        "create an API key on the page {}/admin/keys, or with `penstock api-key create` on the gateway's machine",
+        origin(depot).prefix
+    )
+}
+
+/// Says where a credential with this role comes from.
+fn how_to_get_role(depot: &Depot, least: Role) -> String {
+    format!(
+        "somebody with that role can create such an API key on the page {}/admin/keys, and \
+         `penstock api-key create --role {least}` creates one on the gateway's machine",
+        origin(depot).prefix
+    )
+}
+
+/// Checks once more that the sender of a request may use its route: its body has come meanwhile, which may
+/// have taken minutes. From then on the caller has the role that it has now. Where anyone may use the route,
+/// nothing is checked.
+///
+/// # Errors
+/// 401 when its credential has ended; 403 when its role no longer suffices.
+pub(super) fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), Problem> {
+    let Some(caller) = caller_if_known(depot) else { return Ok(()) };
+    let renewed = caller.renewed().map_err(|fault| match fault.kind {
+        Kind::Forbidden => forbidden(req, depot, caller, fault.detail),
+        _ => {
+            let detail = format!("{} /{}: {}", req.method(), req.matched_path(), fault.detail);
+            caller::note(&state(depot), depot, Some(caller), detail);
+            Problem::from(fault)
+        }
+    })?;
+    depot.insert_typed(renewed);
+    Ok(())
 }
 
 /// 403: known, and not allowed.

@@ -7,8 +7,8 @@ use super::query::{Query, page};
 use super::reply::{Outcome, Reply};
 use super::service::origin;
 use super::shapes;
-use super::state::{blocking, gateway, state};
-use crate::auth::Caller;
+use super::state::{blocking, gateway};
+use crate::auth::Authorized;
 use crate::auth::keys::{Key, New};
 use crate::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
@@ -18,7 +18,8 @@ use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::sync::Arc;
 
-/// Lists the caller's API keys, and to an Admin those of everybody, in the order they were made.
+/// Lists the caller's API keys, and to an Admin those of everybody, in the order they were made. An API key
+/// sees those of its own role or a lower one.
 #[endpoint(
     operation_id = "listApiKeys",
     tags("API keys"),
@@ -46,8 +47,8 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::few(req, &state).await?;
+    let gateway = gateway(depot)?;
+    let body = body::few(req, depot).await?;
     let (key, secret) = make(gateway, caller(depot), New::read(body.bytes())?).await?;
     let prefix = &origin(depot).prefix;
     let location = format!("{prefix}/api/v1/api-keys/{}", utf8_percent_encode(&key.id, SEGMENT));
@@ -58,7 +59,7 @@ pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
 /// Makes an API key of this caller's, and gives it with what it is.
 pub(super) async fn make(
     gateway: Gateway,
-    by: &Caller,
+    by: &Authorized,
     new: New,
 ) -> Result<(Arc<Key>, String), Problem> {
     let new = new.resolved(&gateway.catalogue)?;
@@ -101,7 +102,7 @@ pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
 }
 
 /// Revokes an API key on behalf of this caller.
-pub(super) async fn revoke(gateway: Gateway, by: &Caller, id: &str) -> Result<(), Problem> {
+pub(super) async fn revoke(gateway: Gateway, by: &Authorized, id: &str) -> Result<(), Problem> {
     let (by, id) = (by.clone(), id.to_owned());
     blocking(move || Ok(gateway.auth.keys.revoke(&by, &id)?)).await
 }

@@ -46,6 +46,7 @@ pub(super) async fn read(
         let known = auth.accounts.named(account);
         known.map_or_else(|| account.to_owned(), |known| known.id.clone())
     });
-    let filter = Filter { account, what: query.get("what").map(str::to_owned) };
+    let keys = account.as_ref().map_or_else(Vec::new, |account| auth.keys.ids_of(account));
+    let filter = Filter { account, keys, what: query.get("what").map(str::to_owned) };
     blocking(move || Ok(auth.audit.list(&filter, before, limit + 1)?)).await
 }

@@ -4,7 +4,7 @@ use super::reply::{Outcome, Reply};
 use super::state::gateway;
 use bytes::Bytes;
 use futures_util::stream;
-use penstock_store::Store;
+use penstock_store::ReadStore;
 use salvo::http::ResBody;
 use salvo::{Depot, Request, handler};
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ pub(super) fn written(
     Reply::stream(media_type, ResBody::stream(pieces))
 }
 
-fn write(store: &Store, pieces: &mut Pieces) {
+fn write(store: &ReadStore, pieces: &mut Pieces) {
     match store.backup(pieces) {
         Ok(backup) => {
             tracing::info!(

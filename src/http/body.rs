@@ -1,14 +1,15 @@
 //! Request bodies: what is taken, how much of it, and how much of all of them at once.
+use super::access::check_after_body;
 use super::origin::Origin;
 use super::problem::Problem;
 use super::share::Shares;
-use super::state::State;
+use super::state::{State, state};
 use crate::memory::{Level, Memory};
 use crate::network;
 use http_body_util::BodyExt;
-use salvo::Request;
 use salvo::http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderValue};
 use salvo::http::{Method, ReqBody, StatusCode};
+use salvo::{Depot, Request};
 use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -232,26 +233,40 @@ impl<'a> Terms<'a> {
 }
 
 /// Reads the whole body of a JSON request, no more of it than `service.limits.body`.
-pub(super) async fn json(req: &mut Request, state: &State) -> Result<Whole, Problem> {
+pub(super) async fn json(req: &mut Request, depot: &mut Depot) -> Result<Whole, Problem> {
     media_type(req, &[MediaType::Json])?;
-    whole(req, state).await
+    whole(req, depot).await
 }
 
 /// Reads a whole body whose media type has been looked at.
-pub(super) async fn whole(req: &mut Request, state: &State) -> Result<Whole, Problem> {
+pub(super) async fn whole(req: &mut Request, depot: &mut Depot) -> Result<Whole, Problem> {
+    let state = state(depot);
     let (room, limit) = (&state.rooms.data, state.settings.limits.body);
-    within(req, Terms { room, limit, within: WHOLE_BODY, reserves: true }).await
+    of_caller(req, depot, Terms { room, limit, within: WHOLE_BODY, reserves: true }).await
 }
 
 /// Reads the whole body of a JSON request of some few fields.
-pub(super) async fn few(req: &mut Request, state: &State) -> Result<Whole, Problem> {
+pub(super) async fn few(req: &mut Request, depot: &mut Depot) -> Result<Whole, Problem> {
     media_type(req, &[MediaType::Json])?;
-    within(req, Terms::small(&state.rooms.known, SMALL)).await
+    let state = state(depot);
+    of_caller(req, depot, Terms::small(&state.rooms.known, SMALL)).await
 }
 
 /// Reads a whole form of some few fields.
-pub(super) async fn form(req: &mut Request, state: &State) -> Result<Whole, Problem> {
-    within(req, Terms::small(&state.rooms.known, FORM)).await
+pub(super) async fn form(req: &mut Request, depot: &mut Depot) -> Result<Whole, Problem> {
+    let state = state(depot);
+    of_caller(req, depot, Terms::small(&state.rooms.known, FORM)).await
+}
+
+/// Reads a whole body of a caller, who must still be allowed to use the route when the body has come.
+async fn of_caller(
+    req: &mut Request,
+    depot: &mut Depot,
+    terms: Terms<'_>,
+) -> Result<Whole, Problem> {
+    let whole = within(req, terms).await?;
+    check_after_body(req, depot)?;
+    Ok(whole)
 }
 
 /// Reads what a stranger may send: a form or JSON of some few fields.

@@ -8,6 +8,7 @@ use super::reply::{Outcome, Reply};
 use super::service::origin;
 use super::shapes;
 use super::state::{blocking, gateway, state};
+use crate::auth::Authorized;
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::resource::{BusinessObject, Compiled};
 use crate::fault::Fault;
@@ -86,7 +87,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
 pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::json(req, &state).await?;
+    let body = body::json(req, depot).await?;
     let only_if_new = only_if_new(req)?;
     let one_at_a_time = state.defining.lock().await;
     // A body that names nothing is refused by the catalogue, with every fault in it.
@@ -104,7 +105,7 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
         }
         None => IfMatch::Any,
     };
-    let by = caller(depot).id().to_owned();
+    let by = caller(depot).clone();
     let defined = move || Ok(define(&gateway, &by, body.bytes(), asked)?);
     let (compiled, created) = blocking(defined).await?;
     drop(one_at_a_time);
@@ -122,24 +123,26 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
 /// Creates the one that a definition names, or replaces it. True when created. Blocks.
 pub(super) fn define(
     gateway: &Gateway,
-    by: &str,
+    by: &Authorized,
     body: &[u8],
     asked: IfMatch,
 ) -> Result<(Arc<Compiled>, bool), Fault> {
     gateway.disk.take_in()?;
-    gateway.catalogue.put(by, body, asked, &|bucket| gateway.exporter.check_target(bucket))
+    gateway.catalogue.put(by, by.id(), body, asked, &|bucket| gateway.exporter.check_target(bucket))
 }
 
 /// Replaces the one of this id or name. Blocks.
 pub(super) fn redefine(
     gateway: &Gateway,
-    by: &str,
+    by: &Authorized,
     id: &str,
     body: &[u8],
     asked: IfMatch,
 ) -> Result<Arc<Compiled>, Fault> {
     gateway.disk.take_in()?;
-    gateway.catalogue.replace(by, id, body, asked, &|bucket| gateway.exporter.check_target(bucket))
+    gateway
+        .catalogue
+        .replace(by, by.id(), id, body, asked, &|bucket| gateway.exporter.check_target(bucket))
 }
 
 /// The `name` in a definition, if it can be read that far.
@@ -178,11 +181,11 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::json(req, &state).await?;
+    let gateway = gateway(depot)?;
+    let body = body::json(req, depot).await?;
     let asked = asked(req, &gateway)?;
     let id = path(req, "id").to_owned();
-    let by = caller(depot).id().to_owned();
+    let by = caller(depot).clone();
     let redefined = move || Ok(redefine(&gateway, &by, &id, body.bytes(), asked)?);
     answer(&blocking(redefined).await?.object)
 }
@@ -201,8 +204,8 @@ pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let asked = asked(req, &gateway)?;
-    let id = path(req, "id").to_owned();
-    blocking(move || Ok(gateway.catalogue.delete(&id, asked)?)).await?;
+    let (by, id) = (caller(depot).clone(), path(req, "id").to_owned());
+    blocking(move || Ok(gateway.catalogue.delete(&by, &id, asked)?)).await?;
     Ok(Reply::nothing())
 }
 

@@ -1,24 +1,28 @@
 //! Who sent a request: found once, by `access`, before the route's handler runs.
+use super::access;
 use super::credential::{self, Shown};
 use super::problem::{BearerError, Problem};
 use super::service::origin;
 use super::state::{State, state};
 use crate::auth::audit::Event;
 use crate::auth::sessions::Sessions;
-use crate::auth::{Caller, Refusal};
+use crate::auth::{Authorized, Caller, Refusal};
 use salvo::{Depot, Request};
 
 /// The header of requests that a page sends by itself.
 const LIVE: &str = "x-penstock-live";
 
-/// Who sent this request. For handlers of routes that not everybody may use.
-pub(super) fn caller(depot: &Depot) -> &Caller {
-    depot.get_typed::<Caller>().expect("no handler of a route that asks for a role runs without it")
+/// Who sent this request, with the check that goes into each commit on its behalf. For handlers of routes that
+/// not everybody may use.
+pub(super) fn caller(depot: &Depot) -> &Authorized {
+    depot
+        .get_typed::<Authorized>()
+        .expect("no handler of a route that asks for a role runs without it")
 }
 
 /// Who sent this request; `None` where nobody had to say so.
-pub(super) fn caller_if_known(depot: &Depot) -> Option<&Caller> {
-    depot.get_typed::<Caller>().ok()
+pub(super) fn caller_if_known(depot: &Depot) -> Option<&Authorized> {
+    depot.get_typed::<Authorized>().ok()
 }
 
 /// Who has the session of this request, for pages that anyone may see. None while the gateway opens.
@@ -80,6 +84,10 @@ fn refused(mut refusal: Refusal, state: &State, depot: &Depot) -> Problem {
     };
     let Some(error) = error else { return refusal.into() };
     note(state, depot, None, refusal.to_string());
+    if error == BearerError::InvalidToken {
+        let help = access::how_to_get_credentials(depot);
+        refusal = Refusal::Invalid(format!("{refusal}; {help}"));
+    }
     if error != BearerError::InsufficientScope
         && let Some(wait) = state.failures.note(origin(depot).client)
     {
@@ -95,7 +103,7 @@ pub(super) fn note(state: &State, depot: &Depot, caller: Option<&Caller>, detail
     gateway.auth.audit.record(Event {
         what: "request.refused",
         account: caller.map(|caller| caller.id().to_owned()),
-        by: None,
+        by: caller.and_then(Caller::api_key).map(|key| key.id.to_owned()),
         from: origin(depot).client,
         detail,
     });

@@ -1,4 +1,5 @@
 //! `/control/clock`, for the control socket alone: what the gateway takes for the time.
+use super::caller::caller;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::state::{blocking, gateway};
@@ -15,9 +16,9 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 #[handler]
 pub(super) async fn reset(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let clock = gateway(depot)?.clock;
+    let (by, clock) = (caller(depot).clone(), gateway(depot)?.clock);
     let report = blocking(move || {
-        clock.reset()?;
+        clock.reset(&by)?;
         Ok(clock.report())
     });
     Reply::json(&report.await?)

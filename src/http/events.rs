@@ -63,7 +63,8 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     let caller = caller(depot).clone();
     let begun = Instant::now();
     let still = move || {
-        let is_over = caller.credential == Credential::Bearer && begun.elapsed() > WITH_TOKEN;
+        let is_over =
+            matches!(caller.credential, Credential::Bearer { .. }) && begun.elapsed() > WITH_TOKEN;
         !is_over && gateway.auth.still(&caller).is_some_and(|role| role >= Role::User)
     };
     tokio::spawn(async move {

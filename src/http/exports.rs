@@ -1,10 +1,12 @@
 //! `/api/v1/exports`: the queue and its history.
 use super::business_objects::path;
+use super::caller::caller;
 use super::problem::Problem;
 use super::query::{Query, page};
 use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::{blocking, gateway};
+use crate::commit::CommitCheck;
 use crate::export::{Content, Entry, Exporter};
 use crate::fault::Fault;
 use bytes::Bytes;
@@ -87,12 +89,12 @@ pub(super) async fn content(req: &mut Request, depot: &mut Depot) -> Outcome {
 async fn act(
     req: &mut Request,
     depot: &mut Depot,
-    action: impl FnOnce(&Exporter, &str) -> Result<Entry, Fault> + Send + 'static,
+    action: impl FnOnce(&Exporter, &dyn CommitCheck, &str) -> Result<Entry, Fault> + Send + 'static,
 ) -> Outcome {
     Query::read(req, &[])?;
     let exporter = gateway(depot)?.exporter;
-    let id = path(req, "id").to_owned();
-    Reply::json(&blocking(move || Ok(action(&exporter, &id)?)).await?)
+    let (by, id) = (caller(depot).clone(), path(req, "id").to_owned());
+    Reply::json(&blocking(move || Ok(action(&exporter, &by, &id)?)).await?)
 }
 
 /// Tries a waiting export's target now, or queues a parked one again at its place.

@@ -4,7 +4,7 @@ use super::caller::caller;
 use super::problem::Problem;
 use super::query::Query as Parameters;
 use super::reply::{Outcome, Reply};
-use super::state::{blocking, gateway, state};
+use super::state::{blocking, gateway};
 use crate::auth::Caller;
 use crate::graphql::{Answer, LONGEST, Query};
 use salvo::http::header::{ACCEPT, ALLOW, HeaderMap, RETRY_AFTER, VARY};
@@ -29,8 +29,7 @@ const JSON: &str = "application/json";
 )]
 pub(super) async fn post(req: &mut Request, depot: &mut Depot) -> Outcome {
     let form = Form::of(req.headers())?;
-    let state = state(depot);
-    let body = body::few(req, &state).await?;
+    let body = body::few(req, depot).await?;
     match read_body(body.bytes()) {
         Ok(query) => answer(depot, query, form).await,
         Err(why) => form.reply(&Answer::refused(why), StatusCode::BAD_REQUEST),

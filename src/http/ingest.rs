@@ -9,14 +9,13 @@ use super::reply::{Outcome, Reply};
 use super::service::trace;
 use super::shapes;
 use super::state::{State, blocking, gateway, state};
-use crate::auth::{Caller, Role};
+use crate::auth::Authorized;
 use crate::business_object::ingest::{
     Answer, Body, Limits, Mode, Request as Ingestion, Warning, ingest as run,
 };
 use crate::business_object::resource::Compiled;
 use crate::gateway::Gateway;
 use crate::telemetry::trace::Trace;
-use salvo::http::StatusCode;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use serde::Serialize;
@@ -29,7 +28,7 @@ pub(super) struct Job {
     pub(super) gateway: Gateway,
     /// The id of the Business Object.
     pub(super) business_object: String,
-    pub(super) caller: Caller,
+    pub(super) caller: Authorized,
     pub(super) mode: Mode,
     pub(super) idempotency_key: Option<String>,
     /// Whether the answer tells what became of each object.
@@ -41,7 +40,7 @@ impl Job {
     /// Does it with this body, if whoever sent it may do so still, into the Business Object as it is now: a body
     /// takes minutes to come, a stream any time. Blocks.
     pub(super) fn ingest(&self, body: Body<'_>) -> Result<Answer, Problem> {
-        self.check_caller()?;
+        self.caller.renewed()?;
         self.state.unread.check(&self.caller)?;
         let business_object = self.business_object()?;
         if !matches!(self.mode, Mode::Delete | Mode::Validate) {
@@ -60,6 +59,7 @@ impl Job {
         let request = Ingestion {
             business_object: &business_object,
             mode: self.mode,
+            check: &self.caller,
             caller: self.caller.id(),
             api_key: self.caller.api_key(),
             traceparent: Some(&traceparent),
@@ -70,20 +70,6 @@ impl Job {
             body,
         };
         Ok(run(&self.gateway.store, &limits, &request)?)
-    }
-
-    fn check_caller(&self) -> Result<(), Problem> {
-        match self.gateway.auth.still(&self.caller) {
-            Some(role) if role >= Role::Contributor => Ok(()),
-            Some(role) => Err(Problem::new(
-                StatusCode::FORBIDDEN,
-                format!("it needs the role Contributor, and by now this credential has {role:?}"),
-            )),
-            None => {
-                let detail = "the session, the API key or the account that this was sent with has ended meanwhile";
-                Err(Problem::new(StatusCode::UNAUTHORIZED, detail).challenged(None))
-            }
-        }
     }
 
     fn business_object(&self) -> Result<Arc<Compiled>, Problem> {
@@ -136,7 +122,7 @@ async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
     match media_type {
         MediaType::Lines => ndjson::ingest(req.take_body(), job).await,
         MediaType::Json => {
-            let body = body::whole(req, &job.state).await?;
+            let body = body::whole(req, depot).await?;
             let answer =
                 blocking(move || Ok((job.ingest(Body::Json(body.bytes()))?, job.objects))).await?;
             if answer.1 {

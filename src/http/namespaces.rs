@@ -1,12 +1,14 @@
 //! `/api/v1/namespaces`: names, URI bases, and how identifiers are made.
 use super::body;
 use super::business_objects::{SEGMENT, path};
+use super::caller::caller;
 use super::problem::Problem;
 use super::query::{Query, page};
 use super::reply::{Outcome, Reply};
 use super::service::origin;
 use super::shapes;
-use super::state::{blocking, gateway, state};
+use super::state::{blocking, gateway};
+use crate::auth::Authorized;
 use crate::business_object::namespace::{self, Namespace, default_base};
 use crate::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
@@ -67,10 +69,10 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::few(req, &state).await?;
-    let name = path(req, "name").to_owned();
-    let (namespace, created) = blocking(move || define(&gateway, &name, body.bytes())).await?;
+    let gateway = gateway(depot)?;
+    let body = body::few(req, depot).await?;
+    let (by, name) = (caller(depot).clone(), path(req, "name").to_owned());
+    let (namespace, created) = blocking(move || define(&gateway, &by, &name, body.bytes())).await?;
     let reply = Reply::json(&namespace)?;
     if !created {
         return Ok(reply);
@@ -84,12 +86,13 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
 /// Creates or changes a namespace as this body says; true when it was created. Blocks.
 pub(super) fn define(
     gateway: &Gateway,
+    by: &Authorized,
     name: &str,
     body: &[u8],
 ) -> Result<(Namespace, bool), Problem> {
     gateway.disk.take_in()?;
     let namespace = Namespace::read(name, body, &base(gateway, name))?;
-    let (done, _) = gateway.store.transact(|change| namespace::put(change, namespace))?;
+    let (done, _) = gateway.store.commit(by, |change| namespace::put(change, namespace))?;
     tracing::info!(namespace = name, "A namespace was defined.");
     Ok(done)
 }
@@ -109,14 +112,14 @@ pub(super) fn base(gateway: &Gateway, name: &str) -> String {
 pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let name = path(req, "name").to_owned();
-    blocking(move || remove(&gateway, &name)).await?;
+    let (by, name) = (caller(depot).clone(), path(req, "name").to_owned());
+    blocking(move || remove(&gateway, &by, &name)).await?;
     Ok(Reply::nothing())
 }
 
 /// Deletes a namespace that is not used. Blocks.
-pub(super) fn remove(gateway: &Gateway, name: &str) -> Result<(), Problem> {
-    gateway.store.transact(|change| namespace::delete(change, name))?;
+pub(super) fn remove(gateway: &Gateway, by: &Authorized, name: &str) -> Result<(), Problem> {
+    gateway.store.commit(by, |change| namespace::delete(change, name))?;
     tracing::info!(namespace = name, "A namespace was deleted.");
     Ok(())
 }

@@ -99,7 +99,8 @@ pub(super) fn check_session(
     Err(Problem::new(
         StatusCode::FORBIDDEN,
         "a request with a session that changes something must come from a page of this gateway \
-         (Sec-Fetch-Site: same-origin, or its Origin), or carry the session's token in X-CSRF-Token; \
-         programs use an API key",
+         (Sec-Fetch-Site: same-origin, or its Origin), or carry the session's token in X-CSRF-Token, which \
+         every form of the gateway's pages has as its hidden field _csrf; programs use an API key (the page \
+         /admin/keys, or `penstock api-key create`)",
     ))
 }

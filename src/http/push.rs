@@ -52,7 +52,7 @@ pub(super) async fn everything(
     gateway: Gateway,
     business_object: Arc<Compiled>,
 ) -> Result<Result<export::Push, Fault>, Problem> {
-    let (account, trace) = (caller(depot).id().to_owned(), trace(depot).to_string());
+    let (caller, trace) = (caller(depot).clone(), trace(depot).to_string());
     let turn = match gateway.exporter.turn(&business_object).await {
         Ok(turn) => turn,
         Err(fault) => return Ok(Err(fault)),
@@ -60,8 +60,8 @@ pub(super) async fn everything(
     blocking(move || {
         // Who asked may be gone; the thread is taken until it is done.
         let _turn = turn;
-        let by = By { account: Some(&account), traceparent: Some(&trace) };
-        Ok(gateway.exporter.push_by(&business_object, by))
+        let by = By { check: &caller, account: Some(caller.id()), traceparent: Some(&trace) };
+        Ok(gateway.exporter.push(&business_object, by))
     })
     .await
 }

@@ -1,9 +1,11 @@
 //! `/control/dump` and `/control/load`, for the control socket alone: the graph as RDF, as a stream.
 use super::backup::{Pieces, written};
+use super::caller::caller;
 use super::problem::Problem;
 use super::query::Query;
 use super::reply::Outcome;
 use super::state::{State, gateway, state};
+use crate::auth::Authorized;
 use crate::fault::{Fault, Kind};
 use crate::gateway::Gateway;
 use crate::rdf::{self, Dump, Failed, Load, Loaded, Target};
@@ -57,8 +59,9 @@ pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> Outcome {
     let (sender, frames) = mpsc::channel(PIECES);
     tokio::spawn(hand_on(req.take_body(), sender));
     let body = Body { frames, piece: Bytes::new(), ended: false };
+    let by = caller(depot).clone();
     Ok(written("application/x-ndjson", move |pieces| {
-        let last = match loaded(&state, &gateway, &what, body, pieces) {
+        let last = match loaded(&state, (&gateway, &by), &what, body, pieces) {
             Ok(loaded) => told(loaded, json!({"done": true})),
             Err(Failed { fault, loaded }) => told(loaded, json!({"fault": fault.to_string()})),
         };
@@ -69,13 +72,17 @@ pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> Outcome {
 
 fn loaded(
     state: &State,
-    gateway: &Gateway,
+    (gateway, by): (&Gateway, &Authorized),
     what: &Load,
     body: Body,
     pieces: &mut Pieces,
 ) -> Result<Loaded, Failed> {
-    let target =
-        Target { store: &gateway.store, disk: &gateway.disk, watch: gateway.catalogue.watch() };
+    let target = Target {
+        store: &gateway.store,
+        check: by,
+        disk: &gateway.disk,
+        watch: gateway.catalogue.watch(),
+    };
     let result = rdf::load(&target, what, body, &mut |loaded| {
         if state.is_stopping() {
             let later = Kind::Unavailable(Duration::from_secs(5));

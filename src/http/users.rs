@@ -8,9 +8,9 @@ use super::query::{Query, page};
 use super::reply::{Outcome, Reply};
 use super::service::origin;
 use super::shapes;
-use super::state::{blocking, gateway, state};
-use crate::auth::accounts::{Edit, New, NewPassword};
-use crate::auth::{Account, Caller, Credential, Refusal};
+use super::state::{blocking, gateway};
+use crate::auth::accounts::{Accounts, Edit, New, NewPassword};
+use crate::auth::{Account, Authorized, Credential, Refusal};
 use crate::business_object::catalogue::IfMatch;
 use crate::fault::{Fault, Finding, Kind};
 use crate::gateway::Gateway;
@@ -70,8 +70,8 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::few(req, &state).await?;
+    let gateway = gateway(depot)?;
+    let body = body::few(req, depot).await?;
     let account = make(&gateway, caller(depot), New::read(body.bytes())?).await?;
     let prefix = &origin(depot).prefix;
     let id = utf8_percent_encode(&account.id, SEGMENT);
@@ -82,7 +82,7 @@ pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
 /// Makes an account on behalf of this caller.
 pub(super) async fn make(
     gateway: &Gateway,
-    by: &Caller,
+    by: &Authorized,
     new: New,
 ) -> Result<Arc<Account>, Problem> {
     gateway.disk.take_in()?;
@@ -132,8 +132,8 @@ pub(super) async fn me(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::few(req, &state).await?;
+    let gateway = gateway(depot)?;
+    let body = body::few(req, depot).await?;
     let account = named(req, &gateway)?;
     let edit = Edit::read(body.bytes())?;
     change(req, depot, gateway, account, edit).await
@@ -150,8 +150,8 @@ pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn replace_me(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::few(req, &state).await?;
+    let gateway = gateway(depot)?;
+    let body = body::few(req, depot).await?;
     let account = own(depot)?;
     let edit = Edit::read(body.bytes())?;
     let others = [
@@ -185,7 +185,7 @@ async fn change(
 /// Changes an account on behalf of this caller.
 pub(super) async fn alter(
     gateway: &Gateway,
-    by: &Caller,
+    by: &Authorized,
     id: &str,
     asked: IfMatch,
     edit: Edit,
@@ -204,8 +204,8 @@ pub(super) async fn alter(
 )]
 pub(super) async fn others_password(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::few(req, &state).await?;
+    let gateway = gateway(depot)?;
+    let body = body::few(req, depot).await?;
     let account = named(req, &gateway)?;
     let new = NewPassword::read(body.bytes(), &account.email)?;
     drop(body);
@@ -222,8 +222,8 @@ pub(super) async fn others_password(req: &mut Request, depot: &mut Depot) -> Out
 )]
 pub(super) async fn own_password(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::few(req, &state).await?;
+    let gateway = gateway(depot)?;
+    let body = body::few(req, depot).await?;
     let account = own(depot)?;
     let new = NewPassword::read(body.bytes(), &account.email)?;
     drop(body);
@@ -240,7 +240,8 @@ pub(super) async fn set_password(
 ) -> Result<(), Problem> {
     let by = caller(depot).clone();
     let accounts = gateway.auth.accounts.clone();
-    // Whoever finds a browser signed in, or a key, must not get the account with it.
+    Accounts::check_manages(&by, account)?;
+    // Whoever finds a browser signed in must not get the account with it.
     if by.account.as_ref().is_some_and(|own| own.id == account.id) {
         let Some(current) = current else {
             return Err(wrong(
@@ -254,7 +255,7 @@ pub(super) async fn set_password(
         })?;
     }
     let hash = accounts.hash(&password).await?;
-    let Caller { credential, .. } = by.clone();
+    let credential = by.credential.clone();
     let id = account.id.clone();
     let account = blocking(move || Ok(accounts.set_password(&by, &id, hash)?)).await?;
     if let Credential::Session(session) = credential {
@@ -290,7 +291,7 @@ pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
 /// Deletes an account, its sessions and its API keys, on behalf of this caller.
 pub(super) async fn remove(
     gateway: Gateway,
-    by: &Caller,
+    by: &Authorized,
     id: &str,
     asked: IfMatch,
 ) -> Result<(), Problem> {

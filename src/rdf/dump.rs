@@ -4,7 +4,7 @@ use super::xml::{self, References};
 use crate::fault::{Fault, Kind};
 use oxrdf::{GraphName, Quad, TermRef, TripleRef};
 use oxrdfio::RdfSerializer;
-use penstock_store::{Place, Store};
+use penstock_store::{Place, ReadStore};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -32,7 +32,7 @@ pub struct Dump {
 /// `Kind::Invalid` for a format without graphs when no graph is named, and for what RDF/XML cannot hold;
 /// `Kind::Internal` when the output takes no more.
 pub fn dump(
-    store: &Store,
+    store: &ReadStore,
     what: &Dump,
     out: impl Write,
     told: &mut dyn FnMut(u64),

@@ -3,11 +3,11 @@ use super::skolem::Skolem;
 use super::source::{Position, Source};
 use super::{Format, dump};
 use crate::business_object::changes::{self, Watch};
+use crate::commit::{CommitCheck, GuardedStore};
 use crate::disk::Disk;
 use crate::fault::{Fault, Finding, Kind, Place};
 use oxrdf::{GraphName, NamedNode, Quad};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
-use penstock_store::Store;
 use std::io::{Cursor, Read};
 
 /// Quads of one commit.
@@ -24,7 +24,9 @@ const AHEAD: u64 = 16 << 20;
 #[derive(Debug)]
 pub struct Target<'a> {
     /// The store.
-    pub store: &'a Store,
+    pub store: &'a GuardedStore,
+    /// The check of whoever loads it, made in each commit.
+    pub check: &'a dyn CommitCheck,
     /// Its disk, whose reserve is kept.
     pub disk: &'a Disk,
     /// Where the objects that change are noted, so that exports on change have them.
@@ -146,7 +148,7 @@ fn commit(target: &Target<'_>, quads: &[Quad], loaded: &mut Loaded) -> Result<()
         return Ok(());
     }
     target.disk.take_in()?;
-    let (added, _) = target.store.transact(|transaction| {
+    let (added, _) = target.store.commit(target.check, |transaction| {
         let mut added = 0;
         for quad in quads {
             added += u64::from(transaction.insert(quad.as_ref())?);

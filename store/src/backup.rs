@@ -5,7 +5,7 @@
 use crate::frame::Change;
 use crate::journal::{self, Base, End, NewBase, Parts};
 use crate::store::lock;
-use crate::{Error, Store, files};
+use crate::{Error, ReadStore, files};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
@@ -38,7 +38,7 @@ pub struct Restored {
     pub counters: u64,
 }
 
-impl Store {
+impl ReadStore {
     /// Writes all that is held at one moment, the one at which it ends. Commits and reads go on
     /// meanwhile; a compaction waits. What was written counts only when this has succeeded: [`BackupFile`]
     /// refuses a part of it. When the store is poisoned on the way it is given up, so that the store can be opened
@@ -65,7 +65,7 @@ impl Store {
     }
 }
 
-/// A file that [`Store::backup`] wrote.
+/// A file that [`ReadStore::backup`] wrote.
 #[derive(Debug)]
 pub struct BackupFile {
     file: File,

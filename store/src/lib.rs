@@ -43,6 +43,6 @@ pub use options::{Commit, Options, Progress, Stats};
 pub use read::{Document, DocumentRange, Listed, Pattern, Read, SubjectFilter};
 pub use reader::{Before, Place, Reader};
 pub use steps::Stage;
-pub use store::Store;
+pub use store::{ReadStore, Store};
 pub use transaction::Transaction;
 pub use verify::{Verified, verify};

@@ -36,7 +36,7 @@ impl Reader<'_> {
         Ok(self.index.quads_from(&place.0, visit)?.map(Place))
     }
 
-    /// What is stored about a subject that [`crate::Store::listed`] found, without a look for its name.
+    /// What is stored about a subject that [`crate::ReadStore::listed`] found, without a look for its name.
     pub fn about_listed(&self, subject: &Listed, about: &mut About) -> Result<(), Error> {
         self.index.about_listed(subject, about)
     }

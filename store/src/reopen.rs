@@ -6,15 +6,15 @@ use crate::index::{self, Index};
 use crate::journal::{self, Recovery, Settled, StoreId};
 use crate::steps::{Stage, Steps};
 use crate::store::{Inner, LOADING, anew, replay};
-use crate::{Corruption, Error, Options, Progress, Store};
+use crate::{Corruption, Error, Options, Progress, ReadStore};
 use std::path::Path;
 use std::sync::PoisonError;
 
-impl Store {
+impl ReadStore {
     /// Opens the store anew if it is poisoned or its index is damaged, for this and all clones. It succeeds
     /// when the cause is gone, and else leaves the store as poisoned as it was. All that was acknowledged is
     /// there afterwards, and nothing of what was not. When the index must be read again or made again, reads
-    /// fail with [`Error::Reopening`] until it is; `progress` is told as by [`Store::open`].
+    /// fail with [`Error::Reopening`] until it is; `progress` is told as by [`Store::open`](crate::Store::open).
     ///
     /// A damaged index is kept when the journal is damaged, too, so that it could not be made again.
     pub fn reopen(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
@@ -132,6 +132,7 @@ pub(crate) fn fit(dir: &Path, index: Index, id: StoreId, from: u64) -> Result<In
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Store;
     use oxrdf::{GraphName, NamedNode, Quad};
 
     #[test]

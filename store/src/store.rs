@@ -12,7 +12,7 @@ use crate::{
 };
 use oxrdf::NamedNode;
 use std::fs::{self, File};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
@@ -27,7 +27,22 @@ pub(crate) const LOADING: u64 = 1 << 63;
 /// with a checkpoint when the last of them is dropped.
 #[derive(Debug, Clone)]
 pub struct Store {
+    reads: ReadStore,
+}
+
+/// A [`Store`] that cannot commit: for code that reads it, backs it up, or maintains it (checkpoint,
+/// compact, reopen), none of which changes its content. It keeps the store open.
+#[derive(Debug, Clone)]
+pub struct ReadStore {
     shared: Arc<Shared>,
+}
+
+impl Deref for Store {
+    type Target = ReadStore;
+
+    fn deref(&self) -> &ReadStore {
+        &self.reads
+    }
 }
 
 /// What all clones share. The thread that tidies has only what is within, so that it never keeps
@@ -102,11 +117,13 @@ impl Store {
             _lock: lock,
         };
         let shared = Shared { inner: Arc::new(inner), tidier: Tidier::default() };
-        let store = Self { shared: Arc::new(shared) };
+        let store = Self { reads: ReadStore { shared: Arc::new(shared) } };
         store.tidy();
         Ok(store)
     }
+}
 
+impl ReadStore {
     pub(crate) fn inner(&self) -> &Inner {
         &self.shared.inner
     }
@@ -180,13 +197,15 @@ impl Store {
         while self.inner().index().go_on(&mut listing, after, visit)?.is_continue() {}
         Ok((found, seen))
     }
+}
 
+impl Store {
     /// Runs `change` alone among the writers and commits what it did as one frame. Returns once the
     /// frame is synced, and when nothing changed, once all that `change` could have seen is. When
     /// `change` fails, nothing of it remains.
     ///
     /// After an error for which [`Error::is_no_room`] nothing of it remains either, unless
-    /// [`Store::poisoned`]. After another [`Error::Io`], [`Error::Poisoned`] or [`Error::Index`] it is
+    /// [`ReadStore::poisoned`]. After another [`Error::Io`], [`Error::Poisoned`] or [`Error::Index`] it is
     /// unknown until the store is opened anew whether the commit is there; it is never there in part.
     pub fn transact<T, E: From<Error>>(
         &self,
@@ -210,13 +229,15 @@ impl Store {
         self.tidy();
         Ok((value, Commit { sequence, added: changes.added, removed: changes.removed }))
     }
+}
 
-    /// Why no commit is taken until the store is opened anew ([`Store::reopen`]); `None` while they are.
+impl ReadStore {
+    /// Why no commit is taken until the store is opened anew ([`ReadStore::reopen`]); `None` while they are.
     pub fn poisoned(&self) -> Option<String> {
         self.inner().synced().cause()
     }
 
-    /// What a read met in the index that is damaged, or cannot be read: [`Store::reopen`] mends it. It waits
+    /// What a read met in the index that is damaged, or cannot be read: [`ReadStore::reopen`] mends it. It waits
     /// for nothing, and gives `None` while a commit is just being applied.
     pub fn damage(&self) -> Option<String> {
         self.try_read()?.index.damage().map(str::to_owned)

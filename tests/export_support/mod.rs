@@ -11,7 +11,7 @@ use penstock::business_object::mapping::{self, Field, FieldKind, Mapping, Proper
 use penstock::business_object::namespace::{self, Generator, Namespace};
 use penstock::business_object::resource::{BusinessObject, Compiled, Definition, PushTarget};
 use penstock::config::{Target, TargetKind, Targets};
-use penstock::export::{Entry, Exporter, Options, Status};
+use penstock::export::{By, Entry, Exporter, Options, Status};
 use penstock::fault::Fault;
 use penstock_store::Store;
 use std::path::{Path, PathBuf};
@@ -303,7 +303,7 @@ pub(crate) async fn until_status(exporter: &Exporter, id: &str, status: Status) 
 
 /// Pushes, expecting one export.
 pub(crate) fn push_one(exporter: &Exporter, business_object: &Compiled) -> Entry {
-    let push = exporter.push(business_object).unwrap();
+    let push = exporter.push(business_object, By::gateway()).unwrap();
     assert_eq!(push.reason, None);
     assert_eq!(push.exports.len(), 1);
     push.exports.into_iter().next().unwrap()

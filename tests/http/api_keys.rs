@@ -134,3 +134,69 @@ async fn a_key_for_one_business_object_changes_no_object_of_another() {
     let kept = server.get(&format!("{boilers}/objects?uri=urn:boiler")).await.expect(200).json();
     assert_eq!(kept["name"], "secret");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_reads_manages_neither_its_owner_nor_keys_that_are_worth_more() {
+    let server = Server::start(&[]).await;
+    let cookie = server.sign_in(Role::Admin);
+    let make = async |role: &str| {
+        let headers = [
+            ("Cookie", cookie.as_str()),
+            ("Sec-Fetch-Site", "same-origin"),
+            ("Content-Type", "application/json"),
+        ];
+        let new = json!({"name": format!("for {role}"), "role": role}).to_string();
+        let made = server.send("POST", KEYS, &headers, new).await.expect(201).json();
+        let text = |member: &str| made[member].as_str().unwrap().to_owned();
+        (text("id"), text("key"))
+    };
+    let (admin, admin_secret) = make("Admin").await;
+    let (reader, reader_secret) = make("User").await;
+    let (victim, _) = make("User").await;
+    let by = async |secret: &str, method: &str, path: &str, kind: &str, body: &str| {
+        let headers = [("Apikey", secret), ("Content-Type", kind)];
+        server.send(method, path, &headers, body.to_owned()).await
+    };
+    let (json_type, form) = ("application/json", "application/x-www-form-urlencoded");
+    let send = async |method: &str, path: &str, body: &str| {
+        by(&reader_secret, method, path, json_type, body).await
+    };
+    let post = async |path: &str, body: &str| by(&reader_secret, "POST", path, form, body).await;
+
+    let listed = send("GET", KEYS, "").await.expect(200).json();
+    let ids: Vec<_> = listed["items"].as_array().unwrap().iter().map(|key| &key["id"]).collect();
+    assert_eq!(ids, [&json!(reader), &json!(victim)]);
+    let page = send("GET", "/admin/keys", "").await.expect(200).text();
+    assert!(page.contains("for User") && !page.contains("for Admin"), "{page}");
+    let of_admin = format!("{KEYS}/{admin}");
+    send("GET", &of_admin, "").await.problem(404);
+    send("DELETE", &of_admin, "").await.problem(404);
+    post(&format!("/admin/keys/{admin}/revoke"), "").await.problem(404);
+
+    let me = send("GET", "/api/v1/users/me", "").await.expect(200).json();
+    let own = format!("/api/v1/users/{}", me["id"].as_str().unwrap());
+    let passwords = r#"{"currentPassword": "x", "password": "another horse battery"}"#;
+    for secret in [&reader_secret, &admin_secret] {
+        let send = async |method: &str, path: &str, body: &str| {
+            by(secret, method, path, json_type, body).await.problem(403)
+        };
+        let problem = send("PUT", "/api/v1/users/me", r#"{"givenName": "Eve"}"#).await;
+        assert!(problem["detail"].as_str().unwrap().contains("API key"), "{problem}");
+        send("POST", "/api/v1/users/me/password", passwords).await;
+        send("PUT", &own, r#"{"givenName": "Eve"}"#).await;
+        send("POST", &format!("{own}/password"), passwords).await;
+        send("DELETE", &own, "").await;
+        by(secret, "POST", "/admin/profile", form, "givenName=Eve").await.expect(403);
+        let typed = "currentPassword=x&password=another+horse+battery&again=another+horse+battery";
+        by(secret, "POST", "/admin/profile/password", form, typed).await.expect(403);
+    }
+    assert_eq!(send("GET", "/api/v1/users/me", "").await.expect(200).json(), me);
+
+    send("DELETE", &format!("{KEYS}/{victim}"), "").await.expect(204);
+    let trail = server.get("/api/v1/audit?what=key.revoked").await.expect(200).json();
+    assert_eq!(trail["items"][0]["by"], json!(reader));
+    assert_eq!(trail["items"][0]["account"], me["id"]);
+    // An Admin's key that is an Admin's itself manages all others.
+    by(&admin_secret, "DELETE", &format!("{KEYS}/{reader}"), json_type, "").await.expect(204);
+    send("GET", STATUS, "").await.problem(401);
+}

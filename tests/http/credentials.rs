@@ -102,3 +102,28 @@ async fn records_name_the_account() {
     let record = send("GET", "/api/v1/ingestions", Value::Null).await.expect(200).json();
     assert_eq!(record["items"][0]["caller"], me["id"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_says_where_credentials_come_from() {
+    let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
+    let create = "`penstock api-key create";
+    let detail = async |method: &str, path: &str, headers: &[(&str, &str)], status: u16| {
+        let answer = connect(server.address, method, path, headers, "").await;
+        answer.problem(status)["detail"].as_str().unwrap().to_owned()
+    };
+    let reader = server.make_key(Role::User, None);
+    for told in [
+        detail("GET", STATUS, &[], 401).await,
+        detail("GET", STATUS, &[("Apikey", "penstock_wrong")], 401).await,
+        detail("GET", "/api/v1/users", &[("Apikey", &reader)], 403).await,
+    ] {
+        assert!(told.contains(create) && told.contains("/gate/admin/keys"), "{told}");
+    }
+    let told = detail("GET", "/api/v1/users", &[("Apikey", &reader)], 403).await;
+    assert!(told.contains("`penstock api-key create --role Admin`"), "{told}");
+    let cookie = server.sign_in(Role::Admin);
+    let foreign =
+        [("Cookie", cookie.as_str()), ("Sec-Fetch-Site", "cross-site"), ("Host", "localhost")];
+    let told = detail("POST", "/api/v1/users", &foreign, 403).await;
+    assert!(told.contains("hidden field _csrf") && told.contains(create), "{told}");
+}

@@ -30,6 +30,7 @@ mod opening;
 mod pages;
 mod poisoned;
 mod pushes;
+mod revoked;
 mod roles;
 mod server;
 mod status;

@@ -7,7 +7,7 @@ use penstock::app;
 use penstock::auth::accounts;
 use penstock::auth::keys::New;
 use penstock::auth::password::Hash;
-use penstock::auth::{Caller, Role};
+use penstock::auth::{Authorized, Role};
 use penstock::config::{Sources, load};
 use penstock::fault::Fault;
 use penstock::gateway::Gateway;
@@ -132,7 +132,7 @@ impl Server {
         let business_object =
             business_object.map(|name| gateway.catalogue.get(name).unwrap().object.id.clone());
         let new = New { name: "tests".to_owned(), role, expires_at: None, business_object };
-        gateway.auth.keys.create(&Caller::local(), new).unwrap().1
+        gateway.auth.keys.create(&Authorized::local(), new).unwrap().1
     }
 
     /// Makes an account of this role and begins a session of it; gives the cookie.
@@ -149,7 +149,7 @@ impl Server {
             password: String::new(),
         };
         let account =
-            accounts.create(&Caller::local(), new, Hash::of("of no account").unwrap()).unwrap();
+            accounts.create(&Authorized::local(), new, Hash::of("of no account").unwrap()).unwrap();
         format!("penstock_session={}", sessions.start(&account, None, None).unwrap().id)
     }
 

@@ -6,6 +6,7 @@ mod terms;
 
 use oxrdf::{GraphName, Quad};
 use penstock::business_object::changes::Watch;
+use penstock::commit::NoClient;
 use penstock::disk::Disk;
 use penstock::rdf::{Dump, Failed, Format, Load, Loaded, Target, dump, load};
 use penstock_store::{Options, Pattern, Read, Store};
@@ -61,7 +62,12 @@ impl World {
     /// With so much of the disk kept in reserve.
     fn load_with(&self, reserve: u64, what: &Load, text: &[u8]) -> Result<Loaded, Failed> {
         let disk = Disk::new(self.dir.path().to_owned(), reserve);
-        let target = Target { store: &self.store, disk: &disk, watch: &Watch::default() };
+        let target = Target {
+            store: &self.store.clone().into(),
+            check: &NoClient,
+            disk: &disk,
+            watch: &Watch::default(),
+        };
         load(&target, what, text, &mut |_| Ok(()))
     }
 }

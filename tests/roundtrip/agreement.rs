@@ -6,6 +6,7 @@ use penstock::business_object::ingest::Mode;
 use penstock::business_object::json::{self, Json};
 use penstock::business_object::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
 use penstock::business_object::resource::Compiled;
+use penstock::commit::NoClient;
 use penstock::config;
 use penstock::gateway::Gateway;
 use penstock::graphql::Query;
@@ -58,8 +59,10 @@ fn agree(shape: &Shape, objects: &[Json]) {
         "pushTargets": [{"bucketName": "bucket"}],
     });
     let body = definition.to_string();
-    let (business_object, _) =
-        gateway.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+    let (business_object, _) = gateway
+        .catalogue
+        .put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(()))
+        .unwrap();
     assert_eq!(&business_object.mapping.root, shape, "the configuration says what the shape does");
     let body = format!("{{\"data\":{}}}", text::write(&Json::Array(objects.to_vec())));
     world::send(&gateway.store, &business_object, Mode::Add, &body).unwrap();

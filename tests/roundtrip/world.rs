@@ -7,8 +7,9 @@ use penstock::business_object::mapping::{Mapping, Shape};
 use penstock::business_object::namespace::{self, Generator, Namespace};
 use penstock::business_object::resource::{BusinessObject, Compiled, Definition};
 use penstock::business_object::{members, view};
+use penstock::commit::{GuardedStore, NoClient};
 use penstock::fault::Fault;
-use penstock_store::{Options, Pattern, Read, Store};
+use penstock_store::{Options, Pattern, Read, ReadStore, Store};
 use std::ops::ControlFlow;
 
 pub(crate) struct World {
@@ -55,7 +56,7 @@ impl World {
     }
 
     pub(crate) fn send_text(&self, mode: Mode, body: &str) -> Result<Answer, Fault> {
-        send(&self.store, &self.business_object, mode, body)
+        send(&self.store.clone().into(), &self.business_object, mode, body)
     }
 
     pub(crate) fn view(&self, uri: &str) -> String {
@@ -83,7 +84,7 @@ impl World {
 
 /// Sends a request to a Business Object.
 pub(crate) fn send(
-    store: &Store,
+    store: &GuardedStore,
     business_object: &Compiled,
     mode: Mode,
     body: &str,
@@ -99,6 +100,7 @@ pub(crate) fn send(
     let request = Request {
         business_object,
         mode,
+        check: &NoClient,
         caller: "local",
         api_key: None,
         traceparent: None,
@@ -112,13 +114,13 @@ pub(crate) fn send(
 }
 
 /// The URIs of all objects that belong.
-pub(crate) fn members(store: &Store, business_object: &Compiled) -> Vec<String> {
+pub(crate) fn members(store: &ReadStore, business_object: &Compiled) -> Vec<String> {
     let uris = members::page(&store.read(), business_object, None, usize::MAX).unwrap();
     uris.into_iter().map(NamedNode::into_string).collect()
 }
 
 /// An object as the view shows it.
-pub(crate) fn view(store: &Store, business_object: &Compiled, uri: &str) -> String {
+pub(crate) fn view(store: &ReadStore, business_object: &Compiled, uri: &str) -> String {
     let (mut out, mut warnings) = (Vec::new(), Vec::new());
     let uri = NamedNode::new(uri).unwrap();
     let root = &business_object.mapping.root;

@@ -74,14 +74,14 @@ async fn roles_change_with_the_token_and_a_disabled_account_stays_out() {
 }
 
 async fn disable(auth: &penstock::auth::Auth, id: String) {
-    use penstock::auth::Caller;
+    use penstock::auth::Authorized;
     use penstock::auth::accounts::Edit;
     use penstock::business_object::catalogue::IfMatch;
     let accounts = auth.accounts.clone();
     let change = move || {
         let account = accounts.get(&id).unwrap();
         let edit = Edit { enabled: Some(false), ..Edit::of(&account) };
-        accounts.change(&Caller::local(), &id, IfMatch::Any, edit)
+        accounts.change(&Authorized::local(), &id, IfMatch::Any, edit)
     };
     tokio::task::spawn_blocking(change).await.unwrap().unwrap();
 }

@@ -1,7 +1,7 @@
 //! Accounts made, changed and deleted by an Admin, or by whom they belong to.
 use super::super::audit::Event;
 use super::super::password::{self, Hash};
-use super::super::{Account, Caller, Credential, Role, Source};
+use super::super::{Account, Caller, Credential, Requester, Role, Source};
 use super::{Accounts, COLLECTION, blank};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::json::{self, Json, Members};
@@ -245,7 +245,7 @@ impl Accounts {
     ///
     /// # Errors
     /// `Kind::Conflict` when the email is taken, people sign in elsewhere, or there are too many.
-    pub fn create(&self, by: &Caller, new: New, hash: Hash) -> Result<Arc<Account>, Fault> {
+    pub fn create(&self, by: &dyn Requester, new: New, hash: Hash) -> Result<Arc<Account>, Fault> {
         if !self.has_passwords() {
             return Err(Fault::new(
                 Kind::Conflict,
@@ -265,25 +265,27 @@ impl Accounts {
             ..blank(email, role)
         };
         let detail = format!("{} with the role {role}", account.email);
-        let created = event(by, "account.created", &account, detail);
-        self.save(&writer, account, &[created])
+        let created = event(by.caller(), "account.created", &account, detail);
+        self.save(&writer, by, account, &[created])
     }
 
     /// Changes an account.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` when the email is taken, what is to
+    /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::PreconditionFailed`;
+    /// `Kind::Conflict` when the email is taken, what is to
     /// change is its provider's, or it is the last Admin; `Kind::TooMany` when somebody changes the own account
     /// too often.
     pub fn change(
         &self,
-        by: &Caller,
+        by: &dyn Requester,
         id: &str,
         asked: IfMatch,
         edit: Edit,
     ) -> Result<Arc<Account>, Fault> {
         let writer = self.write();
         let before = self.must_find(id)?;
+        Self::check_manages(by.caller(), &before)?;
         check_version(&before, asked)?;
         let mut account = (*before).clone();
         account.given_name = edit.given_name;
@@ -303,22 +305,29 @@ impl Accounts {
         if account.role < Role::Admin || !account.enabled {
             self.check_last(&before)?;
         }
-        self.inner.audit.pace(by)?;
-        let events = differences(by, &before, &account);
+        self.inner.audit.pace(by.caller())?;
+        let events = differences(by.caller(), &before, &account);
         account.version += 1;
         if before.enabled && !account.enabled {
             account.generation += 1;
         }
-        self.save(&writer, account, &events)
+        self.save(&writer, by, account, &events)
     }
 
     /// Sets the password of a built-in account, which ends its sessions.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::Conflict` for an account of another source.
-    pub fn set_password(&self, by: &Caller, id: &str, hash: Hash) -> Result<Arc<Account>, Fault> {
+    /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::Conflict` for an account of
+    /// another source.
+    pub fn set_password(
+        &self,
+        by: &dyn Requester,
+        id: &str,
+        hash: Hash,
+    ) -> Result<Arc<Account>, Fault> {
         let writer = self.write();
         let before = self.must_find(id)?;
+        Self::check_manages(by.caller(), &before)?;
         if before.source() != Source::BuiltIn {
             return Err(Fault::new(
                 Kind::Conflict,
@@ -332,8 +341,9 @@ impl Accounts {
             generation: before.generation + 1,
             ..(*before).clone()
         };
-        let changed = event(by, "password.changed", &account, "its other sessions have ended");
-        let account = self.save(&writer, account, &[changed])?;
+        let detail = "its other sessions have ended";
+        let changed = event(by.caller(), "password.changed", &account, detail);
+        let account = self.save(&writer, by, account, &[changed])?;
         self.password_changed(&before);
         Ok(account)
     }
@@ -341,24 +351,43 @@ impl Accounts {
     /// Deletes an account. What else belongs to it is the caller's to end.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` for the last Admin.
+    /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::PreconditionFailed`;
+    /// `Kind::Conflict` for the last Admin.
     pub(in crate::auth) fn delete(
         &self,
-        by: &Caller,
+        by: &dyn Requester,
         id: &str,
         asked: IfMatch,
     ) -> Result<Arc<Account>, Fault> {
         let _writer = self.write();
         let account = self.must_find(id)?;
+        Self::check_manages(by.caller(), &account)?;
         check_version(&account, asked)?;
         self.check_last(&account)?;
-        let deleted = event(by, "account.deleted", &account, account.email.clone());
-        self.inner.audit.commit(&[deleted], |transaction| {
+        let deleted = event(by.caller(), "account.deleted", &account, account.email.clone());
+        self.inner.audit.commit(by, &[deleted], |transaction| {
             Ok(transaction.delete(COLLECTION, account.id.as_bytes())?)
         })?;
         self.entries_mut().delete(&account.id);
         self.password_changed(&account);
         Ok(account)
+    }
+
+    /// Refuses an API key that manages the account it belongs to: whoever finds the key must not get the
+    /// account with it.
+    ///
+    /// # Errors
+    /// `Kind::Forbidden`.
+    pub fn check_manages(by: &Caller, account: &Account) -> Result<(), Fault> {
+        let is_own = by.account.as_ref().is_some_and(|own| own.id == account.id);
+        if is_own && by.api_key().is_some() {
+            return Err(Fault::new(
+                Kind::Forbidden,
+                "an API key cannot change the account that it belongs to; sign in to change it (/login), or \
+                 let another Admin do so",
+            ));
+        }
+        Ok(())
     }
 
     fn must_find(&self, id: &str) -> Result<Arc<Account>, Fault> {
@@ -442,8 +471,8 @@ fn event(by: &Caller, what: &'static str, account: &Account, detail: impl Into<S
     let is_own = by.account.as_ref().is_some_and(|own| own.id == account.id);
     let from = by.from;
     let by = match by.credential {
-        Credential::Session(_) | Credential::Bearer if is_own => None,
-        _ => Some(by.id().to_owned()),
+        Credential::Session(_) | Credential::Bearer { .. } if is_own => None,
+        _ => Some(by.actor().to_owned()),
     };
     Event { what, account: Some(account.id.clone()), by, from, detail: detail.into() }
 }

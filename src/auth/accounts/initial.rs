@@ -2,6 +2,7 @@
 use super::super::password::{self, Hash};
 use super::super::{Account, Role, Source};
 use super::{Accounts, blank, event};
+use crate::commit::NoClient;
 use crate::fault::{Fault, Kind};
 use crate::files::{sync_folder, write_atomically};
 use std::io::ErrorKind;
@@ -39,7 +40,7 @@ impl Accounts {
         })?;
         let detail = "the first account, with the role Admin and a random password";
         let created = event("account.created", &account, detail);
-        self.save(&writer, account, std::slice::from_ref(&created))?;
+        self.save(&writer, &NoClient, account, std::slice::from_ref(&created))?;
         tracing::warn!(
             file = %path.display(),
             "The account admin was made; the file has its password, and goes when it is changed."

@@ -3,6 +3,7 @@ use super::super::audit::Event;
 use super::super::password::Hash;
 use super::super::{Account, Refusal, Source};
 use super::{Accounts, disabled};
+use crate::commit::NoClient;
 use crate::fault::{Fault, Kind};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -88,7 +89,7 @@ impl Accounts {
             return;
         };
         let account = Account { password: Some(new), ..(*now).clone() };
-        if let Err(fault) = self.save(&writer, account, &[]) {
+        if let Err(fault) = self.save(&writer, &NoClient, account, &[]) {
             // The old one is as right as before.
             tracing::warn!(%fault, "A password's hash could not be renewed.");
         }

@@ -39,7 +39,11 @@ fn filters_take_accounts_and_kinds() {
     audit.record(Event { by: Some("a".into()), ..event("account.changed", "b") });
     audit.record(event("account.created", "b"));
     let listed = |account: Option<&str>, what: Option<&str>| {
-        let filter = Filter { account: account.map(Into::into), what: what.map(Into::into) };
+        let filter = Filter {
+            account: account.map(Into::into),
+            what: what.map(Into::into),
+            ..Filter::default()
+        };
         audit.list(&filter, None, 10).unwrap().len()
     };
     assert_eq!(listed(Some("a"), None), 3);

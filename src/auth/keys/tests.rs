@@ -229,3 +229,66 @@ fn an_account_has_a_hundred_keys_unless_it_is_an_admin_s() {
     made(&world, &admin, new(Role::User));
     keys.revoke(&caller(&eve), "1").unwrap();
 }
+
+#[test]
+fn a_key_manages_keys_of_its_role_and_lower_ones_and_is_named_by_the_trail() {
+    let world = World::new();
+    let keys = &world.auth.keys;
+    let ada = world.account("ada", Role::Admin);
+    let (admin, admin_secret) = made(&world, &caller(&ada), new(Role::Admin));
+    let (contributor, secret) = made(&world, &caller(&ada), new(Role::Contributor));
+    let (user, _) = made(&world, &caller(&ada), new(Role::User));
+    let by = keys.caller(&secret).unwrap();
+    assert_eq!(keys.list(&by, None, 10), [contributor.clone(), user.clone()]);
+    assert!(keys.get(&by, &admin.id).is_none());
+    assert_eq!(keys.revoke(&by, &admin.id).unwrap_err().kind, Kind::NotFound);
+    keys.revoke(&by, &user.id).unwrap();
+    let (made_by_key, _) = made(&world, &by, new(Role::User));
+    let events = world.auth.audit.list(&audit::Filter::default(), None, 2).unwrap();
+    let told: Vec<_> = events.iter().map(|event| (event.what.as_str(), event.by.clone())).collect();
+    let actor = Some(contributor.id.clone());
+    assert_eq!(told, [("key.created", actor.clone()), ("key.revoked", actor)]);
+    assert_eq!(made_by_key.owner.as_ref(), Some(&ada.id));
+
+    let filter =
+        audit::Filter { keys: keys.ids_of(&ada.id), account: Some(ada.id.clone()), what: None };
+    assert_eq!(world.auth.audit.list(&filter, None, 2).unwrap(), events);
+
+    // A key of an Admin that is an Admin's itself manages every key, and a session all of its account's.
+    let by = keys.caller(&admin_secret).unwrap();
+    let (of_bob, _) = made(&world, &caller(&world.account("bob", Role::User)), new(Role::User));
+    assert_eq!(keys.list(&by, None, 10).len(), 4);
+    keys.revoke(&by, &of_bob.id).unwrap();
+    // Once its owner is no Admin any more, a key still manages itself, and not those worth more.
+    let edit = Edit { role: Some(Role::User), ..Edit::of(&ada) };
+    world.account("eve", Role::Admin);
+    world.auth.accounts.change(&Caller::local(), &ada.id, IfMatch::Any, edit).unwrap();
+    let by = keys.caller(&admin_secret).unwrap();
+    assert_eq!(keys.list(&by, None, 10), [admin.clone(), made_by_key]);
+    keys.revoke(&by, &admin.id).unwrap();
+}
+
+#[test]
+fn a_key_does_not_manage_the_account_that_it_belongs_to() {
+    let world = World::new();
+    let accounts = &world.auth.accounts;
+    let (ada, bob) = (world.account("ada", Role::Admin), world.account("bob", Role::Admin));
+    let (key, secret) = made(&world, &caller(&ada), new(Role::Admin));
+    let by = world.auth.keys.caller(&secret).unwrap();
+    let names = |account: &Account| Edit { given_name: Some("A".into()), ..Edit::of(account) };
+    let change = |id: &str| accounts.change(&by, id, IfMatch::Any, names(&ada));
+    let hash = || crate::auth::password::Hash::of("another horse battery").unwrap();
+    let refused = |done: Result<(), Fault>| done.unwrap_err().kind == Kind::Forbidden;
+    assert!(refused(change(&ada.id).map(drop)));
+    assert!(refused(change("ada").map(drop)));
+    assert!(refused(accounts.set_password(&by, &ada.id, hash()).map(drop)));
+    assert!(refused(world.auth.delete_account(&by, &ada.id, IfMatch::Any)));
+    assert_eq!(accounts.get(&ada.id).unwrap().version, 1);
+
+    change(&bob.id).unwrap();
+    accounts.set_password(&by, &bob.id, hash()).unwrap();
+    world.auth.delete_account(&by, &bob.id, IfMatch::Any).unwrap();
+    let filter = audit::Filter { account: Some(bob.id.clone()), ..audit::Filter::default() };
+    let events = world.auth.audit.list(&filter, None, 3).unwrap();
+    assert!(events.iter().all(|event| event.by.as_ref() == Some(&key.id)), "{events:?}");
+}

@@ -2,7 +2,7 @@
 use crate::auth::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use jsonwebtoken::{Algorithm, DecodingKey, crypto};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
@@ -139,6 +139,12 @@ impl<'a> Token<'a> {
             },
         }
     }
+}
+
+/// When a token with these claims is no longer accepted; `None` where that is later than any time.
+pub(super) fn expiry(claims: &Map<String, Value>) -> Option<Timestamp> {
+    let expiry = claims.get("exp").and_then(Value::as_f64)? + SKEW;
+    Timestamp::UNIX_EPOCH.checked_add(SignedDuration::try_from_secs_f64(expiry).ok()?).ok()
 }
 
 /// 401 for a token of which this is true.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::commit::NoClient;
 use penstock_store::Options;
 use serde_json::{Value, json};
 
@@ -37,11 +38,11 @@ fn body(name: &str, namespace: &str, more: &Value) -> Vec<u8> {
 
 impl Fixture {
     fn put(&self, body: &[u8], if_match: IfMatch) -> Result<(Arc<Compiled>, bool), Fault> {
-        self.catalogue.put("local", body, if_match, &|_| Ok(()))
+        self.catalogue.put(&NoClient, "local", body, if_match, &|_| Ok(()))
     }
 
     fn replace(&self, id: &str, body: &[u8], if_match: IfMatch) -> Result<Arc<Compiled>, Fault> {
-        self.catalogue.replace("someone", id, body, if_match, &|_| Ok(()))
+        self.catalogue.replace(&NoClient, "someone", id, body, if_match, &|_| Ok(()))
     }
 
     /// What another start of the gateway would serve.
@@ -119,9 +120,12 @@ fn if_match_is_honoured() {
     );
     assert_eq!(put(&json!({"enabled": false}), IfMatch::Version(1)).unwrap().0.object.version, 2);
     assert_eq!(put(&json!({"enabled": true}), IfMatch::Exists).unwrap().0.object.version, 3);
-    assert_eq!(kind(f.catalogue.delete("Plants", IfMatch::Version(2))), Kind::PreconditionFailed);
-    f.catalogue.delete("Plants", IfMatch::Version(3)).unwrap();
-    assert_eq!(kind(f.catalogue.delete("Plants", IfMatch::Any)), Kind::NotFound);
+    assert_eq!(
+        kind(f.catalogue.delete(&NoClient, "Plants", IfMatch::Version(2))),
+        Kind::PreconditionFailed
+    );
+    f.catalogue.delete(&NoClient, "Plants", IfMatch::Version(3)).unwrap();
+    assert_eq!(kind(f.catalogue.delete(&NoClient, "Plants", IfMatch::Any)), Kind::NotFound);
     assert!(f.reopened().is_empty() && f.catalogue.list().is_empty());
 }
 
@@ -186,7 +190,7 @@ fn a_namespace_that_a_mapping_names_stays() {
     let mut changed = namespace::get(&f.store.read(), "Plant").unwrap().unwrap();
     changed.generator = Generator::Counter;
     assert_eq!(kind(f.store.transact(|t| namespace::put(t, changed))), Kind::Conflict);
-    f.catalogue.delete("Plants", IfMatch::Any).unwrap();
+    f.catalogue.delete(&NoClient, "Plants", IfMatch::Any).unwrap();
     f.store.transact(|t| namespace::delete(t, "Unit")).unwrap();
 }
 
@@ -197,7 +201,7 @@ fn nothing_is_stored_of_a_definition_that_is_refused() {
     let targets = json!({"pushTargets": [{"bucketName": "abc"}]});
     let fault = f
         .catalogue
-        .put("local", &body("Plants", "Plant", &targets), IfMatch::Any, &nowhere)
+        .put(&NoClient, "local", &body("Plants", "Plant", &targets), IfMatch::Any, &nowhere)
         .unwrap_err();
     assert_eq!(fault.errors, [Finding::at("/pushTargets/0/bucketName", "abc leads nowhere")]);
     assert_eq!(f.store.stats().sequence, 0);
@@ -276,7 +280,7 @@ fn more_than_a_page_is_read() {
 fn all_is_there_after_a_restart() {
     let Fixture { _dir: dir, store, catalogue } = fixture(true);
     let plants = catalogue
-        .put("local", &body("Plants", "Plant", &json!({})), IfMatch::Any, &|_| Ok(()))
+        .put(&NoClient, "local", &body("Plants", "Plant", &json!({})), IfMatch::Any, &|_| Ok(()))
         .unwrap()
         .0;
     let counter = Namespace {

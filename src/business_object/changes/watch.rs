@@ -237,6 +237,7 @@ mod tests {
     use super::*;
     use crate::business_object::catalogue::{Catalogue, Defaults, IfMatch};
     use crate::business_object::changes;
+    use crate::commit::NoClient;
     use crate::fault::Kind;
     use penstock_store::{Options, Store};
 
@@ -259,7 +260,7 @@ mod tests {
                 "exportOnChange": true,
             });
             let body = body.to_string();
-            catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap().0
+            catalogue.put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap().0
         };
         let first = define("A");
         let watch = catalogue.watch();

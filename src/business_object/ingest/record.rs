@@ -4,7 +4,7 @@ use super::wrote::Wrote;
 use super::{Answer, Mode, Request};
 use crate::clock::Doubt;
 use crate::fault::{Fault, Kind};
-use penstock_store::{DocumentRange, Read, Store, Transaction};
+use penstock_store::{DocumentRange, Read, ReadStore, Transaction};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -105,7 +105,7 @@ pub(super) fn keep(
 }
 
 /// One record by id.
-pub fn record(store: &Store, id: &str) -> Result<Option<Record>, Fault> {
+pub fn record(store: &ReadStore, id: &str) -> Result<Option<Record>, Fault> {
     let read = store.read();
     let Some(key) = read.document(IDS, id.as_bytes())? else { return Ok(None) };
     read.document(RECORDS.0, &key)?.map(|entry| decode(Bounded::value(&entry))).transpose()
@@ -115,7 +115,7 @@ pub fn record(store: &Store, id: &str) -> Result<Option<Record>, Fault> {
 ///
 /// # Errors
 /// `Kind::Malformed` when there is no record `after`, or none any more.
-pub fn records(store: &Store, after: Option<&str>, limit: usize) -> Result<Vec<Record>, Fault> {
+pub fn records(store: &ReadStore, after: Option<&str>, limit: usize) -> Result<Vec<Record>, Fault> {
     let read = store.read();
     let after = match after {
         None => None,
@@ -138,7 +138,7 @@ pub fn records(store: &Store, after: Option<&str>, limit: usize) -> Result<Vec<R
 pub(super) type Visit<'v> = dyn FnMut(&[u8]) -> Result<ControlFlow<()>, Fault> + 'v;
 
 /// Hands each record that is kept to `visit`, newest first, with what its ingestion wrote, until it breaks.
-pub(super) fn each(store: &Store, visit: &mut Visit<'_>) -> Result<(), Fault> {
+pub(super) fn each(store: &ReadStore, visit: &mut Visit<'_>) -> Result<(), Fault> {
     const PAGE: usize = 500;
     let mut after: Option<Vec<u8>> = None;
     loop {

@@ -2,6 +2,7 @@
 use super::Mode;
 use crate::business_object::changes::Watch;
 use crate::business_object::resource::Compiled;
+use crate::commit::CommitCheck;
 use crate::events::Events;
 
 /// The limits of one request.
@@ -28,6 +29,8 @@ pub struct Request<'a> {
     pub business_object: &'a Compiled,
     /// What to do.
     pub mode: Mode,
+    /// The check of whoever asks, made in the commit.
+    pub check: &'a dyn CommitCheck,
     /// The account that asks, as it stands in the record.
     pub caller: &'a str,
     /// The API key that it asks with.

@@ -5,11 +5,12 @@ use super::idempotency::Key;
 use super::wrote::Wrote;
 use super::{Answer, Limits, Mode, Record, Request, record, values};
 use crate::business_object::changes;
+use crate::commit::GuardedStore;
 use crate::events;
 use crate::fault::{Fault, Kind};
 use crate::telemetry::metrics;
 use oxrdf::NamedNode;
-use penstock_store::{Error, Store};
+use penstock_store::Error;
 use std::time::Instant;
 
 /// How an ingestion that did not fail ended.
@@ -42,7 +43,11 @@ impl From<Fault> for Stop {
 ///
 /// # Errors
 /// Every fault's `detail` begins `Ingestion failed: `; nothing is stored then. See the contract for the kinds.
-pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Answer, Fault> {
+pub fn ingest(
+    store: &GuardedStore,
+    limits: &Limits,
+    request: &Request<'_>,
+) -> Result<Answer, Fault> {
     let started = Instant::now();
     let (outcome, result) = match run(store, limits, request) {
         Ok(Done::Committed(answer, orphans, record)) => {
@@ -64,13 +69,13 @@ pub fn ingest(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<A
     result
 }
 
-fn run(store: &Store, limits: &Limits, request: &Request<'_>) -> Result<Done, Stop> {
+fn run(store: &GuardedStore, limits: &Limits, request: &Request<'_>) -> Result<Done, Stop> {
     let key = match request.idempotency_key {
         Some(key) if request.mode != Mode::Validate => Some(Key::new(request, key)?),
         _ => None,
     };
     values::check(request.body.text(), limits.values)?;
-    let (done, _) = store.transact(|transaction| -> Result<Done, Stop> {
+    let (done, _) = store.commit(request.check, |transaction| -> Result<Done, Stop> {
         if let Some(key) = &key
             && let Some(answer) = key.replay(transaction)?
         {

@@ -4,6 +4,7 @@ use super::{Answer, Body, Limits, Mode, Request, values};
 use crate::business_object::changes::Watch;
 use crate::business_object::resource::Compiled;
 use crate::business_object::view;
+use crate::commit::NoClient;
 use crate::fault::{Fault, Finding};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
 use penstock_store::{Pattern, Read as _, Transaction};
@@ -45,6 +46,7 @@ pub fn try_out(
     let request = Request {
         business_object,
         mode: Mode::Validate,
+        check: &NoClient,
         caller: "",
         idempotency_key: None,
         api_key: None,

@@ -10,7 +10,7 @@ use crate::business_object::namespace::{self, Generator};
 use crate::fault::Fault;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use penstock_store::Store;
+use penstock_store::ReadStore;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::ops::ControlFlow;
@@ -82,7 +82,7 @@ fn hash(uri: &str) -> [u8; HASH] {
 }
 
 /// Which ingestions wrote the object of this URI, of those that are still recorded.
-pub fn writers(store: &Store, uri: &str) -> Result<Writers, Fault> {
+pub fn writers(store: &ReadStore, uri: &str) -> Result<Writers, Fault> {
     let wanted = hash(uri);
     let minted = minted(store, uri)?;
     let mut writers = Writers::default();
@@ -114,7 +114,7 @@ pub fn writers(store: &Store, uri: &str) -> Result<Writers, Fault> {
 }
 
 /// The UUID at the end of a URI that a namespace of this gateway mints.
-fn minted(store: &Store, uri: &str) -> Result<Option<String>, Fault> {
+fn minted(store: &ReadStore, uri: &str) -> Result<Option<String>, Fault> {
     let Some(at) = uri.len().checked_sub(36) else { return Ok(None) };
     let (Some(base), Some(id)) = (uri.get(..at), uri.get(at..)) else { return Ok(None) };
     if uuid::Uuid::parse_str(id).is_ok_and(|id| id.get_version_num() == 7) {

@@ -8,7 +8,7 @@ use crate::business_object::members;
 use crate::business_object::resource::Compiled;
 use crate::fault::Fault;
 use oxrdf::{NamedNode, Term};
-use penstock_store::{Store, SubjectFilter};
+use penstock_store::{ReadStore, SubjectFilter};
 use std::collections::BTreeSet;
 
 /// The most objects that are gathered beforehand; past it a source is none.
@@ -32,7 +32,7 @@ pub(super) enum Source {
 impl Source {
     /// Where the members of a Business Object that pass `filter` are among.
     pub(super) fn of(
-        store: &Store,
+        store: &ReadStore,
         business_object: &Compiled,
         filter: Option<&Filter>,
         bounds: &Bounds,
@@ -56,7 +56,7 @@ impl Source {
     /// The candidates after a URI, at most `limit`, and whether they belong: by the commit of this sequence.
     pub(super) fn after(
         &self,
-        store: &Store,
+        store: &ReadStore,
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<NamedNode>, Option<u64>), Fault> {
@@ -109,7 +109,7 @@ impl And for SubjectFilter {
 }
 
 struct Narrow<'n> {
-    store: &'n Store,
+    store: &'n ReadStore,
     bounds: &'n Bounds,
 }
 
@@ -247,7 +247,7 @@ fn linked<'v>(predicate: &NamedNode, values: impl ExactSizeIterator<Item = &'v s
 
 /// The objects, members or not, that lead to one of `uris` by a property; `None` when they are many.
 pub(super) fn leading_to(
-    store: &Store,
+    store: &ReadStore,
     bounds: &Bounds,
     predicate: &NamedNode,
     uris: &BTreeSet<String>,

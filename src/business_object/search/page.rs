@@ -9,7 +9,7 @@ use crate::business_object::resource::Compiled;
 use crate::business_object::view::{Owned, Path};
 use crate::fault::Fault;
 use oxrdf::NamedNode;
-use penstock_store::{Reader, Store};
+use penstock_store::{ReadStore, Reader};
 use std::collections::BTreeSet;
 
 /// Candidates listed in one go.
@@ -54,7 +54,7 @@ pub struct Found {
 /// `Kind::Invalid` when filter or order do not fit the Business Object, `Kind::Malformed` when the cursor does
 /// not, `Kind::TooLarge` when more would have to be looked at than the bounds allow.
 pub fn page(
-    store: &Store,
+    store: &ReadStore,
     business_object: &Compiled,
     search: &Search<'_>,
     bounds: &Bounds,
@@ -83,7 +83,7 @@ pub fn page(
 /// # Errors
 /// As [`page`].
 pub fn count(
-    store: &Store,
+    store: &ReadStore,
     business_object: &Compiled,
     filter: Option<&Filter>,
     bounds: &Bounds,
@@ -99,7 +99,7 @@ pub fn count(
 
 /// A search under way.
 struct Run<'r> {
-    store: &'r Store,
+    store: &'r ReadStore,
     business_object: &'r Compiled,
     source: Source,
     matcher: Option<(Matcher, Needs)>,
@@ -117,7 +117,7 @@ struct Passed<'p> {
 
 impl<'r> Run<'r> {
     fn new(
-        store: &'r Store,
+        store: &'r ReadStore,
         business_object: &'r Compiled,
         filter: Option<&Filter>,
         bounds: &'r Bounds,

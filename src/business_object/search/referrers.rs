@@ -7,7 +7,7 @@ use crate::business_object::members;
 use crate::business_object::resource::Compiled;
 use crate::fault::{Fault, Kind};
 use oxrdf::{NamedNode, Term};
-use penstock_store::{Pattern, Read, Store};
+use penstock_store::{Pattern, Read, ReadStore};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub struct Through<'t> {
 /// `Kind::Malformed` when the cursor is none of this listing; `Kind::TooLarge` when it would take more than the
 /// bounds allow.
 pub fn referrers(
-    store: &Store,
+    store: &ReadStore,
     business_objects: &[Arc<Compiled>],
     uri: &NamedNode,
     through: Through<'_>,
@@ -100,7 +100,7 @@ pub fn referrers(
 }
 
 struct Run<'r> {
-    store: &'r Store,
+    store: &'r ReadStore,
     bounds: &'r Bounds,
     target: &'r NamedNode,
     /// Whether some object has the target as a value of a property.

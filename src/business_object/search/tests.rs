@@ -7,6 +7,7 @@ use crate::business_object::members;
 use crate::business_object::namespace::{self, Generator, Namespace};
 use crate::business_object::resource::{BusinessObject, Compiled, Definition};
 use crate::business_object::view;
+use crate::commit::{GuardedStore, NoClient};
 use crate::fault::{Fault, Kind};
 use oxrdf::NamedNode;
 use penstock_store::{Options, Store};
@@ -84,6 +85,7 @@ impl World {
         let request = Request {
             business_object: &business_object,
             mode: Mode::Replace,
+            check: &NoClient,
             caller: "local",
             idempotency_key: None,
             api_key: None,
@@ -93,7 +95,7 @@ impl World {
             events: None,
             body: Body::Json(body.as_bytes()),
         };
-        ingest(&store, &limits, &request).unwrap();
+        ingest(&GuardedStore::from(store.clone()), &limits, &request).unwrap();
         Self { store, business_object, _dir: dir }
     }
 

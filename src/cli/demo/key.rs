@@ -1,6 +1,6 @@
 //! The demo's own API key.
 use crate::auth::keys::New;
-use crate::auth::{Caller, Role};
+use crate::auth::{Authorized, Role};
 use crate::fault::{Fault, Kind};
 use crate::files::write_atomically;
 use crate::gateway::Gateway;
@@ -12,7 +12,7 @@ const NAME: &str = "demo-api-key";
 /// Makes a key and writes it into a file that its owner alone reads; the ones of earlier demos, which
 /// nobody needs any more, are revoked. Blocks.
 pub(super) fn make(gateway: &Gateway) -> Result<(String, PathBuf), Fault> {
-    let by = Caller::local();
+    let by = Authorized::local();
     let keys = &gateway.auth.keys;
     for old in keys.list(&by, None, usize::MAX) {
         if old.owner.is_none() && old.name == NAME {

@@ -3,6 +3,8 @@ use super::{Defined, NAMES, TARGETS, World, uri};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::ingest::Mode;
 use crate::business_object::members;
+use crate::commit::NoClient;
+use crate::export::By;
 use crate::export::entry::Status;
 use crate::export::{record, retention};
 use oxrdf::NamedNode;
@@ -27,7 +29,7 @@ impl World {
         let mut definition = defined.json(0);
         definition["retention"] = retention.into();
         let body = definition.to_string();
-        self.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.catalogue.put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
 
     fn days_pass(&self, days: u64) {
@@ -144,11 +146,11 @@ fn what_some_target_lacks_is_kept() {
         .collect();
     assert!(!lacking.is_empty());
     for id in &lacking {
-        world.exporter.park(id).unwrap();
+        world.exporter.park(&NoClient, id).unwrap();
     }
     assert_eq!(world.left(), [uri(1)], "a parked export holds back");
     for id in &lacking {
-        world.exporter.retry(id).unwrap();
+        world.exporter.retry(&NoClient, id).unwrap();
     }
     let mut world = world.restart();
     while world.deliver("south") {}
@@ -163,7 +165,7 @@ fn what_was_there_before_its_retention_begins_to_count_with_it() {
     world.days_pass(100);
     world.keep(false, vec![0]);
     assert_eq!(world.left(), [uri(0)]);
-    world.exporter.push(&world.catalogue.get("Plant").unwrap()).unwrap();
+    world.exporter.push(&world.catalogue.get("Plant").unwrap(), By::gateway()).unwrap();
     world.settle();
     assert_eq!(world.left(), [uri(0)]);
     world.days_pass(9);
@@ -185,14 +187,14 @@ fn what_some_target_lacks_of_before_the_retention_is_kept() {
     let lacking: Vec<String> =
         listed.filter(|entry| entry.status == Status::Queued).map(|entry| entry.id).collect();
     assert_eq!(lacking.len(), 1);
-    world.exporter.park(&lacking[0]).unwrap();
+    world.exporter.park(&NoClient, &lacking[0]).unwrap();
     world.ingest(0, Mode::Replace, &[(1, 2, vec![])]);
     world.settle();
     world.keep(true, vec![0, 1]);
     assert_eq!(world.left(), [uri(0), uri(1)], "it begins to count");
     world.days_pass(20);
     assert_eq!(world.left(), [uri(0), uri(1)]);
-    world.exporter.retry(&lacking[0]).unwrap();
+    world.exporter.retry(&NoClient, &lacking[0]).unwrap();
     while world.deliver("south") {}
     assert_eq!(world.left(), Vec::<String>::new());
 }

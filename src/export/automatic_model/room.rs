@@ -3,7 +3,9 @@ use super::{Defined, NAMES, World, uri};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::changes;
 use crate::business_object::ingest::Mode;
+use crate::commit::NoClient;
 use crate::disk::Disk;
+use crate::export::By;
 use crate::export::automatic::turn;
 use crate::export::entry::{Kind, Status};
 use crate::fault::{self, Fault};
@@ -57,9 +59,9 @@ fn a_long_export_leaves_half_of_the_reserve_and_is_not_tried_again_at_once() {
     world.turn();
     assert_eq!(world.plan.failures(), 1, "it waits");
     let plant = world.catalogue.get(NAMES[0]).unwrap();
-    assert_eq!(world.exporter.push(&plant).unwrap_err().kind, fault::Kind::NoRoom);
+    assert_eq!(world.exporter.push(&plant, By::gateway()).unwrap_err().kind, fault::Kind::NoRoom);
     assert_eq!(world.spooled(), 0);
-    assert_eq!(world.exporter.retry(&waiting[0].id).unwrap().status, Status::Waiting);
+    assert_eq!(world.exporter.retry(&NoClient, &waiting[0].id).unwrap().status, Status::Waiting);
     world.turn();
     assert_eq!(world.plan.failures(), 2, "somebody asked for it");
 
@@ -111,7 +113,7 @@ fn what_failed_is_waited_for_once_its_wait_is_over_too() {
     let mut definition = Defined::to(&[0]).json(0);
     definition["debounce"] = "2s".into();
     let body = definition.to_string();
-    world.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+    world.catalogue.put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
     world.turn();
     assert_eq!(world.consumer.holds("north", "Plant").into_keys().collect::<Vec<_>>(), [uri(0)]);

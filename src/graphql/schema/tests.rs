@@ -4,6 +4,7 @@ use crate::business_object::catalogue::IfMatch;
 use crate::business_object::changes::Watch;
 use crate::business_object::ingest::{Body, Limits, Mode, ingest};
 use crate::business_object::resource::Compiled;
+use crate::commit::{GuardedStore, NoClient};
 use crate::config;
 use crate::gateway::Gateway;
 use crate::graphql::LONGEST;
@@ -93,7 +94,10 @@ impl World {
     fn define(&self, name: &str, config: &str) {
         let body = json!({"name": name, "description": format!("All of {name}"), "config": config});
         let body = body.to_string();
-        self.gateway.catalogue.put("local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.gateway
+            .catalogue
+            .put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(()))
+            .unwrap();
     }
 
     fn send(&self, name: &str, data: &Json) {
@@ -126,7 +130,7 @@ impl World {
     }
 }
 
-fn send(store: &Store, business_object: &Compiled, mode: Mode, data: &Json) {
+fn send(store: &GuardedStore, business_object: &Compiled, mode: Mode, data: &Json) {
     let limits = Limits {
         nesting: 128,
         objects: 10_000,
@@ -139,6 +143,7 @@ fn send(store: &Store, business_object: &Compiled, mode: Mode, data: &Json) {
     let request = crate::business_object::ingest::Request {
         business_object,
         mode,
+        check: &NoClient,
         caller: "local",
         api_key: None,
         traceparent: None,
@@ -421,7 +426,7 @@ async fn the_schema_is_that_of_the_moment() {
     let why = told["businessObjects"][0]["typeMissing"].as_str().unwrap();
     assert!(why.contains("more than 20 fields"), "{why}");
     assert_eq!(told["businessObjects"][1]["type"], "Site");
-    world.gateway.catalogue.delete("Site", IfMatch::Any).unwrap();
+    world.gateway.catalogue.delete(&NoClient, "Site", IfMatch::Any).unwrap();
     assert!(sdl().contains("type Pump") && !sdl().contains("type Site"));
 }
 
@@ -748,9 +753,9 @@ async fn what_a_field_cannot_show_is_shown_as_the_view_does_or_null_with_an_erro
             let quad = Quad::new(node("urn:pump:3"), node(predicate), value, node("urn:g"));
             change.insert(quad.as_ref())?;
         }
-        Ok::<_, penstock_store::Error>(())
+        Ok::<_, Fault>(())
     };
-    world.gateway.store.transact(add).unwrap();
+    world.gateway.store.commit(&NoClient, add).unwrap();
     let document =
         "{ pumpConnection(where: {uri: {eq: \"urn:pump:3\"}}) { nodes { active weight runs } } }";
     let answer = world.ask(document).await;

@@ -2,8 +2,8 @@
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::auth::Auth;
 use crate::auth::audit::Record;
+use crate::auth::{Auth, Caller};
 use crate::http::audit::read;
 use crate::http::problem::Problem;
 use crate::http::query::{Query, cut};
@@ -68,7 +68,12 @@ impl Who {
                 Self { name: words::name(&account), path: Some(format!("/admin/users/{id}")) }
             }
             None if id == "local" => Self { name: "Local administration".to_owned(), path: None },
-            None => Self { name: id.to_owned(), path: None },
+            None => {
+                let key = auth.keys.get(&Caller::local(), id);
+                let name =
+                    key.map_or_else(|| id.to_owned(), |key| format!("API key {:?}", key.name));
+                Self { name, path: None }
+            }
         }
     }
 }

@@ -212,8 +212,8 @@ pub(in crate::http) async fn delete(
     let BusinessObject { id, definition, .. } = compiled.object.clone();
     let version = form.word("version").and_then(|version| version.parse().ok());
     let asked = version.map_or(IfMatch::Exists, IfMatch::Version);
-    let key = id.clone();
-    let deleted = blocking(move || Ok(gateway.catalogue.delete(&key, asked))).await?;
+    let (by, key) = (caller(depot).clone(), id.clone());
+    let deleted = blocking(move || Ok(gateway.catalogue.delete(&by, &key, asked))).await?;
     match deleted {
         Ok(()) => {
             let words = format!("{} is deleted; its objects are still stored.", definition.name);

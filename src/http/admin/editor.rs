@@ -142,7 +142,7 @@ pub(in crate::http) async fn create(
         return Ok(());
     }
     let one_at_a_time = state.defining.lock().await;
-    let by = caller(depot).id().to_owned();
+    let by = caller(depot).clone();
     let (gateway, draft, saved) = blocking(move || {
         let draft = read_draft(&form, &gateway)?;
         let taken = gateway.catalogue.get(&draft.name);
@@ -184,7 +184,7 @@ pub(in crate::http) async fn save(
         frame::show(res, depot, &Editor::of(frame, &there.object, draft, known, checked));
         return Ok(());
     }
-    let by = caller(depot).id().to_owned();
+    let by = caller(depot).clone();
     let id = there.object.id.clone();
     let (gateway, draft, saved) = blocking(move || {
         let draft = read_draft(&form, &gateway)?;

@@ -3,10 +3,12 @@ use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
 use crate::auth::Role;
+use crate::commit::CommitCheck;
 use crate::export::{Content, Entry, Exporter, Kind, Status};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
 use crate::http::business_objects::path;
+use crate::http::caller::caller;
 use crate::http::problem::Problem;
 use crate::http::query::{Query, cursor};
 use crate::http::state::{blocking, gateway};
@@ -407,13 +409,13 @@ async fn act(
     req: &Request,
     depot: &Depot,
     res: &mut Response,
-    action: impl FnOnce(&Exporter, &str) -> Result<Entry, Fault> + Send + 'static,
+    action: impl FnOnce(&Exporter, &dyn CommitCheck, &str) -> Result<Entry, Fault> + Send + 'static,
     done: &str,
 ) -> Result<(), Problem> {
     let exporter = gateway(depot)?.exporter;
-    let id = path(req, "id").to_owned();
+    let (by, id) = (caller(depot).clone(), path(req, "id").to_owned());
     let page = format!("/admin/exports/{id}");
-    match blocking(move || Ok(action(&exporter, &id))).await? {
+    match blocking(move || Ok(action(&exporter, &by, &id))).await? {
         Ok(_) => frame::done(res, depot, &page, done),
         Err(fault) if fault.kind == crate::fault::Kind::NotFound => return Err(fault.into()),
         Err(fault) => frame::failed(res, depot, &page, &fault.detail),

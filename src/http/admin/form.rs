@@ -6,7 +6,6 @@ use crate::http::caller::caller;
 use crate::http::page::check_session;
 use crate::http::problem::Problem;
 use crate::http::sign_in::fields;
-use crate::http::state::state;
 use salvo::http::StatusCode;
 use salvo::{Depot, FlowCtrl, Request, Response, Writer as _, handler};
 use serde_json::{Map, Value};
@@ -83,10 +82,9 @@ impl Sent {
     }
 }
 
-async fn read(req: &mut Request, depot: &Depot, is_long: bool) -> Result<Form, Problem> {
-    let state = state(depot);
+async fn read(req: &mut Request, depot: &mut Depot, is_long: bool) -> Result<Form, Problem> {
     let sent =
-        if is_long { body::whole(req, &state).await? } else { body::form(req, &state).await? };
+        if is_long { body::whole(req, depot).await? } else { body::form(req, depot).await? };
     let fields = fields(sent.bytes())?;
     // A credential in a header is no browser's, which would send it with what any page makes it send.
     if matches!(caller(depot).credential, Credential::Session(_)) {

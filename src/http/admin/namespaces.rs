@@ -7,6 +7,7 @@ use crate::auth::Role;
 use crate::business_object::namespace::{self, Generator, Namespace};
 use crate::gateway::Gateway;
 use crate::http::business_objects::{SEGMENT, path};
+use crate::http::caller::caller;
 use crate::http::namespaces::{base, define, remove};
 use crate::http::problem::Problem;
 use crate::http::query::{Query, cut};
@@ -174,14 +175,14 @@ pub(in crate::http) async fn create(
         return show_creation(req, depot, res, Faults::one("name", &why), &form);
     }
     let sent = sent(&form);
-    let wanted = name.clone();
+    let (by, wanted) = (caller(depot).clone(), name.clone());
     let made = blocking(move || {
         // A namespace that is there would be changed.
         if find(&gateway, &wanted)?.is_some() {
             let why = format!("there is a namespace {wanted:?} already");
             return Ok(Err(Faults::one("name", &why)));
         }
-        Ok(define(&gateway, &wanted, &sent).map_err(|problem| Faults::of(&problem, FIELDS)))
+        Ok(define(&gateway, &by, &wanted, &sent).map_err(|problem| Faults::of(&problem, FIELDS)))
     });
     match made.await? {
         Ok(_) => {
@@ -261,9 +262,10 @@ pub(in crate::http) async fn change(
 ) -> Result<(), Problem> {
     let (form, gateway) = (form(depot), gateway(depot)?);
     let (name, sent) = (path(req, "name").to_owned(), sent(&form));
+    let by = caller(depot).clone();
     let changed = blocking(move || {
         let name = must_find(&gateway, &name)?.name;
-        define(&gateway, &name, &sent)
+        define(&gateway, &by, &name, &sent)
     });
     match changed.await {
         Ok((namespace, _)) => {
@@ -298,8 +300,8 @@ pub(in crate::http) async fn delete(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let (gateway, name) = (gateway(depot)?, path(req, "name").to_owned());
-    let removed = name.clone();
-    match blocking(move || remove(&gateway, &removed)).await {
+    let (by, removed) = (caller(depot).clone(), name.clone());
+    match blocking(move || remove(&gateway, &by, &removed)).await {
         Ok(()) => {
             let words = format!("The namespace {name} was deleted.");
             frame::done(res, depot, "/admin/namespaces", &words);

@@ -5,6 +5,7 @@ use crate::business_object::mapping::{Field, FieldKind, Literal, Mapping, Proper
 use crate::business_object::namespace::{self, Generator, Namespace};
 use crate::business_object::resource::{BusinessObject, Compiled, Definition};
 use crate::business_object::view;
+use crate::commit::{GuardedStore, NoClient};
 use crate::fault::{Fault, Kind, Place};
 use oxrdf::{NamedNode, Quad, QuadRef};
 use penstock_store::{Options, Pattern, Read, Store};
@@ -75,6 +76,7 @@ impl World {
         Request {
             business_object: &self.business_object,
             mode,
+            check: &NoClient,
             caller: "local",
             api_key: None,
             traceparent: None,
@@ -87,7 +89,7 @@ impl World {
     }
 
     pub(super) fn run(&self, request: &Request<'_>) -> Result<Answer, Fault> {
-        ingest(&self.store, &self.limits, request)
+        ingest(&GuardedStore::from(self.store.clone()), &self.limits, request)
     }
 
     /// Sends the elements of `data`.

@@ -1,0 +1,528 @@
+//! A credential that ends while a request is on its way changes nothing any more, whatever the route.
+//!
+//! [`samples`] has a request for every route that acts; a route without one fails the tests here. Each is
+//! sent twice over: once with its body held back until the credential has ended, and once after the end of
+//! the credential was committed and before memory knows of it, so that only the commit itself can refuse it.
+use crate::server::{Server, connect, definition, escaped};
+use penstock::auth::accounts::{self, Edit};
+use penstock::auth::keys;
+use penstock::auth::password::Hash;
+use penstock::auth::{Account, Authorized, Role};
+use penstock::business_object::catalogue::IfMatch;
+use penstock::commit::NoClient;
+use penstock::fault::Fault;
+use penstock::gateway::Gateway;
+use penstock_store::{DocumentRange, Pattern, Read as _};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+const PASSWORD: &str = "correct horse battery";
+const OTHER: &str = "another horse battery";
+const LONG: Duration = Duration::from_mins(1);
+const JSON: &str = "application/json";
+const LINES: &str = "application/x-ndjson";
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A request to a route that acts.
+struct Sample {
+    method: &'static str,
+    route: &'static str,
+    path: String,
+    media_type: &'static str,
+    body: String,
+    /// Whether it changes what is stored.
+    changes: bool,
+}
+
+/// A gateway with something for each sample to change.
+struct Fixture {
+    server: Server,
+    hash: Hash,
+    samples: Vec<Sample>,
+    /// The exports of the samples: one that is delivered, one that waits.
+    exports: [String; 2],
+}
+
+/// How a credential ends, or becomes worth less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    SignedOut,
+    PasswordSet,
+    Disabled,
+    Deleted,
+    Demoted,
+    KeyRevoked,
+    OwnerDisabled,
+    OwnerDemoted,
+}
+
+impl End {
+    const ALL: [Self; 8] = [
+        Self::SignedOut,
+        Self::PasswordSet,
+        Self::Disabled,
+        Self::Deleted,
+        Self::Demoted,
+        Self::KeyRevoked,
+        Self::OwnerDisabled,
+        Self::OwnerDemoted,
+    ];
+
+    fn is_of_key(self) -> bool {
+        matches!(self, Self::KeyRevoked | Self::OwnerDisabled | Self::OwnerDemoted)
+    }
+
+    fn is_demotion(self) -> bool {
+        matches!(self, Self::Demoted | Self::OwnerDemoted)
+    }
+}
+
+/// An Admin's credential.
+struct Shown {
+    account: Arc<Account>,
+    /// The session's or the key's id.
+    id: String,
+    headers: Vec<(&'static str, String)>,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let target = "--service.export.targets.away";
+        let server = Server::start(&[
+            &format!("{target}.type=s3"),
+            // Nobody listens there.
+            &format!("{target}.endpoint=http://127.0.0.1:9"),
+            &format!("{target}.access-key-id=key"),
+            &format!("{target}.secret-access-key=secret"),
+        ])
+        .await;
+        let targets = json!([{"bucketName": "plant-exports"}, {"bucketName": "away"}]);
+        server.define_with(&json!({"pushTargets": targets})).await;
+        let pump = json!([{"uri": "https://plant.example/p/1", "name": "one"}]);
+        server.ingest("ADD", &pump).await.expect(200);
+        let push = server.send("POST", "/api/v1/business-objects/Pump/push", &[], "").await;
+        let push = push.expect(202).json();
+        let id = |n: usize| push["exports"][n]["id"].as_str().unwrap().to_owned();
+        let exports = [id(0), id(1)];
+        let hash = Hash::of(PASSWORD).unwrap();
+        let mut fixture = Self { server, hash, samples: Vec::new(), exports };
+        fixture.samples = fixture.samples().await;
+        fixture
+    }
+
+    fn gateway(&self) -> &Gateway {
+        self.server.gateway.as_ref().unwrap()
+    }
+
+    fn account(&self) -> Arc<Account> {
+        let new = accounts::New {
+            given_name: None,
+            family_name: None,
+            email: format!("{}@plant.example", uuid::Uuid::now_v7()),
+            organization: None,
+            role: Role::Admin,
+            enabled: true,
+            password: String::new(),
+        };
+        let accounts = &self.gateway().auth.accounts;
+        accounts.create(&Authorized::local(), new, self.hash.clone()).unwrap()
+    }
+
+    fn session(&self, account: Arc<Account>) -> Shown {
+        let id = self.gateway().auth.sessions.start(&account, None, None).unwrap().id;
+        let headers = vec![
+            ("Cookie", format!("penstock_session={id}")),
+            ("Sec-Fetch-Site", "same-origin".to_owned()),
+        ];
+        Shown { account, id, headers }
+    }
+
+    fn key(&self, account: Arc<Account>) -> Shown {
+        let auth = &self.gateway().auth;
+        let owner = auth.sessions.caller(&self.session(account.clone()).id).unwrap();
+        let owner = auth.authorize(owner, Role::Admin).unwrap();
+        let (name, role) = ("line 4".to_owned(), Role::Admin);
+        let new = keys::New { name, role, expires_at: None, business_object: None };
+        let (key, secret) = auth.keys.create(&owner, new).unwrap();
+        let headers = vec![("Authorization", format!("Bearer {secret}"))];
+        Shown { account, id: key.id.clone(), headers }
+    }
+
+    /// Ends a credential as an Admin, its owner or the owner's sign-out does.
+    fn end(&self, shown: &Shown, end: End) {
+        let (auth, local) = (&self.gateway().auth, Authorized::local());
+        let id = &shown.account.id;
+        let change = |edit| {
+            auth.accounts.change(&local, id, IfMatch::Any, edit).unwrap();
+        };
+        let unchanged = Edit::of(&shown.account);
+        match end {
+            End::SignedOut => drop(auth.sessions.end(&shown.id)),
+            End::PasswordSet => {
+                auth.accounts.set_password(&local, id, self.hash.clone()).unwrap();
+            }
+            End::Disabled | End::OwnerDisabled => {
+                change(Edit { enabled: Some(false), ..unchanged });
+            }
+            End::Demoted | End::OwnerDemoted => {
+                change(Edit { role: Some(Role::User), ..unchanged });
+            }
+            End::Deleted => auth.delete_account(&local, id, IfMatch::Any).unwrap(),
+            End::KeyRevoked => auth.keys.revoke(&local, &shown.id).unwrap(),
+        }
+    }
+
+    /// A request for each route that acts, which would succeed.
+    async fn samples(&self) -> Vec<Sample> {
+        let server = &self.server;
+        for name in ["Changed", "Gone", "Shown", "Removed"] {
+            let path = format!("/api/v1/namespaces/{name}");
+            server.json("PUT", &path, &json!({})).await.expect(201);
+        }
+        let mut objects = Vec::new();
+        for name in ["Replaced", "Deleted", "Edited", "Dropped"] {
+            let mut body = definition();
+            body["name"] = json!(name);
+            let made = server.json("PUT", "/api/v1/business-objects", &body).await.expect(201);
+            objects.push(made.json()["id"].as_str().unwrap().to_owned());
+        }
+        let [replaced, deleted, edited, dropped] = objects.try_into().unwrap();
+        let victims: Vec<String> = (0..6).map(|_| self.account().id.clone()).collect();
+        let keys: Vec<String> = (0..2).map(|_| self.key(self.account()).id).collect();
+        let [delivered, waiting] = &self.exports;
+        let new_definition = |name: &str| {
+            let mut body = definition();
+            body["name"] = json!(name);
+            body["description"] = json!("by somebody who may not");
+            body.to_string()
+        };
+        let form = |fields: &[(&str, &str)]| {
+            let pairs = fields.iter().map(|(name, value)| format!("{name}={}", escaped(value)));
+            pairs.collect::<Vec<_>>().join("&")
+        };
+        let config = definition()["config"].as_str().unwrap().to_owned();
+        let draft = |name: &str| {
+            let description = ("description", "by somebody who may not");
+            form(&[("name", name), ("config", &config), description, ("enabled", "on")])
+        };
+        let user = |email: &str| {
+            json!({"email": email, "roles": ["Admin"], "password": OTHER}).to_string()
+        };
+        let person = form(&[
+            ("givenName", "Eve"),
+            ("email", "eve@plant.example"),
+            ("roles", "Admin"),
+            ("enabled", "on"),
+            ("password", OTHER),
+        ]);
+        let changed_person = form(&[
+            ("givenName", "Eve"),
+            ("roles", "Admin"),
+            ("email", "e@plant.example"),
+            ("enabled", "on"),
+        ]);
+        let passwords = form(&[("password", OTHER), ("again", OTHER)]);
+        let own_passwords =
+            form(&[("currentPassword", PASSWORD), ("password", OTHER), ("again", OTHER)]);
+        let object = r#"{"data": [{"uri": "https://plant.example/p/2", "name": "two"}]}"#;
+        let line = r#"{"uri": "https://plant.example/p/3", "name": "three"}"#;
+        let key = r#"{"name": "theirs", "role": "Admin"}"#;
+        let graphql = r#"{"query": "{ businessObjects { name } }"}"#;
+        let sample = |method, route, path: &str, media_type, body: &str| Sample {
+            method,
+            route,
+            path: if path.is_empty() { str::to_owned(route) } else { path.to_owned() },
+            media_type,
+            body: body.to_owned(),
+            changes: true,
+        };
+        let api =
+            |method, route, path: String, body: &str| sample(method, route, &path, JSON, body);
+        let page = |route, path: String, body: &str| sample("POST", route, &path, FORM, body);
+        let reads = |sample: Sample| Sample { changes: false, ..sample };
+        let none = String::new;
+        let pump = || "/api/v1/business-objects/Pump".to_owned();
+        let push = || format!("{}/push", pump());
+        let export = |id: &str, act: &str| format!("/api/v1/exports/{id}/{act}");
+        let shown_export = |id: &str, act: &str| format!("/admin/exports/{id}/{act}");
+        let user_path = |n: usize, rest: &str| format!("/api/v1/users/{}{rest}", victims[n]);
+        let user_page = |n: usize, rest: &str| format!("/admin/users/{}{rest}", victims[n]);
+        let object_page = |id: &str, rest: &str| format!("/admin/business-objects/{id}{rest}");
+        vec![
+            api("PUT", "/api/v1/business-objects", none(), &new_definition("Made")),
+            api(
+                "PUT",
+                "/api/v1/business-objects/{id}",
+                format!("/api/v1/business-objects/{replaced}"),
+                &new_definition("Replaced"),
+            ),
+            api(
+                "DELETE",
+                "/api/v1/business-objects/{id}",
+                format!("/api/v1/business-objects/{deleted}"),
+                "",
+            ),
+            api("POST", "/api/v1/business-objects/{id}", pump(), object),
+            sample("POST", "/api/v1/business-objects/{id}", &pump(), LINES, line),
+            api("PUT", "/api/v1/namespaces/{name}", "/api/v1/namespaces/New".to_owned(), "{}"),
+            api("DELETE", "/api/v1/namespaces/{name}", "/api/v1/namespaces/Gone".to_owned(), ""),
+            api("POST", "/api/v1/exports/{id}/park", export(waiting, "park"), ""),
+            api("POST", "/api/v1/exports/{id}/retry", export(waiting, "retry"), ""),
+            api("POST", "/api/v1/exports/{id}/replay", export(delivered, "replay"), ""),
+            page("/admin/exports/{id}/park", shown_export(waiting, "park"), "x=1"),
+            page("/admin/exports/{id}/retry", shown_export(waiting, "retry"), "x=1"),
+            page("/admin/exports/{id}/replay", shown_export(delivered, "replay"), "x=1"),
+            api("GET", "/api/v1/business-objects/{id}/push", push(), ""),
+            api("POST", "/api/v1/business-objects/{id}/push", push(), ""),
+            page("/admin/business-objects/{id}/push", object_page("Pump", "/push"), "x=1"),
+            reads(api(
+                "POST",
+                "/api/v1/targets/{bucketName}/test",
+                "/api/v1/targets/away/test".to_owned(),
+                "",
+            )),
+            reads(page(
+                "/admin/targets/{bucketName}/test",
+                "/admin/targets/away/test".to_owned(),
+                "x=1",
+            )),
+            api("POST", "/api/v1/users", none(), &user("mallory@plant.example")),
+            api("PUT", "/api/v1/users/{id}", user_path(0, ""), r#"{"givenName": "Eve"}"#),
+            api("DELETE", "/api/v1/users/{id}", user_path(1, ""), ""),
+            api(
+                "POST",
+                "/api/v1/users/{id}/password",
+                user_path(2, "/password"),
+                &json!({"password": OTHER}).to_string(),
+            ),
+            api("PUT", "/api/v1/users/me", none(), r#"{"givenName": "Eve"}"#),
+            api(
+                "POST",
+                "/api/v1/users/me/password",
+                none(),
+                &json!({"currentPassword": PASSWORD, "password": OTHER}).to_string(),
+            ),
+            api("POST", "/api/v1/api-keys", none(), key),
+            api("DELETE", "/api/v1/api-keys/{id}", format!("/api/v1/api-keys/{}", keys[0]), ""),
+            reads(api("POST", "/graphql", none(), graphql)),
+            page("/admin/profile", none(), &form(&[("givenName", "Eva")])),
+            page("/admin/profile/password", none(), &own_passwords),
+            page(
+                "/admin/namespaces/{name}",
+                "/admin/namespaces/Shown".to_owned(),
+                &form(&[("generator", "counter")]),
+            ),
+            page(
+                "/admin/namespaces/{name}/delete",
+                "/admin/namespaces/Removed/delete".to_owned(),
+                "x=1",
+            ),
+            page("/admin/new-namespace", none(), "name=Newer"),
+            page("/admin/keys/new", none(), "name=theirs&role=Admin"),
+            page("/admin/keys/{id}/revoke", format!("/admin/keys/{}/revoke", keys[1]), "x=1"),
+            page("/admin/users/new", none(), &person),
+            page("/admin/users/{id}", user_page(3, ""), &changed_person),
+            page("/admin/users/{id}/password", user_page(4, "/password"), &passwords),
+            page("/admin/users/{id}/delete", user_page(5, "/delete"), "x=1"),
+            reads(page("/admin/business-objects/derive", none(), "name=Tank&sample=[{\"a\":1}]")),
+            page("/admin/business-objects/new", none(), &draft("Drafted")),
+            reads(page("/admin/business-objects/check", none(), &draft("Checked"))),
+            page(
+                "/admin/business-objects/{id}/edit",
+                object_page(&edited, "/edit"),
+                &draft("Edited"),
+            ),
+            page("/admin/business-objects/{id}/delete", object_page(&dropped, "/delete"), "x=1"),
+            reads(page(
+                "/admin/query",
+                none(),
+                &form(&[("query", "{ businessObjects { name } }")]),
+            )),
+        ]
+    }
+
+    /// What is stored, but for what follows requests by itself: the audit trail, last uses, sessions.
+    fn stored(&self) -> BTreeMap<String, Value> {
+        let store = &self.gateway().store;
+        let mut stored = BTreeMap::new();
+        for collection in [
+            "accounts",
+            "api-keys",
+            "business-objects",
+            "namespaces",
+            "exports",
+            "export-sequences",
+            "ingestion-ids",
+        ] {
+            let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+            for (key, document) in store.read().documents(collection, range).unwrap() {
+                let text = String::from_utf8_lossy(&document).into_owned();
+                let mut value = serde_json::from_slice(&document).unwrap_or(Value::String(text));
+                for member in ["firstLogin", "lastLogin", "lastUsed"] {
+                    value.as_object_mut().map(|members| members.remove(member));
+                }
+                stored.insert(format!("{collection} {:?}", String::from_utf8_lossy(&key)), value);
+            }
+        }
+        let mut quads = BTreeSet::new();
+        let mut visit = |quad: oxrdf::Quad| {
+            quads.insert(quad.to_string());
+            ControlFlow::Continue(())
+        };
+        store.read().for_each(&Pattern::default(), &mut visit).unwrap();
+        stored.insert("quads".to_owned(), json!(quads));
+        stored
+    }
+
+    /// Waits until the export to the directory is delivered: what is stored of it stays as it is then.
+    async fn settle(&self) {
+        let deadline = Instant::now() + LONG;
+        loop {
+            let exports = self.server.get("/api/v1/exports?limit=1000").await.expect(200).json();
+            let waits = |export: &Value| {
+                export["target"] == "plant-exports" && export["status"] != "delivered"
+            };
+            if !exports["items"].as_array().unwrap().iter().any(waits) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{exports}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn send(&self, sample: &Sample, shown: &Shown) -> (u16, String) {
+        let mut headers: Vec<_> =
+            shown.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        headers.push(("Content-Type", sample.media_type));
+        let address = self.server.address;
+        let deadline = Instant::now() + LONG;
+        loop {
+            let body = sample.body.clone();
+            let answer = connect(address, sample.method, &sample.path, &headers, body).await;
+            // The worker has it just now: it is tried again for whoever may.
+            let is_busy = answer.text().contains("being delivered") || answer.status == 409;
+            if !(is_busy && sample.route.contains("/exports/")) {
+                return (answer.status, answer.text());
+            }
+            assert!(Instant::now() < deadline, "{}", answer.text());
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// The head of a request, whose body the gateway asks for once it has let the request in.
+async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    let headers: String =
+        shown.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!(
+        "{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n{headers}\
+         Content-Type: {}\r\nContent-Length: {}\r\n\r\n",
+        sample.method,
+        sample.path,
+        sample.media_type,
+        sample.body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut go_on = [0; 25];
+    let read = timeout(LONG, stream.read_exact(&mut go_on)).await;
+    read.expect("the gateway asks for the body").unwrap();
+    let told = String::from_utf8_lossy(&go_on).into_owned();
+    assert_eq!(told, "HTTP/1.1 100 Continue\r\n\r\n", "{} {}", sample.method, sample.path);
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_comes_after_the_end_of_its_credential_changes_nothing() {
+    let fixture = Fixture::new().await;
+    fixture.settle().await;
+    let leasts: BTreeMap<_, _> = penstock::http::routes()
+        .into_iter()
+        .map(|(method, path, least)| ((method, path), least))
+        .collect();
+    for sample in fixture.samples.iter().filter(|sample| !sample.body.is_empty()) {
+        let least = &leasts[&(sample.method.to_owned(), sample.route)];
+        for end in End::ALL {
+            let makes_key = sample.route.contains("keys") && sample.changes;
+            if end.is_demotion() && least == "User" && !makes_key {
+                // It goes on with the lower role.
+                continue;
+            }
+            if makes_key && sample.route.contains("revoke") && end.is_demotion() {
+                // To it there is no key of somebody else.
+                continue;
+            }
+            let account = fixture.account();
+            let shown =
+                if end.is_of_key() { fixture.key(account) } else { fixture.session(account) };
+            let request = format!("{} {} after {end:?}", sample.method, sample.path);
+            let mut stream = begin(&fixture.server, sample, &shown).await;
+            let (begun, rest) = sample.body.split_at(2);
+            stream.write_all(begun.as_bytes()).await.unwrap();
+            fixture.end(&shown, end);
+            let before = fixture.stored();
+            stream.write_all(rest.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            timeout(LONG, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+            let status = if end.is_demotion() { "403" } else { "401" };
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+            assert_eq!(fixture.stored(), before, "{request}");
+        }
+    }
+    fixture.server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_after_that_of_the_revocation_changes_nothing() {
+    let fixture = Fixture::new().await;
+    let samples: BTreeSet<_> = fixture.samples.iter().map(|s| (s.method, s.route)).collect();
+    let routes = penstock::http::routes();
+    let lacking = routes.iter().filter(|(method, path, least)| {
+        let acts = !matches!(method.as_str(), "GET" | "HEAD") || path.ends_with("/push");
+        let is_of_caller = !matches!(least.as_str(), "Anyone" | "Local");
+        acts && is_of_caller && !samples.contains(&(method.as_str(), *path))
+    });
+    let lacking: Vec<_> = lacking.collect();
+    assert!(lacking.is_empty(), "add a sample for each of these routes: {lacking:?}");
+
+    for sample in fixture.samples.iter().filter(|sample| sample.changes) {
+        let request = format!("{} {} ({})", sample.method, sample.path, sample.media_type);
+        let shown = fixture.session(fixture.account());
+        let id = shown.account.id.as_bytes();
+        fixture.settle().await;
+        let (stored, put) = (
+            fixture.gateway().store.read().document("accounts", id).unwrap(),
+            |document: &[u8]| {
+                let put = fixture
+                    .gateway()
+                    .store
+                    .commit::<_, Fault>(&NoClient, |t| Ok(t.put("accounts", id, document)?));
+                put.unwrap();
+            },
+        );
+        let stored = stored.unwrap();
+        let mut disabled: Value = serde_json::from_slice(&stored).unwrap();
+        disabled["enabled"] = json!(false);
+        // As in the moment between the commit that disables an account and memory, which follows it.
+        put(disabled.to_string().as_bytes());
+        let before = fixture.stored();
+        let (status, text) = fixture.send(sample, &shown).await;
+        let is_page = sample.media_type == FORM;
+        // A page may lead back to where it came from, and tells there what went wrong.
+        assert!(status == 401 || is_page && status == 303, "{request}: {status} {text}");
+        assert_eq!(fixture.stored(), before, "{request}");
+
+        put(&stored);
+        let before = fixture.stored();
+        let (status, text) = fixture.send(sample, &shown).await;
+        assert!((200..400).contains(&status), "{request}: {status} {text}");
+        assert_ne!(fixture.stored(), before, "{request} would have changed nothing anyway: {text}");
+    }
+    fixture.server.stop().await;
+}

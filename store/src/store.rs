@@ -363,23 +363,48 @@ impl Drop for Inner {
 
 /// Keeps other processes out of a data directory.
 #[derive(Debug)]
-pub(crate) struct Lock(File);
+pub(crate) struct Lock(Vec<File>);
+
+impl Lock {
+    fn take(&mut self, file: File) -> Result<(), fs::TryLockError> {
+        file.try_lock()?;
+        self.0.push(file);
+        Ok(())
+    }
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // Closing is not enough: a process that is being started may have a copy of it for a moment.
         // An unlock that fails leaves the lock to the end of this process, which is as safe.
-        let _ = self.0.unlock();
+        for file in &self.0 {
+            let _ = file.unlock();
+        }
     }
 }
 
+/// Locks a data directory: the file `lock` in it, which is all that older versions look at, and the
+/// directory itself, which nobody removes while it is in use.
 pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
     let path = dir.join("lock");
     let file = files::open_or_make(&path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Lock(file)),
-        Err(fs::TryLockError::WouldBlock) => Err(Error::InUse { path: dir.to_owned() }),
-        Err(fs::TryLockError::Error(error)) => Err(files::fault("locking", &path)(error)),
+    let mut lock = Lock(Vec::new());
+    lock.take(file).map_err(|error| lock_error(error, dir, &path))?;
+    let folder = File::open(dir).map_err(files::fault("opening", dir))?;
+    match lock.take(folder) {
+        // Some network file systems lock files only.
+        Err(fs::TryLockError::Error(cause)) => {
+            tracing::debug!(path = %dir.display(), %cause, "The directory cannot be locked, only a file in it.");
+        }
+        taken => taken.map_err(|error| lock_error(error, dir, dir))?,
+    }
+    Ok(lock)
+}
+
+fn lock_error(error: fs::TryLockError, dir: &Path, path: &Path) -> Error {
+    match error {
+        fs::TryLockError::WouldBlock => Error::InUse { path: dir.to_owned() },
+        fs::TryLockError::Error(error) => files::fault("locking", path)(error),
     }
 }
 

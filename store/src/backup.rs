@@ -16,6 +16,17 @@ use std::sync::PoisonError;
 /// between a backup and the loss of what it was made of.
 pub const JUMP: u64 = 1_000_000;
 
+/// The folder in which a restore makes the journal; it has another name until it is complete.
+const UNFINISHED: &str = "journal.new";
+
+/// Refuses a data directory in which a restore began and did not end.
+pub(crate) fn refuse_unfinished(dir: &Path) -> Result<(), Error> {
+    if dir.join(UNFINISHED).exists() {
+        return Err(Error::UnfinishedRestore { path: dir.to_owned() });
+    }
+    Ok(())
+}
+
 /// What a backup holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
@@ -104,14 +115,21 @@ impl BackupFile {
         let _lock = lock(dir)?;
         for entry in fs::read_dir(dir).map_err(files::fault("reading", dir))? {
             let path = entry.map_err(files::fault("reading", dir))?.path();
-            if path.file_name().is_some_and(|name| name != "lock") {
+            if path.file_name().is_some_and(|name| name != "lock" && name != UNFINISHED) {
                 return Err(Error::NotEmpty { path: dir.to_owned() });
             }
         }
-        let folder = dir.join("journal");
+        let folder = dir.join(UNFINISHED);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(files::fault("removing", &folder))?;
+        }
         files::make_folder(&folder)?;
-        self.make(&folder, counters).inspect_err(|_| {
-            // What is left would be in the way of the next restore; the first fault is told.
+        let restored = self.make(&folder, counters).and_then(|restored| {
+            files::rename(&folder, &dir.join("journal"), dir)?;
+            Ok(restored)
+        });
+        restored.inspect_err(|_| {
+            // No store is there, and an unfinished one would be refused; the first fault is told.
             let _ = fs::remove_dir_all(&folder);
         })
     }
@@ -120,8 +138,6 @@ impl BackupFile {
         let backup = self.summary(&Base::of(&self.file, &self.path)?.end)?;
         let sequence = backup.sequence.saturating_add(JUMP);
         let id = journal::new_id();
-        // A segment without its base is refused by an open; the base's name is what makes them a
-        // store.
         journal::make_segment(folder, &id, sequence + 1)?;
         let mut base = NewBase::begin(folder, &id, sequence)?;
         let mut last = BTreeMap::new();

@@ -55,6 +55,12 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// A restore into the directory ended before it was complete. Restore the backup again.
+    #[error("a restore into {} did not finish, so there is no store in it; run the restore again", path.display())]
+    UnfinishedRestore {
+        /// The data directory.
+        path: PathBuf,
+    },
     /// The file is the base of a journal, which is nothing without its segments.
     #[error("{} is not a backup but a part of a store; restore a file that penstock backup wrote", path.display())]
     NotABackup {

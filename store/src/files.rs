@@ -17,6 +17,7 @@ mod faultless {
         Cut,
         Rename,
         Remove,
+        Apply,
     }
 
     pub(super) enum Failure {}
@@ -56,6 +57,12 @@ pub(crate) fn fault(action: &'static str, path: &Path) -> impl FnOnce(io::Error)
 
 fn allow(operation: Operation, path: &Path) -> io::Result<()> {
     strike(operation, path).map_or(Ok(()), |failure| Err(failure.error()))
+}
+
+/// Lets a commit be applied to the index of a data directory, unless a test says otherwise.
+pub(crate) fn allow_apply(dir: &Path) -> Result<(), Error> {
+    allow(Operation::Apply, dir)
+        .map_err(|cause| Error::Index(format!("a commit could not be applied: {cause}")))
 }
 
 /// Makes names that were created, renamed or deleted in a folder durable.

@@ -1,8 +1,10 @@
 //! The store: commits go to the journal, then to the index; reads come from the index.
+use crate::backup::refuse_unfinished;
 use crate::frame::Change;
 use crate::index::{self, Index};
 use crate::journal::{Ahead, Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
 use crate::reopen::{caught_up, fit};
+use crate::slot::Slot;
 use crate::steps::{Stage, Steps};
 use crate::tidy::{Closing, Tidier};
 use crate::transaction::Changes;
@@ -77,6 +79,7 @@ impl Store {
     ) -> Result<Self, Error> {
         files::make_folder(dir)?;
         let lock = lock(dir)?;
+        refuse_unfinished(dir)?;
         let recovery = Recovery::begin(&dir.join("journal"), index::is_there(dir))?;
         let id = recovery.id;
         let index = fit(dir, index::open(dir, id)?, id, recovery.from())?;

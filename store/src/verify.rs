@@ -1,5 +1,6 @@
 //! Verifying a store that nobody has open: every frame, every block, and the index against the
 //! journal.
+use crate::backup::refuse_unfinished;
 use crate::digest::{self, Digest};
 use crate::index::{self, Index, Inspected};
 use crate::journal::{self, Checked};
@@ -48,6 +49,7 @@ pub struct Verified {
 /// What is damaged is told in what it returns; it fails when it cannot read, or when another
 /// process has the store open.
 pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified, Error> {
+    refuse_unfinished(dir)?;
     let folder = dir.join("journal");
     fs::metadata(&folder).map_err(files::fault("reading", &folder))?;
     let _lock = lock(dir)?;

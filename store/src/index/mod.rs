@@ -31,9 +31,9 @@ pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 pub(crate) use page::Cursor;
 pub(crate) use stand::{Near, Stand};
 
-use crate::Error;
 use crate::frame::Change;
 use crate::steps::Steps;
+use crate::{Error, files};
 use blocks::Blocks;
 use note::Note;
 use runs::Runs;
@@ -170,6 +170,7 @@ impl Index {
     }
 
     fn apply_parts(&mut self, change: &Change<'_>, steps: &Steps) -> Result<(), Error> {
+        files::allow_apply(&self.dir)?;
         let mut codes = Vec::with_capacity(change.terms.len() + 1);
         codes.push(Code::named(DEFAULT_GRAPH));
         for term in &change.terms {

@@ -4,13 +4,13 @@
 //! of their own, so that nothing has to be replayed over it.
 use crate::frame::Change;
 use crate::journal::{self, Base, End, NewBase, Parts};
+use crate::slot::Lending;
 use crate::store::lock;
 use crate::{Error, Store, files};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 /// How far counters and sequences jump ahead in a restored store: more than a gateway gives away
 /// between a backup and the loss of what it was made of.
@@ -53,15 +53,16 @@ impl Store {
     /// Writes all that is held at one moment, the one at which it ends. Commits and reads go on
     /// meanwhile; a compaction waits. What was written counts only when this has succeeded: [`BackupFile`]
     /// refuses a part of it. When the store is poisoned on the way it is given up, so that the store can be opened
-    /// anew; that waits for one that begins later.
+    /// anew; that waits for one that begins later, but not for an `out` that takes nothing for some seconds.
     pub fn backup(&self, out: &mut dyn Write) -> Result<Backup, Error> {
         let inner = self.inner();
-        let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = inner.slot.take();
         inner.closing.check()?;
         let writer = inner.writer();
         let (id, folder) = (writer.id(), writer.folder().to_owned());
         let before = inner.before(&writer);
         drop(writer);
+        let out = Lending { out, slot: &slot, is_last: before.was_poisoned };
         let mut parts = Parts::begin(out, Path::new("the backup"), &id)?;
         let exact = inner.write_state(&mut parts, &before)?;
         journal::replay_synced(&folder, &id, before.from, exact, &mut |_, payload| {

@@ -4,11 +4,11 @@
 //! A base is read from the index in pages while commits go on, so it may hold any mixture of what
 //! was and what is. FORMAT.md shows why the frames behind it, replayed over it, make it exact.
 use crate::Error;
-use crate::journal::{Parts, Writer};
+use crate::journal::{Parts, Synced, Writer};
 use crate::store::Inner;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 /// Quads and documents read under one lock, so that no commit waits for more.
 const PAGE: usize = 256;
@@ -19,14 +19,16 @@ pub(crate) struct Before {
     pub(crate) from: u64,
     quads: u64,
     touched: u64,
+    /// Another one is in its place once the store was reopened.
+    synced: Arc<Synced>,
     /// Whether no commit was taken already.
-    was_poisoned: bool,
+    pub(crate) was_poisoned: bool,
 }
 
 impl Inner {
     /// Gives the journal a new base. Whatever fails on the way, the old one stays.
     pub(crate) fn compact(&self) -> Result<(), Error> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _slot = self.slot.take();
         self.closing.check()?;
         let mut writer = self.admitted()?;
         let before = self.before(&writer);
@@ -73,19 +75,25 @@ impl Inner {
     /// What is held before a pass over all of it begins.
     pub(crate) fn before(&self, _writer: &MutexGuard<'_, Writer>) -> Before {
         let index = self.index();
+        let synced = self.synced();
         Before {
             from: index.sequence(),
             quads: index.quads(),
             touched: self.touched(),
-            was_poisoned: self.synced().check().is_err(),
+            was_poisoned: synced.check().is_err(),
+            synced,
         }
     }
 
     /// Refuses to go on with a pass that keeps the store from being closed, or from being opened anew: one that
-    /// began when the store was poisoned goes on, as it may be the last that saves what is held.
+    /// began when the store was poisoned goes on, as it may be the last that saves what is held. None goes on
+    /// once the store was opened anew: what it has read so far may have been cut.
     pub(crate) fn may_go_on(&self, before: &Before) -> Result<(), Error> {
         self.closing.check()?;
-        if before.was_poisoned { Ok(()) } else { self.synced().check() }
+        if !Arc::ptr_eq(&before.synced, &self.synced()) {
+            return Err(Error::Reopening);
+        }
+        if before.was_poisoned { Ok(()) } else { before.synced.check() }
     }
 
     /// Writes the whole state, page by page; gives the newest frame that the parts may hold
@@ -125,7 +133,8 @@ impl Inner {
                 parts.flush()?;
             }
         }
-        self.synced().wait(exact)?;
+        self.may_go_on(before)?;
+        before.synced.wait(exact)?;
         // No more than the commits meanwhile can the quads be more or fewer than they were.
         let (quads, changed) = (before.quads, self.touched() - before.touched);
         if quads.abs_diff(written) > changed {

@@ -25,6 +25,7 @@ mod overlay;
 mod read;
 mod reader;
 mod reopen;
+mod slot;
 mod steps;
 mod store;
 mod term;

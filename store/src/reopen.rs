@@ -8,7 +8,6 @@ use crate::steps::{Stage, Steps};
 use crate::store::{Inner, LOADING, anew, replay};
 use crate::{Corruption, Error, Options, Progress, Store};
 use std::path::Path;
-use std::sync::PoisonError;
 
 impl Store {
     /// Opens the store anew if it is poisoned or its index is damaged, for this and all clones. It succeeds
@@ -19,7 +18,7 @@ impl Store {
     /// A damaged index is kept when the journal is damaged, too, so that it could not be made again.
     pub fn reopen(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
         let inner = self.inner();
-        let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _slot = inner.slot.take_or_borrow();
         inner.closing.check()?;
         let index = inner.index();
         let (id, mut damage) = (index.store_id(), index.damage().map(str::to_owned));

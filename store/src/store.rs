@@ -49,7 +49,7 @@ impl Drop for Shared {
 #[derive(Debug)]
 pub(crate) struct Inner {
     /// Had by the one who reads all that is held: a compaction or a backup. Taken before `writer`.
-    pub(crate) turn: Mutex<()>,
+    pub(crate) slot: Slot,
     /// Taken before the locks below, by whoever changes anything.
     writer: Mutex<Writer>,
     /// Written to only under `writer`, or while the store is opened anew.
@@ -91,7 +91,7 @@ impl Store {
         let writer = journal.writer(options.segment_bytes);
         let index_bytes = index.bytes_on_disk();
         let inner = Inner {
-            turn: Mutex::default(),
+            slot: Slot::default(),
             synced: RwLock::new(writer.synced()),
             writer: Mutex::new(writer),
             index: RwLock::new(index),

@@ -105,13 +105,21 @@ fn segment(checked: &mut Checked, path: &Path, synced: u64) -> Result<(), Error>
                     checked.fault(path, offset, what);
                 }
             }
-            Ok(Found::End) => break,
+            Ok(Found::End) => {
+                if let Some(Newest { noted, .. }) = newest
+                    && segment.next <= noted
+                {
+                    checked.fault(path, offset, missing_frames(segment.next - 1, noted));
+                }
+                break;
+            }
             Ok(Found::Damage(what)) => {
-                if segment.next <= synced || segment.synced_past_damage()? {
+                if segment.next <= synced || segment.is_damaged()? {
                     checked.fault(path, offset, what);
                 } else {
                     checked.left.push(format!(
-                        "{} ends at byte {offset} in what a crash cut: {what}; it was never acknowledged",
+                        "{} is not whole from byte {offset} on: {what}. A crash or a power cut leaves such an \
+                         end, and the next open cuts it off",
                         path.display()
                     ));
                 }

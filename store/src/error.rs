@@ -1,4 +1,5 @@
 //! What can go wrong in the store.
+use crate::files::DiskFull;
 use std::path::PathBuf;
 
 /// A fault of the store.
@@ -86,6 +87,14 @@ impl Error {
         match self {
             Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
             _ => false,
+        }
+    }
+
+    /// How much disk space is needed and free, where that was found out before a write.
+    pub fn disk_full(&self) -> Option<DiskFull> {
+        match self {
+            Self::Io { source, .. } => DiskFull::of(source),
+            _ => None,
         }
     }
 }

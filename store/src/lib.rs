@@ -37,7 +37,7 @@ mod verify;
 pub use about::About;
 pub use backup::{Backup, BackupFile, JUMP, Restored};
 pub use error::{Corruption, Error};
-pub use files::free;
+pub use files::{DiskFull, free};
 pub use index::panic_is_caught;
 pub use journal::FORMAT;
 pub use options::{Commit, Options, Progress, Stats};

@@ -314,15 +314,13 @@ impl Inner {
         let mut index = self.index_mut();
         index
             .apply(sequence, &change, &self.steps)
-            .inspect_err(|error| self.synced().poison(error))?;
+            .inspect_err(|error| self.synced().poison_from(sequence, error))?;
         Ok(sequence)
     }
 
     fn make_room(&self, writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
-        let index = self.index();
-        let full = index.dirty_bytes() >= self.options.write_back_bytes;
-        drop(index);
-        if full { self.checkpoint(writer) } else { Ok(()) }
+        let due = self.index().is_checkpoint_due(self.options.write_back_bytes)?;
+        if due { self.checkpoint(writer) } else { Ok(()) }
     }
 
     /// Readers go on while a checkpoint is written; the writer's lock keeps commits out.
@@ -467,7 +465,7 @@ impl Replay<'_> {
                 Err(what) => return Ok(Err(what)),
             };
             index.apply(sequence, &change, self.steps)?;
-            if index.dirty_bytes() >= self.write_back_bytes {
+            if index.is_checkpoint_due(self.write_back_bytes)? {
                 index.begin_checkpoint()?;
                 let written = index.write_out(self.steps)?;
                 index.written(written);

@@ -22,6 +22,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// engine writes whole segments, and lets go of old ones only afterwards.
 const ROOM_FACTOR: u64 = 3;
 const ROOM_SPARE: u64 = 2 << 20;
+/// Dirty bytes below which no checkpoint is written early: many small ones write much more.
+const EARLY_BYTES: usize = 1 << 20;
+
+/// The bytes that must be free on the disk for a checkpoint of so many dirty ones.
+fn needed(dirty: usize) -> u64 {
+    dirty as u64 * ROOM_FACTOR + ROOM_SPARE
+}
 
 fn folder(dir: &Path) -> PathBuf {
     dir.join("index")
@@ -167,15 +174,31 @@ pub(crate) struct Written {
 }
 
 impl Index {
+    /// Whether a checkpoint is due: `most` bytes are dirty, or so little disk space is free that
+    /// there would be too little for a checkpoint of twice as many.
+    pub(crate) fn is_checkpoint_due(&self, most: usize) -> Result<bool, Error> {
+        let dirty = self.dirty_bytes();
+        if dirty >= most {
+            return Ok(true);
+        }
+        if dirty < EARLY_BYTES {
+            return Ok(false);
+        }
+        Ok((needed(dirty)..needed(2 * dirty)).contains(&self.free()?))
+    }
+
+    /// The bytes that are free on the disk of the data directory.
+    fn free(&self) -> Result<u64, Error> {
+        files::free(&self.dir).map_err(files::fault("asking for the room of", &self.dir))
+    }
+
     /// Finds out whether there is room for [`Index::write_out`]. The engine does not survive a write
     /// that failed, so it had better not begin one; after a failure here nothing has changed.
     pub(crate) fn begin_checkpoint(&self) -> Result<(), Error> {
         self.check()?;
-        let needed = self.dirty_bytes() as u64 * ROOM_FACTOR + ROOM_SPARE;
-        let free =
-            files::free(&self.dir).map_err(files::fault("asking for the room of", &self.dir))?;
+        let (needed, free) = (needed(self.dirty_bytes()), self.free()?);
         if free < needed {
-            let full = std::io::ErrorKind::StorageFull.into();
+            let full = files::DiskFull { needed, free }.into();
             return Err(files::fault("writing a checkpoint to", &folder(&self.dir))(full));
         }
         Ok(())

@@ -97,14 +97,6 @@ pub(crate) fn caught_up(
 ) -> Result<Index, Error> {
     let id = journal.id();
     let mut index = fit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
-    if index.noted() > journal.newest {
-        tracing::error!(
-            index = index.noted(),
-            journal = journal.newest,
-            "The journal ended before the quad index, which is made again from it."
-        );
-        index = anew(dir, index, id)?;
-    }
     match replay(&mut index, journal, options, steps, progress) {
         Err(Error::Index(cause)) => {
             tracing::warn!(

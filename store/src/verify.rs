@@ -55,14 +55,18 @@ pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified
     let _lock = lock(dir)?;
     discard_scratch(dir)?;
     let mut verified = Verified::default();
+    let mut finishes = None;
     let index = match index::inspect(dir)? {
         Inspected::None => {
             note(&mut verified, "there is no quad index, or nothing in it; the next open makes it")
         }
-        Inspected::Unfinished => note(
-            &mut verified,
-            "a checkpoint was cut; the next open finishes it, or makes the quad index again",
-        ),
+        Inspected::Unfinished(noted) => {
+            finishes = noted;
+            note(
+                &mut verified,
+                "a checkpoint was cut; the next open finishes it, or makes the quad index again",
+            )
+        }
         Inspected::Unusable(cause) => {
             verified.faults.push(format!("{cause}; the next open makes the quad index again"));
             None
@@ -72,7 +76,7 @@ pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified
         }
         Inspected::Open(index) => Some(*index),
     };
-    let noted = index.as_ref().map_or(0, Index::noted);
+    let noted = index.as_ref().map(|index| (index.store_id(), index.noted())).or(finishes);
     let checked = journal::check(&folder, noted)?;
     verified.notes.extend(checked.left.iter().cloned());
     verified.faults.extend(checked.faults.iter().map(ToString::to_string));
@@ -136,14 +140,6 @@ fn compare(
     let from = checked.base.as_ref().map_or(0, |base| base.end.from);
     if index.store_id() != checked.id {
         verified.faults.push("the quad index belongs to another journal".into());
-        return Ok(());
-    }
-    if index.noted() > checked.newest {
-        verified.faults.push(format!(
-            "the journal ends with frame {}, and the quad index has frame {}",
-            checked.newest,
-            index.noted()
-        ));
         return Ok(());
     }
     if index.noted() < from {

@@ -6,12 +6,13 @@
 //! it once more; one that cannot be read says that the index is not to be used.
 use super::blocks::{self, Blocks, Imaged};
 use super::engine::Engine;
-use super::images::{End, NewImages};
+use super::images::{self, End, NewImages};
 use super::key::tree;
 use super::note::Note;
 use super::runs::{self, Runs};
 use super::{Index, damaged};
 use crate::steps::Steps;
+use crate::store::LOADING;
 use crate::{Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,8 +78,9 @@ const NO_STORE: [u8; 16] = [0; 16];
 pub(crate) enum Inspected {
     /// There is none.
     None,
-    /// A checkpoint was cut.
-    Unfinished,
+    /// A checkpoint was cut: the store that it belongs to and the newest frame in it, when it can
+    /// be finished.
+    Unfinished(Option<([u8; 16], u64)>),
     /// It is damaged, and how.
     Unusable(String),
     Open(Box<Index>),
@@ -89,8 +91,12 @@ pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
     if !is_there(dir) {
         return Ok(Inspected::None);
     }
-    if mark(dir).exists() {
-        return Ok(Inspected::Unfinished);
+    let mark = mark(dir);
+    if mark.exists() {
+        let note =
+            images::read(&mark, &mut |_| Ok(())).ok().and_then(|end| Note::decode(&end.note));
+        let noted = note.map(|note| (note.store_id, note.sequence));
+        return Ok(Inspected::Unfinished(noted.filter(|(_, noted)| *noted < LOADING)));
     }
     match try_open(dir, NO_STORE, Trust::Nothing) {
         Ok(index) if index.store_id() == NO_STORE => Ok(Inspected::None),
@@ -249,7 +255,7 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use super::super::images::{self, Image};
+    use super::super::images::Image;
     use super::*;
     use crate::{Options, Pattern, Read as _, Store};
     use oxrdf::{GraphName, Literal, NamedNode, Quad};
@@ -367,6 +373,17 @@ mod tests {
             drop(again);
             assert_eq!(quads(&open(cut.path()).0).len(), expected.len() + 40);
         }
+        // A journal that ends before it is refused, and found by who verifies the store.
+        let cut = tempfile::tempdir().unwrap();
+        copy(dir.path(), cut.path());
+        let segment = cut.path().join("journal/00000000000000000001.journal");
+        let bytes = fs::read(&segment).unwrap();
+        let frame = u32::from_le_bytes(bytes[40..44].try_into().unwrap()) as usize + 16;
+        fs::write(&segment, &bytes[..40 + frame]).unwrap();
+        let verified = crate::verify(cut.path(), &mut |_| {}).unwrap();
+        assert!(verified.faults[0].contains("put the missing part"), "{verified:?}");
+        let refused = Store::open(cut.path(), Options::default(), &mut |_| {});
+        assert!(matches!(refused, Err(Error::Corrupt(_))), "{refused:?}");
         let whole = fs::read(&mark).unwrap();
         for tenth in 0..10 {
             let at = whole.len() * tenth / 10;

@@ -87,7 +87,8 @@ impl Recovery {
     }
 
     /// Finds the end of the journal and cuts what a crash left behind it. `noted` is the newest
-    /// frame that the index has, so that it was synced once.
+    /// frame that the index has, so that it was synced once: a journal that ends before it is
+    /// refused and left as it is, since only the index has what was in the missing frames.
     pub(crate) fn settle(self, noted: u64) -> Result<Settled, Error> {
         self.settle_before(noted, u64::MAX)
     }
@@ -95,15 +96,7 @@ impl Recovery {
     /// The same for a journal of this process: all frames up to `acknowledged` must be there, and
     /// those behind it, which failed for whoever made them, are cut off.
     pub(crate) fn settle_at(self, acknowledged: u64) -> Result<Settled, Error> {
-        let settled = self.settle_before(acknowledged, acknowledged + 1)?;
-        if settled.newest == acknowledged {
-            return Ok(settled);
-        }
-        let what = format!(
-            "it ends at frame {} and frame {acknowledged} was acknowledged",
-            settled.newest
-        );
-        Err(Corruption { path: settled.path, offset: settled.length, what }.into())
+        self.settle_before(acknowledged, acknowledged + 1)
     }
 
     fn settle_before(self, noted: u64, cut: u64) -> Result<Settled, Error> {
@@ -156,6 +149,14 @@ impl Recovery {
         files::sync(&file, &path)?;
         Ok(Settled { newest: segment.next - 1, recovery: self, file, path, length, packed })
     }
+}
+
+/// What is wrong with a journal that ends at frame `newest` although frame `noted` was synced.
+pub(super) fn missing_frames(newest: u64, noted: u64) -> String {
+    format!(
+        "the journal ends at frame {newest}, but frame {noted} had been synced: its newest frames are \
+         missing; put the missing part of the journal back"
+    )
 }
 
 /// Writes what is there once more. A sync that failed before the process ended may have left

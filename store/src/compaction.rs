@@ -5,7 +5,7 @@
 //! was and what is. FORMAT.md shows why the frames behind it, replayed over it, make it exact.
 use crate::Error;
 use crate::journal::{Parts, Synced, Writer};
-use crate::store::Inner;
+use crate::store::{Inner, Touched};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard};
@@ -18,7 +18,8 @@ pub(crate) struct Before {
     /// The newest frame.
     pub(crate) from: u64,
     quads: u64,
-    touched: u64,
+    documents: u64,
+    touched: Touched,
     /// Another one is in its place once the store was reopened.
     synced: Arc<Synced>,
     /// Whether no commit was taken already.
@@ -79,6 +80,7 @@ impl Inner {
         Before {
             from: index.sequence(),
             quads: index.quads(),
+            documents: index.document_count(),
             touched: self.touched(),
             was_poisoned: synced.check().is_err(),
             synced,
@@ -103,14 +105,14 @@ impl Inner {
         parts: &mut Parts<W>,
         before: &Before,
     ) -> Result<u64, Error> {
-        let mut written = 0_u64;
+        let mut quads = 0_u64;
         let mut cursor = Some(Vec::new());
         while let Some(from) = cursor {
             self.may_go_on(before)?;
             let mut left = PAGE;
             cursor = self.index().page_of_quads(&from, &mut |quad| {
                 parts.quad(quad.as_ref())?;
-                written += 1;
+                quads += 1;
                 Ok(full(&mut left, parts))
             })?;
             if parts.is_full() {
@@ -118,13 +120,14 @@ impl Inner {
             }
         }
         let mut cursor = Some(Vec::new());
-        let mut exact = 0;
+        let (mut exact, mut documents) = (0, 0_u64);
         while let Some(from) = cursor {
             self.may_go_on(before)?;
             let mut left = PAGE;
             let index = self.index();
             cursor = index.page_of_documents(&from, &mut |collection, key, value| {
                 parts.document(collection, key, value);
+                documents += 1;
                 Ok(full(&mut left, parts))
             })?;
             exact = index.sequence();
@@ -135,14 +138,24 @@ impl Inner {
         }
         self.may_go_on(before)?;
         before.synced.wait(exact)?;
-        // No more than the commits meanwhile can the quads be more or fewer than they were.
-        let (quads, changed) = (before.quads, self.touched() - before.touched);
-        if quads.abs_diff(written) > changed {
-            let error = Error::Index(format!(
-                "it gave {written} quads where it counts {quads}, and {changed} were changed meanwhile"
-            ));
-            self.index().note_damage(&error);
-            return Err(error);
+        // No more than the commits meanwhile can the quads and documents be more or fewer than they were.
+        let touched = self.touched();
+        for (what, counted, written, changed) in [
+            ("quads", before.quads, quads, touched.quads - before.touched.quads),
+            (
+                "documents",
+                before.documents,
+                documents,
+                touched.documents - before.touched.documents,
+            ),
+        ] {
+            if counted.abs_diff(written) > changed {
+                let error = Error::Index(format!(
+                    "it gave {written} {what} where it counts {counted}, and {changed} were changed meanwhile"
+                ));
+                self.index().note_damage(&error);
+                return Err(error);
+            }
         }
         Ok(exact)
     }

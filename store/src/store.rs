@@ -46,6 +46,15 @@ impl Drop for Shared {
     }
 }
 
+/// What was changed since the store was opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Touched {
+    /// How many quads were added and removed.
+    pub(crate) quads: u64,
+    /// How many documents were put and deleted.
+    pub(crate) documents: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Inner {
     /// Had by the one who reads all that is held: a compaction or a backup. Taken before `writer`.
@@ -58,8 +67,7 @@ pub(crate) struct Inner {
     synced: RwLock<Arc<Synced>>,
     ahead: Ahead,
     pub(crate) closing: Closing,
-    /// How many quads were added and removed since the store was opened.
-    touched: AtomicU64,
+    touched: Mutex<Touched>,
     pub(crate) steps: Steps,
     /// Bytes of the index on disk at the last checkpoint.
     index_bytes: AtomicU64,
@@ -97,7 +105,7 @@ impl Store {
             index: RwLock::new(index),
             ahead: Ahead::default(),
             closing: Closing::default(),
-            touched: AtomicU64::new(0),
+            touched: Mutex::default(),
             steps,
             index_bytes: AtomicU64::new(index_bytes),
             dir: dir.to_owned(),
@@ -276,9 +284,9 @@ impl Inner {
         *self.synced.write().unwrap_or_else(PoisonError::into_inner) = synced;
     }
 
-    /// How many quads were added and removed by the commits so far.
-    pub(crate) fn touched(&self) -> u64 {
-        self.touched.load(Ordering::Acquire)
+    /// What the commits so far have changed.
+    pub(crate) fn touched(&self) -> Touched {
+        *self.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -308,7 +316,10 @@ impl Inner {
         writer.append(sequence, &payload)?;
         self.ahead.appended(&writer.synced(), sequence, payload.len());
         // Before it can be read: who counts what was read must not count too little here.
-        self.touched.fetch_add(changes.added + changes.removed, Ordering::AcqRel);
+        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        touched.quads += changes.added + changes.removed;
+        touched.documents += changes.documents();
+        drop(touched);
         self.steps.step();
         let _applying = self.steps.begin(Stage::Applying);
         let mut index = self.index_mut();

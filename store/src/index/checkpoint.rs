@@ -95,7 +95,7 @@ pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
     if mark.exists() {
         let note =
             images::read(&mark, &mut |_| Ok(())).ok().and_then(|end| Note::decode(&end.note));
-        let noted = note.map(|note| (note.store_id, note.sequence));
+        let noted = note.map(|(note, _)| (note.store_id, note.sequence));
         return Ok(Inspected::Unfinished(noted.filter(|(_, noted)| *noted < LOADING)));
     }
     match try_open(dir, NO_STORE, Trust::Nothing) {
@@ -123,26 +123,26 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         tracing::warn!("A checkpoint was cut, and is finished now.");
     }
     // An engine that finds damage may pass over it, and answer with what was there before.
-    let (engine, (note, runs)) = Engine::open(&folder(dir), |engine, sealed| {
+    let (engine, (note, is_counted, runs)) = Engine::open(&folder(dir), |engine, sealed| {
         if cut {
             blocks::write_images(engine, &mark, &name, &Steps::default())?;
         }
-        let note = match engine.get(&name, Note::decode)? {
-            None => Note::new(store_id),
+        let (note, is_counted) = match engine.get(&name, Note::decode)? {
+            None => (Note::new(store_id), true),
             Some(None) => return Err(damaged("the note", &name)),
-            Some(Some(note)) => note,
+            Some(Some(decoded)) => decoded,
         };
         let believed = sealed && !cut && trust == Trust::Sealed;
         if !believed && engine.sum_of_all_but(&name)? != note.sum {
             return Err(Error::Index("its blocks do not have their checksum".into()));
         }
         let runs = Runs::open(folder(dir).join("runs"), &note.runs, tree::is_sought)?;
-        Ok((note, runs))
+        Ok((note, is_counted, runs))
     })?;
     if cut {
         files::remove(&mark, dir)?;
     }
-    Ok(Index {
+    let mut index = Index {
         instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
         noted: note.sequence,
         note,
@@ -155,7 +155,11 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         damage: OnceLock::new(),
         is_behind: AtomicBool::new(false),
         closed: false,
-    })
+    };
+    if !is_counted {
+        index.count_documents()?;
+    }
+    Ok(index)
 }
 
 /// How many indexes this process has opened.

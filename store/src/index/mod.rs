@@ -37,6 +37,7 @@ use crate::{Error, files};
 use blocks::Blocks;
 use note::Note;
 use runs::Runs;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,6 +94,22 @@ impl Index {
 
     pub(crate) fn quads(&self) -> u64 {
         self.note.quads
+    }
+
+    /// How many documents there are.
+    pub(crate) fn document_count(&self) -> u64 {
+        self.note.documents
+    }
+
+    /// Finds out how many documents there are, in an index of a format that does not note it.
+    fn count_documents(&mut self) -> Result<(), Error> {
+        let mut counted = 0;
+        self.page_of_documents(&Vec::new(), &mut |_, _, _| {
+            counted += 1;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.note.documents = counted;
+        Ok(())
     }
 
     pub(crate) fn dirty_bytes(&self) -> usize {

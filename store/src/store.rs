@@ -330,7 +330,7 @@ impl Inner {
     }
 
     fn make_room(&self, writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
-        let due = self.index().is_checkpoint_due(self.options.write_back_bytes)?;
+        let due = self.index().is_checkpoint_due(self.options.write_back_bytes);
         if due { self.checkpoint(writer) } else { Ok(()) }
     }
 
@@ -437,7 +437,7 @@ pub(crate) fn replay(
     Replay {
         base: journal.base(),
         newest: journal.newest,
-        write_back_bytes: options.write_back_bytes,
+        write_back_bytes: Some(options.write_back_bytes),
         steps,
         frames: &|after, apply| journal.replay(after, apply),
     }
@@ -448,7 +448,8 @@ pub(crate) fn replay(
 pub(crate) struct Replay<'a> {
     pub(crate) base: Option<&'a Base>,
     pub(crate) newest: u64,
-    pub(crate) write_back_bytes: usize,
+    /// Changed bytes after which a checkpoint is written; nothing for an index that is not to change on disk.
+    pub(crate) write_back_bytes: Option<usize>,
     /// Counts what is done.
     pub(crate) steps: &'a Steps,
     /// Hands the frames after one to what it is given, in order.
@@ -476,7 +477,7 @@ impl Replay<'_> {
                 Err(what) => return Ok(Err(what)),
             };
             index.apply(sequence, &change, self.steps)?;
-            if index.is_checkpoint_due(self.write_back_bytes)? {
+            if self.write_back_bytes.is_some_and(|most| index.is_checkpoint_due(most)) {
                 index.begin_checkpoint()?;
                 let written = index.write_out(self.steps)?;
                 index.written(written);

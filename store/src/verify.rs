@@ -132,7 +132,7 @@ fn compare(
         }
         .run(index, progress)
     };
-    replay(&mut again, Options::default().write_back_bytes, progress)?;
+    replay(&mut again, Some(Options::default().write_back_bytes), progress)?;
     let (quads, documents) = digest::of(&again, &mut |_| Ok(()))?;
     (verified.quads, verified.documents) = (quads.count, documents.count);
     drop(again);
@@ -154,8 +154,8 @@ fn compare(
         );
     }
     // In memory alone: what the index lacks is no more than a checkpoint writes.
-    let differs = replay(&mut index, usize::MAX, &mut |_| {})
-        .and_then(|()| differences(&index, quads, documents));
+    let differs =
+        replay(&mut index, None, &mut |_| {}).and_then(|()| differences(&index, quads, documents));
     match differs {
         Ok(differs) => verified.faults.extend(differs),
         Err(Error::Index(cause)) => verified.faults.push(format!(

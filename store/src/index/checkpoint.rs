@@ -186,15 +186,10 @@ pub(crate) struct Written {
 impl Index {
     /// Whether a checkpoint is due: `most` bytes are dirty, or so little disk space is free that
     /// there would be too little for a checkpoint of twice as many.
-    pub(crate) fn is_checkpoint_due(&self, most: usize) -> Result<bool, Error> {
+    pub(crate) fn is_checkpoint_due(&self, most: usize) -> bool {
         let dirty = self.dirty_bytes();
-        if dirty >= most {
-            return Ok(true);
-        }
-        if dirty < EARLY_BYTES {
-            return Ok(false);
-        }
-        Ok((needed(dirty)..needed(2 * dirty)).contains(&self.free()?))
+        let is_short = |free| (needed(dirty)..needed(2 * dirty)).contains(&free);
+        dirty >= most || (dirty >= EARLY_BYTES && self.free().is_ok_and(is_short))
     }
 
     /// The bytes that are free on the disk of the data directory.

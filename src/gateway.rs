@@ -283,6 +283,7 @@ fn opening(error: &penstock_store::Error) -> Fault {
             Kind::Damaged,
             format!("{error}; install that version, or restore a backup into another directory"),
         ),
+        Error::UnfinishedRestore { .. } => Fault::new(Kind::Damaged, error.to_string()),
         Error::Corrupt(_) => Fault::new(
             Kind::Damaged,
             format!(

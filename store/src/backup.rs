@@ -4,17 +4,28 @@
 //! of their own, so that nothing has to be replayed over it.
 use crate::frame::Change;
 use crate::journal::{self, Base, End, NewBase, Parts};
+use crate::slot::Lending;
 use crate::store::lock;
 use crate::{Error, ReadStore, files};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 /// How far counters and sequences jump ahead in a restored store: more than a gateway gives away
 /// between a backup and the loss of what it was made of.
 pub const JUMP: u64 = 1_000_000;
+
+/// The folder in which a restore makes the journal; it has another name until it is complete.
+const UNFINISHED: &str = "journal.new";
+
+/// Refuses a data directory in which a restore began and did not end.
+pub(crate) fn refuse_unfinished(dir: &Path) -> Result<(), Error> {
+    if dir.join(UNFINISHED).exists() {
+        return Err(Error::UnfinishedRestore { path: dir.to_owned() });
+    }
+    Ok(())
+}
 
 /// What a backup holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,15 +53,16 @@ impl ReadStore {
     /// Writes all that is held at one moment, the one at which it ends. Commits and reads go on
     /// meanwhile; a compaction waits. What was written counts only when this has succeeded: [`BackupFile`]
     /// refuses a part of it. When the store is poisoned on the way it is given up, so that the store can be opened
-    /// anew; that waits for one that begins later.
+    /// anew; that waits for one that begins later, but not for an `out` that takes nothing for some seconds.
     pub fn backup(&self, out: &mut dyn Write) -> Result<Backup, Error> {
         let inner = self.inner();
-        let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = inner.slot.take();
         inner.closing.check()?;
         let writer = inner.writer();
         let (id, folder) = (writer.id(), writer.folder().to_owned());
         let before = inner.before(&writer);
         drop(writer);
+        let out = Lending { out, slot: &slot, is_last: before.was_poisoned };
         let mut parts = Parts::begin(out, Path::new("the backup"), &id)?;
         let exact = inner.write_state(&mut parts, &before)?;
         journal::replay_synced(&folder, &id, before.from, exact, &mut |_, payload| {
@@ -104,14 +116,21 @@ impl BackupFile {
         let _lock = lock(dir)?;
         for entry in fs::read_dir(dir).map_err(files::fault("reading", dir))? {
             let path = entry.map_err(files::fault("reading", dir))?.path();
-            if path.file_name().is_some_and(|name| name != "lock") {
+            if path.file_name().is_some_and(|name| name != "lock" && name != UNFINISHED) {
                 return Err(Error::NotEmpty { path: dir.to_owned() });
             }
         }
-        let folder = dir.join("journal");
+        let folder = dir.join(UNFINISHED);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(files::fault("removing", &folder))?;
+        }
         files::make_folder(&folder)?;
-        self.make(&folder, counters).inspect_err(|_| {
-            // What is left would be in the way of the next restore; the first fault is told.
+        let restored = self.make(&folder, counters).and_then(|restored| {
+            files::rename(&folder, &dir.join("journal"), dir)?;
+            Ok(restored)
+        });
+        restored.inspect_err(|_| {
+            // No store is there, and an unfinished one would be refused; the first fault is told.
             let _ = fs::remove_dir_all(&folder);
         })
     }
@@ -120,8 +139,6 @@ impl BackupFile {
         let backup = self.summary(&Base::of(&self.file, &self.path)?.end)?;
         let sequence = backup.sequence.saturating_add(JUMP);
         let id = journal::new_id();
-        // A segment without its base is refused by an open; the base's name is what makes them a
-        // store.
         journal::make_segment(folder, &id, sequence + 1)?;
         let mut base = NewBase::begin(folder, &id, sequence)?;
         let mut last = BTreeMap::new();

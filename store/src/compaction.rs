@@ -4,11 +4,11 @@
 //! A base is read from the index in pages while commits go on, so it may hold any mixture of what
 //! was and what is. FORMAT.md shows why the frames behind it, replayed over it, make it exact.
 use crate::Error;
-use crate::journal::{Parts, Writer};
-use crate::store::Inner;
+use crate::journal::{Parts, Synced, Writer};
+use crate::store::{Inner, Touched};
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 /// Quads and documents read under one lock, so that no commit waits for more.
 const PAGE: usize = 256;
@@ -18,15 +18,18 @@ pub(crate) struct Before {
     /// The newest frame.
     pub(crate) from: u64,
     quads: u64,
-    touched: u64,
+    documents: u64,
+    touched: Touched,
+    /// Another one is in its place once the store was reopened.
+    synced: Arc<Synced>,
     /// Whether no commit was taken already.
-    was_poisoned: bool,
+    pub(crate) was_poisoned: bool,
 }
 
 impl Inner {
     /// Gives the journal a new base. Whatever fails on the way, the old one stays.
     pub(crate) fn compact(&self) -> Result<(), Error> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _slot = self.slot.take();
         self.closing.check()?;
         let mut writer = self.admitted()?;
         let before = self.before(&writer);
@@ -73,19 +76,26 @@ impl Inner {
     /// What is held before a pass over all of it begins.
     pub(crate) fn before(&self, _writer: &MutexGuard<'_, Writer>) -> Before {
         let index = self.index();
+        let synced = self.synced();
         Before {
             from: index.sequence(),
             quads: index.quads(),
+            documents: index.document_count(),
             touched: self.touched(),
-            was_poisoned: self.synced().check().is_err(),
+            was_poisoned: synced.check().is_err(),
+            synced,
         }
     }
 
     /// Refuses to go on with a pass that keeps the store from being closed, or from being opened anew: one that
-    /// began when the store was poisoned goes on, as it may be the last that saves what is held.
+    /// began when the store was poisoned goes on, as it may be the last that saves what is held. None goes on
+    /// once the store was opened anew: what it has read so far may have been cut.
     pub(crate) fn may_go_on(&self, before: &Before) -> Result<(), Error> {
         self.closing.check()?;
-        if before.was_poisoned { Ok(()) } else { self.synced().check() }
+        if !Arc::ptr_eq(&before.synced, &self.synced()) {
+            return Err(Error::Reopening);
+        }
+        if before.was_poisoned { Ok(()) } else { before.synced.check() }
     }
 
     /// Writes the whole state, page by page; gives the newest frame that the parts may hold
@@ -95,14 +105,14 @@ impl Inner {
         parts: &mut Parts<W>,
         before: &Before,
     ) -> Result<u64, Error> {
-        let mut written = 0_u64;
+        let mut quads = 0_u64;
         let mut cursor = Some(Vec::new());
         while let Some(from) = cursor {
             self.may_go_on(before)?;
             let mut left = PAGE;
             cursor = self.index().page_of_quads(&from, &mut |quad| {
                 parts.quad(quad.as_ref())?;
-                written += 1;
+                quads += 1;
                 Ok(full(&mut left, parts))
             })?;
             if parts.is_full() {
@@ -110,13 +120,14 @@ impl Inner {
             }
         }
         let mut cursor = Some(Vec::new());
-        let mut exact = 0;
+        let (mut exact, mut documents) = (0, 0_u64);
         while let Some(from) = cursor {
             self.may_go_on(before)?;
             let mut left = PAGE;
             let index = self.index();
             cursor = index.page_of_documents(&from, &mut |collection, key, value| {
                 parts.document(collection, key, value);
+                documents += 1;
                 Ok(full(&mut left, parts))
             })?;
             exact = index.sequence();
@@ -125,15 +136,26 @@ impl Inner {
                 parts.flush()?;
             }
         }
-        self.synced().wait(exact)?;
-        // No more than the commits meanwhile can the quads be more or fewer than they were.
-        let (quads, changed) = (before.quads, self.touched() - before.touched);
-        if quads.abs_diff(written) > changed {
-            let error = Error::Index(format!(
-                "it gave {written} quads where it counts {quads}, and {changed} were changed meanwhile"
-            ));
-            self.index().note_damage(&error);
-            return Err(error);
+        self.may_go_on(before)?;
+        before.synced.wait(exact)?;
+        // No more than the commits meanwhile can the quads and documents be more or fewer than they were.
+        let touched = self.touched();
+        for (what, counted, written, changed) in [
+            ("quads", before.quads, quads, touched.quads - before.touched.quads),
+            (
+                "documents",
+                before.documents,
+                documents,
+                touched.documents - before.touched.documents,
+            ),
+        ] {
+            if counted.abs_diff(written) > changed {
+                let error = Error::Index(format!(
+                    "it gave {written} {what} where it counts {counted}, and {changed} were changed meanwhile"
+                ));
+                self.index().note_damage(&error);
+                return Err(error);
+            }
         }
         Ok(exact)
     }

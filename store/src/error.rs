@@ -1,4 +1,5 @@
 //! What can go wrong in the store.
+use crate::files::DiskFull;
 use std::path::PathBuf;
 
 /// A fault of the store.
@@ -55,6 +56,12 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// A restore into the directory ended before it was complete. Restore the backup again.
+    #[error("a restore into {} did not finish, so there is no store in it; run the restore again", path.display())]
+    UnfinishedRestore {
+        /// The data directory.
+        path: PathBuf,
+    },
     /// The file is the base of a journal, which is nothing without its segments.
     #[error("{} is not a backup but a part of a store; restore a file that penstock backup wrote", path.display())]
     NotABackup {
@@ -80,6 +87,14 @@ impl Error {
         match self {
             Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
             _ => false,
+        }
+    }
+
+    /// How much disk space is needed and free, where that was found out before a write.
+    pub fn disk_full(&self) -> Option<DiskFull> {
+        match self {
+            Self::Io { source, .. } => DiskFull::of(source),
+            _ => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The journal, its base, and the marks do all that they do to files through `files`, which asks
 //! here first. The engine of the index does not: its own writes are tried by a full disk and by damage.
+//! Applying a commit to the index asks as a whole.
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,12 @@ pub enum Operation {
     Rename,
     /// A file is removed.
     Remove,
+    /// A commit is applied to the index.
+    Apply,
 }
+
+/// The exit status of a process that [`Failure::Exit`] ended.
+pub const EXIT_STATUS: i32 = 86;
 
 /// How an operation fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,13 +41,15 @@ pub enum Failure {
     Short,
     /// Half of the bytes are written before the disk is full; else as `NoRoom`.
     ShortOfRoom,
+    /// The process ends instead.
+    Exit,
 }
 
 impl Failure {
     pub(crate) fn error(self) -> io::Error {
         match self {
             // EIO has no kind of its own.
-            Self::Io | Self::Short => io::Error::from_raw_os_error(5),
+            Self::Io | Self::Short | Self::Exit => io::Error::from_raw_os_error(5),
             Self::NoRoom | Self::ShortOfRoom => io::ErrorKind::StorageFull.into(),
         }
     }
@@ -60,9 +68,19 @@ struct Plan {
 #[derive(Debug, Default)]
 struct State {
     count: u64,
-    /// The number of the operation that fails, how, and whether all after it do, too.
-    planned: Option<(u64, Failure, bool)>,
+    planned: Option<Planned>,
     struck: Option<(Operation, PathBuf)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Planned {
+    /// The number of the operation that fails.
+    nth: u64,
+    /// Which operations count; all on files when nothing is named.
+    only: Option<Operation>,
+    failure: Failure,
+    /// Whether all operations after it fail, too.
+    lasting: bool,
 }
 
 /// None but tests have plans, and most tests have none.
@@ -84,12 +102,21 @@ impl Faults {
         Self { plan }
     }
 
-    /// Lets the n-th operation from now on fail, the first being 1; if `lasting` all after it, too.
+    /// Lets the n-th operation on files from now on fail, the first being 1; if `lasting` all after it, too.
     pub fn fail(&self, nth: u64, failure: Failure, lasting: bool) {
+        self.plan(Planned { nth, only: None, failure, lasting });
+    }
+
+    /// Lets the n-th operation of one kind fail.
+    pub fn fail_only(&self, only: Operation, nth: u64, failure: Failure) {
+        self.plan(Planned { nth, only: Some(only), failure, lasting: false });
+    }
+
+    fn plan(&self, planned: Planned) {
         let mut state = self.plan.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count = 0;
         state.struck = None;
-        state.planned = Some((nth, failure, lasting));
+        state.planned = Some(planned);
     }
 
     /// Lets all succeed again.
@@ -124,10 +151,20 @@ pub(crate) fn strike(operation: Operation, path: &Path) -> Option<Failure> {
     let plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
     let plan = plans.iter().find(|plan| path.starts_with(&plan.dir))?;
     let mut state = plan.state.lock().unwrap_or_else(PoisonError::into_inner);
+    let counts = match state.planned.and_then(|planned| planned.only) {
+        Some(only) => only == operation,
+        None => operation != Operation::Apply,
+    };
+    if !counts {
+        return None;
+    }
     state.count += 1;
-    let (nth, failure, lasting) = state.planned?;
+    let Planned { nth, failure, lasting, .. } = state.planned?;
     if state.count != nth && !(lasting && state.count > nth) {
         return None;
+    }
+    if failure == Failure::Exit {
+        std::process::exit(EXIT_STATUS);
     }
     state.struck.get_or_insert((operation, path.to_owned()));
     Some(failure)

@@ -17,6 +17,7 @@ mod faultless {
         Cut,
         Rename,
         Remove,
+        Apply,
     }
 
     pub(super) enum Failure {}
@@ -48,6 +49,29 @@ pub fn free(folder: &Path) -> io::Result<u64> {
     Ok(product(disk.blocks_available(), disk.fragment_size()))
 }
 
+/// Too little disk space for what is about to be written, found before anything is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{needed} bytes of disk space are needed and {free} are free")]
+pub struct DiskFull {
+    /// Bytes that must be free.
+    pub needed: u64,
+    /// Bytes that are free.
+    pub free: u64,
+}
+
+impl DiskFull {
+    /// What an error of the operating system stands for, if it stands for this.
+    pub fn of(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
+impl From<DiskFull> for io::Error {
+    fn from(full: DiskFull) -> Self {
+        Self::new(io::ErrorKind::StorageFull, full)
+    }
+}
+
 /// Makes an [`Error::Io`] of an operating system's error.
 pub(crate) fn fault(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
@@ -56,6 +80,12 @@ pub(crate) fn fault(action: &'static str, path: &Path) -> impl FnOnce(io::Error)
 
 fn allow(operation: Operation, path: &Path) -> io::Result<()> {
     strike(operation, path).map_or(Ok(()), |failure| Err(failure.error()))
+}
+
+/// Lets a commit be applied to the index of a data directory, unless a test says otherwise.
+pub(crate) fn allow_apply(dir: &Path) -> Result<(), Error> {
+    allow(Operation::Apply, dir)
+        .map_err(|cause| Error::Index(format!("a commit could not be applied: {cause}")))
 }
 
 /// Makes names that were created, renamed or deleted in a folder durable.

@@ -24,6 +24,12 @@ impl Reader<'_> {
         self.index.sequence()
     }
 
+    /// Identifies the index that is read. It changes when reopening the store may have cut off commits that
+    /// reads had seen: what acts on several reads compares it with [`crate::Transaction::instance`].
+    pub fn instance(&self) -> u64 {
+        self.index.instance()
+    }
+
     /// Hands the quads from a place on to `visit`, subject by subject, until it breaks; gives the
     /// place of the quad at which it broke, or nothing when there are no more. The next page may be
     /// another reader's: what no commit touches from the first page to the last comes once, and what

@@ -8,7 +8,6 @@ use crate::steps::{Stage, Steps};
 use crate::store::{Inner, LOADING, anew, replay};
 use crate::{Corruption, Error, Options, Progress, ReadStore};
 use std::path::Path;
-use std::sync::PoisonError;
 
 impl ReadStore {
     /// Opens the store anew if it is poisoned or its index is damaged, for this and all clones. It succeeds
@@ -19,7 +18,7 @@ impl ReadStore {
     /// A damaged index is kept when the journal is damaged, too, so that it could not be made again.
     pub fn reopen(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
         let inner = self.inner();
-        let _turn = inner.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _slot = inner.slot.take_or_borrow();
         inner.closing.check()?;
         let index = inner.index();
         let (id, mut damage) = (index.store_id(), index.damage().map(str::to_owned));
@@ -98,14 +97,6 @@ pub(crate) fn caught_up(
 ) -> Result<Index, Error> {
     let id = journal.id();
     let mut index = fit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
-    if index.noted() > journal.newest {
-        tracing::error!(
-            index = index.noted(),
-            journal = journal.newest,
-            "The journal ended before the quad index, which is made again from it."
-        );
-        index = anew(dir, index, id)?;
-    }
     match replay(&mut index, journal, options, steps, progress) {
         Err(Error::Index(cause)) => {
             tracing::warn!(
@@ -132,8 +123,37 @@ pub(crate) fn fit(dir: &Path, index: Index, id: StoreId, from: u64) -> Result<In
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Store;
+    use crate::faults::{Failure, Faults, Operation};
+    use crate::{Read as _, Store};
     use oxrdf::{GraphName, NamedNode, Quad};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_commit_that_could_not_be_applied_is_cut_though_its_frame_was_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let faults = Faults::below(dir.path());
+        let open = || Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let store = open();
+        let put = |store: &Store, value: u8| {
+            // Long enough that another thread syncs it.
+            store.transact::<_, Error>(|change| change.put("d", b"key", &[value; 20_000]))
+        };
+        put(&store, 1).unwrap();
+        faults.fail_only(Operation::Apply, 1, Failure::Io);
+        let failed = put(&store, 2);
+        assert!(matches!(failed, Err(Error::Index(_))), "{failed:?}");
+        let began = Instant::now();
+        while store.inner().synced().newest() < 2 && began.elapsed() < Duration::from_mins(1) {
+            std::thread::yield_now();
+        }
+        assert_eq!(store.inner().synced().newest(), 2, "its frame was not synced");
+        store.reopen(&mut |_| {}).unwrap();
+        let value = |store: &Store| store.read().document("d", b"key").unwrap().unwrap();
+        assert_eq!((value(&store)[0], store.stats().sequence), (1, 1));
+        assert_eq!(put(&store, 3).unwrap().1.sequence, 2);
+        drop(store);
+        assert_eq!(value(&open())[0], 3);
+    }
 
     #[test]
     fn an_index_that_was_found_damaged_is_made_again_though_its_files_are_sound() {

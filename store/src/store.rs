@@ -1,8 +1,10 @@
 //! The store: commits go to the journal, then to the index; reads come from the index.
+use crate::backup::refuse_unfinished;
 use crate::frame::Change;
 use crate::index::{self, Index};
 use crate::journal::{Ahead, Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
 use crate::reopen::{caught_up, fit};
+use crate::slot::Slot;
 use crate::steps::{Stage, Steps};
 use crate::tidy::{Closing, Tidier};
 use crate::transaction::Changes;
@@ -59,10 +61,19 @@ impl Drop for Shared {
     }
 }
 
+/// What was changed since the store was opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Touched {
+    /// How many quads were added and removed.
+    pub(crate) quads: u64,
+    /// How many documents were put and deleted.
+    pub(crate) documents: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Inner {
     /// Had by the one who reads all that is held: a compaction or a backup. Taken before `writer`.
-    pub(crate) turn: Mutex<()>,
+    pub(crate) slot: Slot,
     /// Taken before the locks below, by whoever changes anything.
     writer: Mutex<Writer>,
     /// Written to only under `writer`, or while the store is opened anew.
@@ -71,8 +82,7 @@ pub(crate) struct Inner {
     synced: RwLock<Arc<Synced>>,
     ahead: Ahead,
     pub(crate) closing: Closing,
-    /// How many quads were added and removed since the store was opened.
-    touched: AtomicU64,
+    touched: Mutex<Touched>,
     pub(crate) steps: Steps,
     /// Bytes of the index on disk at the last checkpoint.
     index_bytes: AtomicU64,
@@ -92,6 +102,7 @@ impl Store {
     ) -> Result<Self, Error> {
         files::make_folder(dir)?;
         let lock = lock(dir)?;
+        refuse_unfinished(dir)?;
         let recovery = Recovery::begin(&dir.join("journal"), index::is_there(dir))?;
         let id = recovery.id;
         let index = fit(dir, index::open(dir, id)?, id, recovery.from())?;
@@ -103,13 +114,13 @@ impl Store {
         let writer = journal.writer(options.segment_bytes);
         let index_bytes = index.bytes_on_disk();
         let inner = Inner {
-            turn: Mutex::default(),
+            slot: Slot::default(),
             synced: RwLock::new(writer.synced()),
             writer: Mutex::new(writer),
             index: RwLock::new(index),
             ahead: Ahead::default(),
             closing: Closing::default(),
-            touched: AtomicU64::new(0),
+            touched: Mutex::default(),
             steps,
             index_bytes: AtomicU64::new(index_bytes),
             dir: dir.to_owned(),
@@ -294,9 +305,9 @@ impl Inner {
         *self.synced.write().unwrap_or_else(PoisonError::into_inner) = synced;
     }
 
-    /// How many quads were added and removed by the commits so far.
-    pub(crate) fn touched(&self) -> u64 {
-        self.touched.load(Ordering::Acquire)
+    /// What the commits so far have changed.
+    pub(crate) fn touched(&self) -> Touched {
+        *self.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -326,21 +337,22 @@ impl Inner {
         writer.append(sequence, &payload)?;
         self.ahead.appended(&writer.synced(), sequence, payload.len());
         // Before it can be read: who counts what was read must not count too little here.
-        self.touched.fetch_add(changes.added + changes.removed, Ordering::AcqRel);
+        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        touched.quads += changes.added + changes.removed;
+        touched.documents += changes.documents();
+        drop(touched);
         self.steps.step();
         let _applying = self.steps.begin(Stage::Applying);
         let mut index = self.index_mut();
         index
             .apply(sequence, &change, &self.steps)
-            .inspect_err(|error| self.synced().poison(error))?;
+            .inspect_err(|error| self.synced().poison_from(sequence, error))?;
         Ok(sequence)
     }
 
     fn make_room(&self, writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
-        let index = self.index();
-        let full = index.dirty_bytes() >= self.options.write_back_bytes;
-        drop(index);
-        if full { self.checkpoint(writer) } else { Ok(()) }
+        let due = self.index().is_checkpoint_due(self.options.write_back_bytes);
+        if due { self.checkpoint(writer) } else { Ok(()) }
     }
 
     /// Readers go on while a checkpoint is written; the writer's lock keeps commits out.
@@ -384,23 +396,48 @@ impl Drop for Inner {
 
 /// Keeps other processes out of a data directory.
 #[derive(Debug)]
-pub(crate) struct Lock(File);
+pub(crate) struct Lock(Vec<File>);
+
+impl Lock {
+    fn take(&mut self, file: File) -> Result<(), fs::TryLockError> {
+        file.try_lock()?;
+        self.0.push(file);
+        Ok(())
+    }
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // Closing is not enough: a process that is being started may have a copy of it for a moment.
         // An unlock that fails leaves the lock to the end of this process, which is as safe.
-        let _ = self.0.unlock();
+        for file in &self.0 {
+            let _ = file.unlock();
+        }
     }
 }
 
+/// Locks a data directory: the file `lock` in it, which is all that older versions look at, and the
+/// directory itself, which nobody removes while it is in use.
 pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
     let path = dir.join("lock");
     let file = files::open_or_make(&path)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Lock(file)),
-        Err(fs::TryLockError::WouldBlock) => Err(Error::InUse { path: dir.to_owned() }),
-        Err(fs::TryLockError::Error(error)) => Err(files::fault("locking", &path)(error)),
+    let mut lock = Lock(Vec::new());
+    lock.take(file).map_err(|error| lock_error(error, dir, &path))?;
+    let folder = File::open(dir).map_err(files::fault("opening", dir))?;
+    match lock.take(folder) {
+        // Some network file systems lock files only.
+        Err(fs::TryLockError::Error(cause)) => {
+            tracing::debug!(path = %dir.display(), %cause, "The directory cannot be locked, only a file in it.");
+        }
+        taken => taken.map_err(|error| lock_error(error, dir, dir))?,
+    }
+    Ok(lock)
+}
+
+fn lock_error(error: fs::TryLockError, dir: &Path, path: &Path) -> Error {
+    match error {
+        fs::TryLockError::WouldBlock => Error::InUse { path: dir.to_owned() },
+        fs::TryLockError::Error(error) => files::fault("locking", path)(error),
     }
 }
 
@@ -421,7 +458,7 @@ pub(crate) fn replay(
     Replay {
         base: journal.base(),
         newest: journal.newest,
-        write_back_bytes: options.write_back_bytes,
+        write_back_bytes: Some(options.write_back_bytes),
         steps,
         frames: &|after, apply| journal.replay(after, apply),
     }
@@ -432,7 +469,8 @@ pub(crate) fn replay(
 pub(crate) struct Replay<'a> {
     pub(crate) base: Option<&'a Base>,
     pub(crate) newest: u64,
-    pub(crate) write_back_bytes: usize,
+    /// Changed bytes after which a checkpoint is written; nothing for an index that is not to change on disk.
+    pub(crate) write_back_bytes: Option<usize>,
     /// Counts what is done.
     pub(crate) steps: &'a Steps,
     /// Hands the frames after one to what it is given, in order.
@@ -460,7 +498,7 @@ impl Replay<'_> {
                 Err(what) => return Ok(Err(what)),
             };
             index.apply(sequence, &change, self.steps)?;
-            if index.dirty_bytes() >= self.write_back_bytes {
+            if self.write_back_bytes.is_some_and(|most| index.is_checkpoint_due(most)) {
                 index.begin_checkpoint()?;
                 let written = index.write_out(self.steps)?;
                 index.written(written);

@@ -115,7 +115,7 @@ impl Inner {
 
     /// Packs the segments that are full.
     pub(crate) fn pack(&self) -> Result<(), Error> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _slot = self.slot.take();
         let synced = self.synced();
         synced.check()?;
         synced.begin_packing();

@@ -39,6 +39,11 @@ impl Changes {
         self.quads.changes.is_empty() && self.documents.is_empty()
     }
 
+    /// How many documents are put and deleted.
+    pub(crate) fn documents(&self) -> u64 {
+        self.documents.len() as u64
+    }
+
     pub(crate) fn payload(&self, unsynced: u64) -> Vec<u8> {
         overlay::payload(unsynced, &self.terms, &self.quads, &self.documents)
     }
@@ -166,6 +171,11 @@ impl<'a> Transaction<'a> {
     /// The sequence of the frame that this change will be.
     pub fn sequence(&self) -> u64 {
         self.index.sequence() + 1
+    }
+
+    /// As [`crate::Reader::instance`].
+    pub fn instance(&self) -> u64 {
+        self.index.instance()
     }
 
     /// The IRIs that quads were added about or removed about, each once; false for those that no quad

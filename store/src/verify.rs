@@ -1,5 +1,6 @@
 //! Verifying a store that nobody has open: every frame, every block, and the index against the
 //! journal.
+use crate::backup::refuse_unfinished;
 use crate::digest::{self, Digest};
 use crate::index::{self, Index, Inspected};
 use crate::journal::{self, Checked};
@@ -48,19 +49,24 @@ pub struct Verified {
 /// What is damaged is told in what it returns; it fails when it cannot read, or when another
 /// process has the store open.
 pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified, Error> {
+    refuse_unfinished(dir)?;
     let folder = dir.join("journal");
     fs::metadata(&folder).map_err(files::fault("reading", &folder))?;
     let _lock = lock(dir)?;
     discard_scratch(dir)?;
     let mut verified = Verified::default();
+    let mut finishes = None;
     let index = match index::inspect(dir)? {
         Inspected::None => {
             note(&mut verified, "there is no quad index, or nothing in it; the next open makes it")
         }
-        Inspected::Unfinished => note(
-            &mut verified,
-            "a checkpoint was cut; the next open finishes it, or makes the quad index again",
-        ),
+        Inspected::Unfinished(noted) => {
+            finishes = noted;
+            note(
+                &mut verified,
+                "a checkpoint was cut; the next open finishes it, or makes the quad index again",
+            )
+        }
         Inspected::Unusable(cause) => {
             verified.faults.push(format!("{cause}; the next open makes the quad index again"));
             None
@@ -70,7 +76,7 @@ pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified
         }
         Inspected::Open(index) => Some(*index),
     };
-    let noted = index.as_ref().map_or(0, Index::noted);
+    let noted = index.as_ref().map(|index| (index.store_id(), index.noted())).or(finishes);
     let checked = journal::check(&folder, noted)?;
     verified.notes.extend(checked.left.iter().cloned());
     verified.faults.extend(checked.faults.iter().map(ToString::to_string));
@@ -126,7 +132,7 @@ fn compare(
         }
         .run(index, progress)
     };
-    replay(&mut again, Options::default().write_back_bytes, progress)?;
+    replay(&mut again, Some(Options::default().write_back_bytes), progress)?;
     let (quads, documents) = digest::of(&again, &mut |_| Ok(()))?;
     (verified.quads, verified.documents) = (quads.count, documents.count);
     drop(again);
@@ -134,14 +140,6 @@ fn compare(
     let from = checked.base.as_ref().map_or(0, |base| base.end.from);
     if index.store_id() != checked.id {
         verified.faults.push("the quad index belongs to another journal".into());
-        return Ok(());
-    }
-    if index.noted() > checked.newest {
-        verified.faults.push(format!(
-            "the journal ends with frame {}, and the quad index has frame {}",
-            checked.newest,
-            index.noted()
-        ));
         return Ok(());
     }
     if index.noted() < from {
@@ -156,8 +154,8 @@ fn compare(
         );
     }
     // In memory alone: what the index lacks is no more than a checkpoint writes.
-    let differs = replay(&mut index, usize::MAX, &mut |_| {})
-        .and_then(|()| differences(&index, quads, documents));
+    let differs =
+        replay(&mut index, None, &mut |_| {}).and_then(|()| differences(&index, quads, documents));
     match differs {
         Ok(differs) => verified.faults.extend(differs),
         Err(Error::Index(cause)) => verified.faults.push(format!(

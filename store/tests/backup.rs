@@ -5,12 +5,16 @@ mod model;
 
 use model::{Model, add, blank, iri, open, quad, text};
 use oxrdf::{GraphName, Literal, Quad};
-use penstock_store::{BackupFile, Error, JUMP, Options, Read, Restored, Store};
+use penstock_store::faults::{EXIT_STATUS, Failure, Faults};
+use penstock_store::{BackupFile, Error, JUMP, Options, Read, Restored, Store, verify};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+const CHILD_DIR: &str = "PENSTOCK_STORE_RESTORE_DIR";
+const CHILD_ENDS_AT: &str = "PENSTOCK_STORE_RESTORE_ENDS_AT";
 const COLLECTIONS: [&str; 3] = ["", "counters", "notes"];
 
 fn commit(store: &Store, n: u64) {
@@ -186,6 +190,61 @@ fn a_part_of_a_backup_or_a_harmed_one_is_refused_and_leaves_nothing() {
     longer.push(0);
     refused(&longer);
     restore(&to, &written(dir.path(), &bytes), &[]).unwrap();
+}
+
+/// The process that a restore ends in the midst of. Run as a test of its own it does nothing.
+#[test]
+fn child() {
+    let Some(dir) = std::env::var_os(CHILD_DIR).map(PathBuf::from) else { return };
+    let nth = std::env::var(CHILD_ENDS_AT).unwrap().parse().unwrap();
+    let to = dir.join("restored");
+    let faults = Faults::below(&to);
+    faults.fail(nth, Failure::Exit, false);
+    BackupFile::open(&dir.join("backup")).unwrap().restore(&to, &["counters"]).unwrap();
+}
+
+#[test]
+fn a_restore_that_ended_at_any_operation_is_refused_until_it_is_done_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir.path().join("store"));
+    for n in 0..10 {
+        commit(&store, n);
+    }
+    let mut bytes = Vec::new();
+    store.backup(&mut bytes).unwrap();
+    let (backup, to) = (written(dir.path(), &bytes), dir.path().join("restored"));
+    let expected = jumped(of(&store));
+    let mut refused = 0;
+    for nth in 1.. {
+        let ended = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child", "--test-threads=1"])
+            .env(CHILD_DIR, dir.path())
+            .env(CHILD_ENDS_AT, nth.to_string())
+            .output()
+            .unwrap();
+        let is_whole = ended.status.success();
+        assert!(is_whole || ended.status.code() == Some(EXIT_STATUS), "{ended:?}");
+        let begun = fs::read_dir(&to)
+            .is_ok_and(|names| names.flatten().any(|entry| entry.file_name() != "lock"));
+        match Store::open(&to, Options::default(), &mut |_| {}) {
+            Ok(store) if begun => assert!(of(&store) == expected, "operation {nth}"),
+            // Nothing of the restore is there yet.
+            Ok(_) => {}
+            Err(Error::UnfinishedRestore { path }) => {
+                assert_eq!(path, to);
+                assert!(matches!(verify(&to, &mut |_| {}), Err(Error::UnfinishedRestore { .. })));
+                refused += 1;
+                restore(&to, &backup, &["counters"]).unwrap();
+                assert!(of(&open(&to)) == expected, "operation {nth}: done again");
+            }
+            Err(error) => panic!("operation {nth}: {error}"),
+        }
+        fs::remove_dir_all(&to).unwrap();
+        if is_whole {
+            break;
+        }
+    }
+    assert!(refused > 8, "{refused} operations are too few to prove a thing");
 }
 
 struct Failing;

@@ -4,7 +4,7 @@ mod model;
 
 use model::{Model, add, copy, open, quad, text};
 use oxrdf::Literal;
-use penstock_store::{Error, Options, Pattern, Read as _, Store};
+use penstock_store::{Error, Options, Pattern, Read as _, Store, verify};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -118,6 +118,24 @@ fn a_commit_too_large_for_a_frame_is_refused_and_the_next_one_is_not() {
     let refused = store.transact::<_, Error>(|change| change.insert(quad.as_ref()));
     assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
     assert_eq!(add(&store, &[model::quad("s", "p", text("small"))]), 1);
+}
+
+#[test]
+fn removing_the_lock_file_lets_no_second_process_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let path = dir.path().join("lock");
+    // Versions that lock this file alone are kept out by it.
+    let file = std::fs::File::open(&path).unwrap();
+    assert!(matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)));
+    std::fs::remove_file(&path).unwrap();
+    for _ in 0..2 {
+        let again = Store::open(dir.path(), Options::default(), &mut |_| {});
+        assert!(matches!(again, Err(Error::InUse { .. })), "{again:?}");
+    }
+    assert!(matches!(verify(dir.path(), &mut |_| {}), Err(Error::InUse { .. })));
+    drop(store);
+    open(dir.path());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod model;
 
 use model::{Model, add, copy, iri, newest_segment, open, quad, segments, text};
-use penstock_store::{Error, Options, Store};
+use penstock_store::{Error, Options, Store, verify};
 use std::fs;
 use std::path::Path;
 
@@ -181,7 +181,7 @@ fn an_index_under_the_mark_of_a_cut_checkpoint_is_made_again() {
 }
 
 #[test]
-fn an_index_of_another_journal_or_ahead_of_its_own_is_made_again() {
+fn an_index_of_another_journal_is_made_again() {
     let [dir, before, after, other] = [(); 4].map(|()| tempfile::tempdir().unwrap());
     let model = around_a_checkpoint(dir.path(), before.path(), after.path());
     let foreign = open(other.path());
@@ -190,15 +190,64 @@ fn an_index_of_another_journal_or_ahead_of_its_own_is_made_again() {
     fs::remove_dir_all(after.path().join("index")).unwrap();
     copy(&other.path().join("index"), &after.path().join("index"));
     assert_eq!(Model::of(&open(after.path()).read(), &[]), model);
+}
 
-    // The journal of an earlier day beside the index of today.
-    let ends = fs::metadata(newest_segment(other.path())).unwrap().len();
-    let store = open(other.path());
-    add(&store, &[quad("later", "p", text("value"))]);
+#[test]
+fn a_journal_that_ends_before_its_index_is_refused_and_opens_once_it_is_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = || Options { segment_bytes: 400, tidies: false, ..Options::default() };
+    let try_open = |dir: &Path| Store::open(dir, options(), &mut |_| {});
+    let store = try_open(dir.path()).unwrap();
+    let mut ends = vec![];
+    while segments(dir.path()).len() < 3 || ends.len() < 2 {
+        let count = segments(dir.path()).len();
+        add(&store, &[quad(&format!("s{}", store.stats().sequence), "p", text("value"))]);
+        if segments(dir.path()).len() > count {
+            ends.clear();
+        }
+        ends.push(fs::metadata(newest_segment(dir.path())).unwrap().len());
+    }
+    let (model, newest) = (Model::of(&store.read(), &[]), store.stats().sequence);
     drop(store);
-    let file = fs::OpenOptions::new().write(true).open(newest_segment(other.path())).unwrap();
-    file.set_len(ends).unwrap();
-    assert_eq!(open(other.path()).stats().quads, 1);
+    let newest_segment = newest_segment(dir.path());
+    let whole = fs::read(&newest_segment).unwrap();
+    let before = segments(dir.path()).into_iter().rev().nth(1).unwrap();
+    // Cut behind its header, behind its first frame, or gone.
+    for kept in [Some(40), Some(ends[0]), None] {
+        let (last, end) = match kept {
+            Some(length) => {
+                let kept = &whole[..usize::try_from(length).unwrap()];
+                fs::write(&newest_segment, kept).unwrap();
+                (&newest_segment, length)
+            }
+            None => {
+                fs::remove_file(&newest_segment).unwrap();
+                (&before, fs::metadata(&before).unwrap().len())
+            }
+        };
+        let harmed =
+            segments(dir.path()).iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>();
+        for _ in 0..2 {
+            match try_open(dir.path()) {
+                Err(Error::Corrupt(place)) => {
+                    assert_eq!((&place.path, place.offset), (last, end), "{place}");
+                    assert!(place.what.contains("put the missing part"), "{place}");
+                    let faults = verify(dir.path(), &mut |_| {}).unwrap().faults;
+                    assert_eq!(faults, [place.to_string()], "verify says something else");
+                }
+                other => panic!("{kept:?}: {other:?}"),
+            }
+        }
+        let left: Vec<_> =
+            segments(dir.path()).iter().map(|path| fs::read(path).unwrap()).collect();
+        assert!(left == harmed, "{kept:?}: the journal was changed");
+        fs::write(&newest_segment, &whole).unwrap();
+        let mut replayed = false;
+        let store = Store::open(dir.path(), options(), &mut |_| replayed = true).unwrap();
+        assert!(!replayed, "{kept:?}: the index was made again");
+        assert!(Model::of(&store.read(), &[]) == model, "{kept:?}");
+        assert_eq!(store.stats().sequence, newest);
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 mod model;
 
 use model::{Model, quad, text};
-use penstock_store::faults::{Failure, Faults};
+use penstock_store::faults::{Failure, Faults, Operation};
 use penstock_store::{Error, Options, Store, Transaction, verify};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -154,6 +154,21 @@ fn any_operation_may_fail_in_any_way() {
         }
     }
     assert!(struck.len() >= 5, "{struck:?}: a kind of operation was never tried");
+}
+
+#[test]
+fn any_commit_may_fail_to_be_applied() {
+    for nth in 1.. {
+        let dir = folder();
+        let faults = Faults::below(dir.path());
+        faults.fail_only(Operation::Apply, nth, Failure::Io);
+        let dir = dir.path().join("store");
+        Run { dir, faults: &faults, model: Model::default(), next: 0 }.all();
+        if faults.struck().is_none() {
+            assert!(nth > 8, "{nth} commits are too few to prove a thing");
+            return;
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A store that an older version of the format wrote opens, with all that it held: `fixtures/v1` has a
 //! base, a segment behind it, and a term of every kind; `fixtures/v2` has besides a packed segment before
-//! the last. The index is no part of it, since it is made again anyway.
+//! the last. The index is no part of it, since it is made again anyway; but `fixtures/index-4` has one
+//! of its version 4, which is used as it is.
 //!
 //! `UPDATE=1 cargo test -p penstock-store --test format` writes the newest anew; that is right for a new
 //! version of the format alone, in a folder of its own.
@@ -134,6 +135,23 @@ fn what_version_2_wrote_is_read() {
         copy(&dir.path().join("journal"), &fixture("v2").join("journal"));
     }
     is_read("v2", 3);
+}
+
+#[test]
+fn an_index_of_version_4_is_used_and_its_documents_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    copy(&fixture("index-4"), dir.path());
+    let mut is_made_again = false;
+    let options = Options { tidies: false, ..Options::default() };
+    let store = Store::open(dir.path(), options, &mut |_| is_made_again = true).unwrap();
+    assert!(!is_made_again);
+    assert!(Model::of(&store.read(), &COLLECTIONS) == expected(), "it does not hold what it did");
+    // A compaction compares the number of documents.
+    model::add(&store, &[quad("new", "p", text("value"))]);
+    store.compact().unwrap();
+    drop(store);
+    assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    open(dir.path()).compact().unwrap();
 }
 
 fn is_read(version: &str, files: usize) {

@@ -3,7 +3,7 @@
 mod model;
 
 use model::{Model, open, quad, text};
-use penstock_store::{Error, Options, Store};
+use penstock_store::{Error, Options, Store, Transaction};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -90,6 +90,43 @@ fn commits_go_on_when_there_is_room_again() {
         drop(store);
         assert!(Model::of(&open(&dir).read(), &[]) == model);
     }
+}
+
+#[test]
+fn an_index_is_made_again_with_less_room_than_a_full_checkpoint_needs() {
+    let Some(disk) = small_disk() else {
+        return on_a_small_disk(
+            "an_index_is_made_again_with_less_room_than_a_full_checkpoint_needs",
+        );
+    };
+    let dir = disk.join("store");
+    let store = open(&dir);
+    // More than a checkpoint waits for, in a journal and an index that are small.
+    for n in 0..160_u64 {
+        let put = |change: &mut Transaction<'_>| {
+            (0..100_u64).try_for_each(|k| change.put("d", &(n * 100 + k).to_be_bytes(), &[7; 1000]))
+        };
+        store.transact::<_, Error>(put).unwrap();
+        store.pack().unwrap();
+    }
+    let model = Model::of(&store.read(), &["d"]);
+    drop(store);
+    let lose_index = || fs::remove_dir_all(dir.join("index")).unwrap();
+    lose_index();
+    let filler = fill(&disk, 14 << 20);
+    let store = open(&dir);
+    assert!(Model::of(&store.read(), &["d"]) == model);
+    drop(store);
+    lose_index();
+    fs::remove_file(filler).unwrap();
+    let filler = fill(&disk, 2 << 20);
+    let refused = Store::open(&dir, Options::default(), &mut |_| {}).unwrap_err();
+    assert!(refused.is_no_room(), "{refused}");
+    let full = refused.disk_full().unwrap();
+    assert!(full.free < full.needed && full.free <= 2 << 20, "{full:?}");
+    assert!(refused.to_string().contains(&full.needed.to_string()), "{refused}");
+    fs::remove_file(filler).unwrap();
+    assert!(Model::of(&open(&dir).read(), &["d"]) == model);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use penstock_store::faults::{Failure, Faults};
 use penstock_store::{Error, Pattern, Read as _, Store};
 use std::fs;
 use std::io::{self, Write};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// Lets a commit fail.
@@ -95,6 +95,55 @@ impl Write for Poisoning<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// What a backup is written to; it poisons the store first, and then takes nothing until the store
+/// was reopened.
+struct Stalled<'a> {
+    store: &'a Store,
+    faults: &'a Faults,
+    poisoned: Sender<()>,
+    reopened: Receiver<()>,
+    had_to_wait: bool,
+}
+
+impl Write for Stalled<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        poison(self.store, self.faults);
+        self.poisoned.send(()).unwrap();
+        self.had_to_wait = self.reopened.recv_timeout(Duration::from_mins(1)).is_err();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn reopening_does_not_wait_for_the_reader_of_a_backup() {
+    let dir = tempfile::tempdir().unwrap();
+    let faults = Faults::below(dir.path());
+    let store = open(dir.path());
+    add(&store, &[quad("s", "p", text("value"))]);
+    let (poisoned, is_poisoned) = channel();
+    let (reopen, reopened) = channel();
+    std::thread::scope(|scope| {
+        let store = &store;
+        scope.spawn(move || {
+            is_poisoned.recv().unwrap();
+            store.reopen(&mut |_| {}).unwrap();
+            // It waits no more when this took too long.
+            let _ = reopen.send(());
+        });
+        let mut out = Stalled { store, faults: &faults, poisoned, reopened, had_to_wait: false };
+        let backup = store.backup(&mut out);
+        assert!(!out.had_to_wait, "the store was not reopened while the backup waited");
+        // What it had read may have been cut.
+        assert!(matches!(backup, Err(Error::Reopening)), "{backup:?}");
+    });
+    store.backup(&mut Vec::new()).unwrap();
+    store.compact().unwrap();
 }
 
 #[test]

@@ -6,12 +6,13 @@
 //! it once more; one that cannot be read says that the index is not to be used.
 use super::blocks::{self, Blocks, Imaged};
 use super::engine::Engine;
-use super::images::{End, NewImages};
+use super::images::{self, End, NewImages};
 use super::key::tree;
 use super::note::Note;
 use super::runs::{self, Runs};
 use super::{Index, damaged};
 use crate::steps::Steps;
+use crate::store::LOADING;
 use crate::{Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// engine writes whole segments, and lets go of old ones only afterwards.
 const ROOM_FACTOR: u64 = 3;
 const ROOM_SPARE: u64 = 2 << 20;
+/// Dirty bytes below which no checkpoint is written early: many small ones write much more.
+const EARLY_BYTES: usize = 1 << 20;
+
+/// The bytes that must be free on the disk for a checkpoint of so many dirty ones.
+fn needed(dirty: usize) -> u64 {
+    dirty as u64 * ROOM_FACTOR + ROOM_SPARE
+}
 
 fn folder(dir: &Path) -> PathBuf {
     dir.join("index")
@@ -70,8 +78,9 @@ const NO_STORE: [u8; 16] = [0; 16];
 pub(crate) enum Inspected {
     /// There is none.
     None,
-    /// A checkpoint was cut.
-    Unfinished,
+    /// A checkpoint was cut: the store that it belongs to and the newest frame in it, when it can
+    /// be finished.
+    Unfinished(Option<([u8; 16], u64)>),
     /// It is damaged, and how.
     Unusable(String),
     Open(Box<Index>),
@@ -82,8 +91,12 @@ pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
     if !is_there(dir) {
         return Ok(Inspected::None);
     }
-    if mark(dir).exists() {
-        return Ok(Inspected::Unfinished);
+    let mark = mark(dir);
+    if mark.exists() {
+        let note =
+            images::read(&mark, &mut |_| Ok(())).ok().and_then(|end| Note::decode(&end.note));
+        let noted = note.map(|(note, _)| (note.store_id, note.sequence));
+        return Ok(Inspected::Unfinished(noted.filter(|(_, noted)| *noted < LOADING)));
     }
     match try_open(dir, NO_STORE, Trust::Nothing) {
         Ok(index) if index.store_id() == NO_STORE => Ok(Inspected::None),
@@ -110,26 +123,26 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         tracing::warn!("A checkpoint was cut, and is finished now.");
     }
     // An engine that finds damage may pass over it, and answer with what was there before.
-    let (engine, (note, runs)) = Engine::open(&folder(dir), |engine, sealed| {
+    let (engine, (note, is_counted, runs)) = Engine::open(&folder(dir), |engine, sealed| {
         if cut {
             blocks::write_images(engine, &mark, &name, &Steps::default())?;
         }
-        let note = match engine.get(&name, Note::decode)? {
-            None => Note::new(store_id),
+        let (note, is_counted) = match engine.get(&name, Note::decode)? {
+            None => (Note::new(store_id), true),
             Some(None) => return Err(damaged("the note", &name)),
-            Some(Some(note)) => note,
+            Some(Some(decoded)) => decoded,
         };
         let believed = sealed && !cut && trust == Trust::Sealed;
         if !believed && engine.sum_of_all_but(&name)? != note.sum {
             return Err(Error::Index("its blocks do not have their checksum".into()));
         }
         let runs = Runs::open(folder(dir).join("runs"), &note.runs, tree::is_sought)?;
-        Ok((note, runs))
+        Ok((note, is_counted, runs))
     })?;
     if cut {
         files::remove(&mark, dir)?;
     }
-    Ok(Index {
+    let mut index = Index {
         instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
         noted: note.sequence,
         note,
@@ -142,7 +155,11 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         damage: OnceLock::new(),
         is_behind: AtomicBool::new(false),
         closed: false,
-    })
+    };
+    if !is_counted {
+        index.count_documents()?;
+    }
+    Ok(index)
 }
 
 /// How many indexes this process has opened.
@@ -167,15 +184,26 @@ pub(crate) struct Written {
 }
 
 impl Index {
+    /// Whether a checkpoint is due: `most` bytes are dirty, or so little disk space is free that
+    /// there would be too little for a checkpoint of twice as many.
+    pub(crate) fn is_checkpoint_due(&self, most: usize) -> bool {
+        let dirty = self.dirty_bytes();
+        let is_short = |free| (needed(dirty)..needed(2 * dirty)).contains(&free);
+        dirty >= most || (dirty >= EARLY_BYTES && self.free().is_ok_and(is_short))
+    }
+
+    /// The bytes that are free on the disk of the data directory.
+    fn free(&self) -> Result<u64, Error> {
+        files::free(&self.dir).map_err(files::fault("asking for the room of", &self.dir))
+    }
+
     /// Finds out whether there is room for [`Index::write_out`]. The engine does not survive a write
     /// that failed, so it had better not begin one; after a failure here nothing has changed.
     pub(crate) fn begin_checkpoint(&self) -> Result<(), Error> {
         self.check()?;
-        let needed = self.dirty_bytes() as u64 * ROOM_FACTOR + ROOM_SPARE;
-        let free =
-            files::free(&self.dir).map_err(files::fault("asking for the room of", &self.dir))?;
+        let (needed, free) = (needed(self.dirty_bytes()), self.free()?);
         if free < needed {
-            let full = std::io::ErrorKind::StorageFull.into();
+            let full = files::DiskFull { needed, free }.into();
             return Err(files::fault("writing a checkpoint to", &folder(&self.dir))(full));
         }
         Ok(())
@@ -226,7 +254,7 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use super::super::images::{self, Image};
+    use super::super::images::Image;
     use super::*;
     use crate::{Options, Pattern, Read as _, Store};
     use oxrdf::{GraphName, Literal, NamedNode, Quad};
@@ -344,6 +372,17 @@ mod tests {
             drop(again);
             assert_eq!(quads(&open(cut.path()).0).len(), expected.len() + 40);
         }
+        // A journal that ends before it is refused, and found by who verifies the store.
+        let cut = tempfile::tempdir().unwrap();
+        copy(dir.path(), cut.path());
+        let segment = cut.path().join("journal/00000000000000000001.journal");
+        let bytes = fs::read(&segment).unwrap();
+        let frame = u32::from_le_bytes(bytes[40..44].try_into().unwrap()) as usize + 16;
+        fs::write(&segment, &bytes[..40 + frame]).unwrap();
+        let verified = crate::verify(cut.path(), &mut |_| {}).unwrap();
+        assert!(verified.faults[0].contains("put the missing part"), "{verified:?}");
+        let refused = Store::open(cut.path(), Options::default(), &mut |_| {});
+        assert!(matches!(refused, Err(Error::Corrupt(_))), "{refused:?}");
         let whole = fs::read(&mark).unwrap();
         for tenth in 0..10 {
             let at = whole.len() * tenth / 10;

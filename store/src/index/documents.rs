@@ -61,23 +61,28 @@ impl Index {
         value: &[u8],
     ) -> Result<(), Error> {
         let prefix = document_key(collection, name);
-        let mut parts = 0;
-        for bytes in value.chunks(PART_BYTES) {
+        let (first, others) = value.split_at(value.len().min(PART_BYTES));
+        if self.blocks.insert(&part_key(&prefix, 0), first)? {
+            self.note.documents += 1;
+        }
+        let mut parts = 1;
+        for bytes in others.chunks(PART_BYTES) {
             self.blocks.insert(&part_key(&prefix, parts), bytes)?;
             parts += 1;
         }
-        if parts == 0 {
-            self.blocks.insert(&part_key(&prefix, 0), &[])?;
-            parts = 1;
-        }
-        self.delete_parts(&prefix, parts)
+        self.delete_parts(&prefix, parts)?;
+        Ok(())
     }
 
     pub(super) fn delete_document(&mut self, collection: &str, name: &[u8]) -> Result<(), Error> {
-        self.delete_parts(&document_key(collection, name), 0)
+        if self.delete_parts(&document_key(collection, name), 0)? {
+            self.note.documents = self.note.documents.saturating_sub(1);
+        }
+        Ok(())
     }
 
-    fn delete_parts(&mut self, prefix: &[u8], from: u64) -> Result<(), Error> {
+    /// Deletes the parts of a document from one on; `false` when there are none.
+    fn delete_parts(&mut self, prefix: &[u8], from: u64) -> Result<bool, Error> {
         let mut left = Vec::new();
         self.blocks.scan(&part_key(prefix, from), &mut |key, _| {
             if !key.starts_with(prefix) {
@@ -86,10 +91,10 @@ impl Index {
             left.push(key.to_vec());
             Ok(ControlFlow::Continue(()))
         })?;
-        for key in left {
-            self.blocks.remove(&key)?;
+        for key in &left {
+            self.blocks.remove(key)?;
         }
-        Ok(())
+        Ok(!left.is_empty())
     }
 
     pub(crate) fn document(&self, collection: &str, name: &[u8]) -> Result<Option<Vec<u8>>, Error> {
@@ -208,4 +213,45 @@ fn past(prefix: &[u8]) -> Vec<u8> {
         }
     }
     key(tree::DOCUMENT + 1, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Read as _, Store};
+
+    #[test]
+    fn a_compaction_from_an_index_that_lacks_a_document_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let change = |change: &mut crate::Transaction<'_>| {
+            for n in 0..10 {
+                change.put("d", &[n], &vec![n; usize::from(n) * 100])?;
+            }
+            // Put again, and deleted when it is there and when it is not.
+            change.put("d", &[0], b"again")?;
+            change.delete("d", &[9])?;
+            change.delete("d", &[10])
+        };
+        for count in [9, 9] {
+            store.transact::<_, Error>(change).unwrap();
+            assert_eq!(store.inner().index().document_count(), count);
+        }
+        store.transact::<_, Error>(|change| change.put("d", &[8], b"")).unwrap();
+        store.transact::<_, Error>(|change| change.delete("d", &[9])).unwrap();
+        store.transact::<_, Error>(|change| change.delete("d", &[7])).unwrap();
+        assert_eq!(store.inner().index().document_count(), 8);
+        let key = part_key(&document_key("d", &[3]), 0);
+        assert!(store.inner().index_mut().blocks.remove(&key).unwrap());
+        let refused = store.compact();
+        assert!(
+            matches!(&refused, Err(Error::Index(cause)) if cause.contains("7 documents where it counts 8")),
+            "{refused:?}"
+        );
+        // The frames are still there, and make the index again.
+        assert!(store.damage().is_some());
+        store.reopen(&mut |_| {}).unwrap();
+        assert_eq!(store.read().document("d", &[3]).unwrap().unwrap(), [3; 300]);
+        store.compact().unwrap();
+    }
 }

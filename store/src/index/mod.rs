@@ -31,12 +31,13 @@ pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 pub(crate) use page::Cursor;
 pub(crate) use stand::{Near, Stand};
 
-use crate::Error;
 use crate::frame::Change;
 use crate::steps::Steps;
+use crate::{Error, files};
 use blocks::Blocks;
 use note::Note;
 use runs::Runs;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,6 +94,22 @@ impl Index {
 
     pub(crate) fn quads(&self) -> u64 {
         self.note.quads
+    }
+
+    /// How many documents there are.
+    pub(crate) fn document_count(&self) -> u64 {
+        self.note.documents
+    }
+
+    /// Finds out how many documents there are, in an index of a format that does not note it.
+    fn count_documents(&mut self) -> Result<(), Error> {
+        let mut counted = 0;
+        self.page_of_documents(&Vec::new(), &mut |_, _, _| {
+            counted += 1;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.note.documents = counted;
+        Ok(())
     }
 
     pub(crate) fn dirty_bytes(&self) -> usize {
@@ -170,6 +187,7 @@ impl Index {
     }
 
     fn apply_parts(&mut self, change: &Change<'_>, steps: &Steps) -> Result<(), Error> {
+        files::allow_apply(&self.dir)?;
         let mut codes = Vec::with_capacity(change.terms.len() + 1);
         codes.push(Code::named(DEFAULT_GRAPH));
         for term in &change.terms {

@@ -2,8 +2,11 @@
 use super::run::RunNote;
 use crate::varint::{self, Input};
 
-/// The format of the index. Another one is thrown away and made again from the journal.
-const FORMAT: u64 = 4;
+/// The format of the index. Another one is thrown away and made again from the journal, but for
+/// [`UNCOUNTED`].
+const FORMAT: u64 = 5;
+/// The format that has no count of documents.
+const UNCOUNTED: u64 = 4;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Note {
@@ -14,6 +17,7 @@ pub(super) struct Note {
     pub(super) next_id: u64,
     pub(super) next_long: u64,
     pub(super) quads: u64,
+    pub(super) documents: u64,
     /// The checksums of all blocks, added up.
     pub(super) sum: u64,
     /// The runs that count, newest first.
@@ -22,14 +26,14 @@ pub(super) struct Note {
 
 impl Note {
     pub(super) fn new(store_id: [u8; 16]) -> Self {
-        Self { store_id, sequence: 0, next_id: 1, next_long: 1, quads: 0, sum: 0, runs: Vec::new() }
+        Self { store_id, next_id: 1, next_long: 1, ..Self::default() }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         varint::put(&mut out, FORMAT);
         out.extend_from_slice(&self.store_id);
-        for number in [self.sequence, self.next_id, self.next_long, self.quads] {
+        for number in [self.sequence, self.next_id, self.next_long, self.quads, self.documents] {
             varint::put(&mut out, number);
         }
         out.extend_from_slice(&self.sum.to_le_bytes());
@@ -40,9 +44,11 @@ impl Note {
         out
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    /// Reads a note; says besides whether it has the number of documents.
+    pub(super) fn decode(bytes: &[u8]) -> Option<(Self, bool)> {
         let mut input = Input::new(bytes);
-        if input.number()? != FORMAT {
+        let format = input.number()?;
+        if ![FORMAT, UNCOUNTED].contains(&format) {
             return None;
         }
         let mut note = Self {
@@ -51,12 +57,13 @@ impl Note {
             next_id: input.number()?,
             next_long: input.number()?,
             quads: input.number()?,
+            documents: if format == FORMAT { input.number()? } else { 0 },
             sum: u64::from_le_bytes(input.take(8)?.try_into().ok()?),
             runs: Vec::new(),
         };
         for _ in 0..input.length()? {
             note.runs.push(RunNote::decode(&mut input)?);
         }
-        input.is_empty().then_some(note)
+        input.is_empty().then_some((note, format == FORMAT))
     }
 }

@@ -1,6 +1,6 @@
 //! Reading every byte of a journal, and changing none.
 use super::base::{self, Base};
-use super::recovery::{self, Names};
+use super::recovery::{self, Names, missing_frames};
 use super::segment::{Found, Segment, StoreId};
 use crate::frame::Change;
 use crate::{Corruption, Error};
@@ -37,8 +37,9 @@ impl Checked {
     }
 }
 
-/// Reads the journal in a folder. `noted` is the newest frame that the index has.
-pub(crate) fn check(folder: &Path, noted: u64) -> Result<Checked, Error> {
+/// Reads the journal in a folder. `index` is the store that the index belongs to, and the newest
+/// frame that it has.
+pub(crate) fn check(folder: &Path, index: Option<(StoreId, u64)>) -> Result<Checked, Error> {
     let mut checked = Checked::default();
     let Names { segments, mut bases } = Names::of(folder, false)?;
     let mut from = 0;
@@ -57,19 +58,25 @@ pub(crate) fn check(folder: &Path, noted: u64) -> Result<Checked, Error> {
     for (_, path) in bases.into_iter().chain(old) {
         checked.left.push(format!("{} is there and of no use any more", path.display()));
     }
-    let Some((first, _)) = segments.first() else {
+    let Some((first, path)) = segments.first() else {
         checked.fault(folder, 0, "there are no segments");
         return Ok(checked);
     };
+    if checked.base.is_none()
+        && let Ok(segment) = Segment::open(path)
+    {
+        checked.id = segment.id;
+    }
     if *first > from + 1 {
         checked.fault(folder, 0, format!("the segments before frame {first} are missing"));
     }
     checked.newest = first.saturating_sub(1);
     let exact = checked.base.as_ref().map_or(0, |base| base.end.exact);
+    let noted = index.filter(|(id, _)| *id == checked.id).map_or(0, |(_, noted)| noted);
     let last = segments.len().saturating_sub(1);
     for (number, (_, path)) in segments.iter().enumerate() {
-        let synced = if number == last { noted.max(exact) } else { u64::MAX };
-        segment(&mut checked, path, synced).or_else(|error| checked.take(error))?;
+        let newest = (number == last).then_some(Newest { noted, exact });
+        segment(&mut checked, path, newest).or_else(|error| checked.take(error))?;
     }
     if checked.newest < exact && checked.faults.is_empty() {
         checked.fault(folder, 0, format!("frame {exact}, which the base needs, is missing"));
@@ -83,13 +90,20 @@ fn base(path: &Path) -> Result<Base, Error> {
     Ok(base)
 }
 
-/// Reads a segment, of which the frames up to `synced` are known to be on the medium.
-fn segment(checked: &mut Checked, path: &Path, synced: u64) -> Result<(), Error> {
+/// What is known about the newest segment: only there may frames be that are not synced.
+#[derive(Debug, Clone, Copy)]
+struct Newest {
+    /// The newest frame that the index has.
+    noted: u64,
+    /// The newest frame that the base needs.
+    exact: u64,
+}
+
+/// Reads a segment; `newest` is given for the newest one.
+fn segment(checked: &mut Checked, path: &Path, newest: Option<Newest>) -> Result<(), Error> {
     checked.segments += 1;
     let mut segment = Segment::open(path)?;
-    if checked.segments == 1 && checked.base.is_none() {
-        checked.id = segment.id;
-    }
+    let synced = newest.map_or(u64::MAX, |newest| newest.noted.max(newest.exact));
     if segment.id != checked.id {
         checked.fault(path, 12, "the segment belongs to another store");
     }
@@ -105,13 +119,21 @@ fn segment(checked: &mut Checked, path: &Path, synced: u64) -> Result<(), Error>
                     checked.fault(path, offset, what);
                 }
             }
-            Ok(Found::End) => break,
+            Ok(Found::End) => {
+                if let Some(Newest { noted, .. }) = newest
+                    && segment.next <= noted
+                {
+                    checked.fault(path, offset, missing_frames(segment.next - 1, noted));
+                }
+                break;
+            }
             Ok(Found::Damage(what)) => {
-                if segment.next <= synced || segment.synced_past_damage()? {
+                if segment.next <= synced || segment.is_damaged()? {
                     checked.fault(path, offset, what);
                 } else {
                     checked.left.push(format!(
-                        "{} ends at byte {offset} in what a crash cut: {what}; it was never acknowledged",
+                        "{} is not whole from byte {offset} on: {what}. A crash or a power cut leaves such an \
+                         end, and the next open cuts it off",
                         path.display()
                     ));
                 }

@@ -62,7 +62,7 @@ fn segments_and_bases() {
             match segment.read() {
                 Ok(Found::Frame(..)) => {}
                 Ok(Found::Damage(_)) => {
-                    let _ = segment.synced_past_damage();
+                    let _ = segment.is_damaged();
                     break;
                 }
                 Ok(Found::End) | Err(_) => break,

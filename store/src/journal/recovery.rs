@@ -87,7 +87,8 @@ impl Recovery {
     }
 
     /// Finds the end of the journal and cuts what a crash left behind it. `noted` is the newest
-    /// frame that the index has, so that it was synced once.
+    /// frame that the index has, so that it was synced once: a journal that ends before it is
+    /// refused and left as it is, since only the index has what was in the missing frames.
     pub(crate) fn settle(self, noted: u64) -> Result<Settled, Error> {
         self.settle_before(noted, u64::MAX)
     }
@@ -95,15 +96,7 @@ impl Recovery {
     /// The same for a journal of this process: all frames up to `acknowledged` must be there, and
     /// those behind it, which failed for whoever made them, are cut off.
     pub(crate) fn settle_at(self, acknowledged: u64) -> Result<Settled, Error> {
-        let settled = self.settle_before(acknowledged, acknowledged + 1)?;
-        if settled.newest == acknowledged {
-            return Ok(settled);
-        }
-        let what = format!(
-            "it ends at frame {} and frame {acknowledged} was acknowledged",
-            settled.newest
-        );
-        Err(Corruption { path: settled.path, offset: settled.length, what }.into())
+        self.settle_before(acknowledged, acknowledged + 1)
     }
 
     fn settle_before(self, noted: u64, cut: u64) -> Result<Settled, Error> {
@@ -135,23 +128,35 @@ impl Recovery {
         // No base gets its name before all frames that it may hold something of are synced.
         let exact = self.base.as_ref().map_or(0, |base| base.end.exact);
         if let Some(what) = damage {
-            if segment.next <= noted.max(exact) || segment.synced_past_damage()? {
+            if segment.next <= noted.max(exact) || segment.is_damaged()? {
                 return Err(segment.damage(what));
             }
             tracing::warn!(path = %path.display(), offset = length, what,
-                "What a crash left at the end of the journal was cut; it was never acknowledged.");
+                "The end of the journal was not whole and was cut off. A crash or a power cut leaves such an \
+                 end, of commits that were not acknowledged; without one, the newest commits are lost.");
             cut_off = true;
         }
-        if cut_off {
-            files::cut(&file, &path, length)?;
+        if segment.next <= noted {
+            return Err(segment.damage(missing_frames(segment.next - 1, noted)));
         }
         if segment.next <= exact {
             return Err(segment.damage(format!("frame {exact}, which the base needs, is missing")));
+        }
+        if cut_off {
+            files::cut(&file, &path, length)?;
         }
         write_again(&file, &path, unsure, length).map_err(files::fault("writing", &path))?;
         files::sync(&file, &path)?;
         Ok(Settled { newest: segment.next - 1, recovery: self, file, path, length, packed })
     }
+}
+
+/// What is wrong with a journal that ends at frame `newest` although frame `noted` was synced.
+pub(super) fn missing_frames(newest: u64, noted: u64) -> String {
+    format!(
+        "the journal ends at frame {newest}, but frame {noted} had been synced: its newest frames are \
+         missing; put the missing part of the journal back"
+    )
 }
 
 /// Writes what is there once more. A sync that failed before the process ended may have left
@@ -353,28 +358,46 @@ pub(crate) fn new_id() -> StoreId {
 mod tests {
     use super::*;
 
-    /// Two frames, of which the first is damaged afterwards. `unsynced` is what the second says
+    /// Two frames, of which the first is harmed afterwards. `unsynced` is what the second says
     /// about the frames before it.
-    fn damaged_before(unsynced: u8) -> Result<Settled, Error> {
+    fn damaged_before(unsynced: u8, harm: fn(&mut [u8])) -> Result<Settled, Error> {
         let dir = tempfile::tempdir().unwrap();
         let settled = Recovery::begin(dir.path(), false)?.settle(0)?;
         let path = settled.path.clone();
         let mut writer = settled.writer(1 << 20);
-        writer.append(1, b"\x01\x00first")?;
+        writer.append(1, &[b"\x01\x00".as_slice(), &[7; 2_000]].concat())?;
         writer.append(2, &[1, unsynced, 0, 0])?;
         let mut bytes = fs::read(&path).unwrap();
-        bytes[60] ^= 1;
+        harm(&mut bytes);
         fs::write(&path, bytes).unwrap();
         Recovery::begin(dir.path(), true)?.settle(0)
     }
 
+    /// The sector in the midst of the first frame, as if it had not been written.
+    fn tear(bytes: &mut [u8]) {
+        bytes[512..1024].fill(0);
+    }
+
+    fn flip(bytes: &mut [u8]) {
+        bytes[600] ^= 1;
+    }
+
     #[test]
     fn a_frame_that_was_in_flight_when_it_was_lost_is_cut_with_those_behind_it() {
-        assert_eq!(damaged_before(1).unwrap().newest, 0);
+        assert_eq!(damaged_before(1, tear).unwrap().newest, 0);
     }
 
     #[test]
     fn a_frame_that_was_synced_when_the_next_was_written_is_not_cut() {
-        assert!(matches!(damaged_before(0), Err(Error::Corrupt(place)) if place.offset == 40));
+        for harm in [tear, flip] {
+            let settled = damaged_before(0, harm);
+            assert!(matches!(settled, Err(Error::Corrupt(place)) if place.offset == 40));
+        }
+    }
+
+    #[test]
+    fn a_frame_of_which_nothing_is_missing_is_not_cut_though_it_may_not_have_been_synced() {
+        let settled = damaged_before(1, flip);
+        assert!(matches!(settled, Err(Error::Corrupt(place)) if place.offset == 40));
     }
 }

@@ -20,6 +20,8 @@ const HEADER: usize = 40;
 pub(crate) const HEADER_BYTES: u64 = HEADER as u64;
 const FRAME_HEADER: usize = 16;
 const FRAME_HEADER_BYTES: u64 = FRAME_HEADER as u64;
+/// What a medium writes whole: pages are made of it.
+const SECTOR: usize = 512;
 /// How far after a damaged frame's sequence that of a frame behind it can be.
 const MOST_IN_FLIGHT: u64 = 1 << 20;
 
@@ -286,13 +288,15 @@ impl Segment {
         corrupt(&self.path, self.offset, what)
     }
 
-    /// Whether a frame behind the damage at the place of the next frame says that the damaged one
-    /// had been synced. If none does, the damage is a write that a crash cut.
-    pub(crate) fn synced_past_damage(&self) -> Result<bool, Error> {
+    /// Whether what is at the place of the next frame is more than a crash leaves of a write: a frame
+    /// behind it says that the damaged one had been synced, or none of its bytes is missing. A crash
+    /// leaves whole pages of a write out, in any order, and what is left out reads as zeros.
+    pub(crate) fn is_damaged(&self) -> Result<bool, Error> {
         let fault = || files::fault("reading", &self.path);
         let left = usize::try_from(self.length - self.offset).unwrap_or(usize::MAX);
         let mut bytes = vec![0; left];
         self.reader.get_ref().read_exact_at(&mut bytes, self.offset).map_err(fault())?;
+        let mut found = false;
         for at in 1..left.saturating_sub(FRAME_HEADER) {
             let Some(sequence) = number(&bytes, at + 8).map(u64::from_le_bytes) else { break };
             if sequence <= self.next || sequence - self.next > MOST_IN_FLIGHT {
@@ -300,13 +304,27 @@ impl Segment {
             }
             if let Some(payload) = frame_at(&bytes, at)
                 && let Some(unsynced) = frame::unsynced(payload)
-                && sequence.saturating_sub(unsynced) > self.next
             {
-                return Ok(true);
+                let is_first = !std::mem::replace(&mut found, true);
+                let before = bytes.get(..at).unwrap_or_default();
+                if sequence.saturating_sub(unsynced) > self.next
+                    || (is_first && is_all_there(before, self.offset))
+                {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)
     }
+}
+
+/// Whether no sector of a file has only zeros among these bytes, which stand at that place.
+fn is_all_there(bytes: &[u8], offset: u64) -> bool {
+    let rest_of_sector = SECTOR - usize::try_from(offset % SECTOR as u64).unwrap_or_default();
+    let (first, others) = bytes.split_at(rest_of_sector.min(bytes.len()));
+    std::iter::once(first)
+        .chain(others.chunks(SECTOR))
+        .all(|part| part.iter().any(|byte| *byte != 0))
 }
 
 /// The payload of the frame at a place, if there is a whole one.

@@ -28,6 +28,9 @@ struct State {
     poison: Option<String>,
     /// Whether a sync failed: what was appended and is not synced may never be.
     lost: bool,
+    /// The frame that was appended and could not be applied to the index. Its commit was reported
+    /// as failed, although the frame may be synced.
+    failed: Option<u64>,
     bytes: Bytes,
     /// Whether a segment may be full and not packed.
     to_pack: bool,
@@ -53,6 +56,7 @@ impl Synced {
             syncing: false,
             poison: None,
             lost: false,
+            failed: None,
             bytes,
             to_pack: true,
         };
@@ -124,6 +128,12 @@ impl Synced {
         self.changed.notify_all();
     }
 
+    /// Lets no further commit in after frame `sequence`, which was appended, could not be applied.
+    pub(crate) fn poison_from(&self, sequence: u64, cause: &Error) {
+        self.state().failed = Some(sequence);
+        self.poison(cause);
+    }
+
     /// Why no commit is taken any more.
     pub(crate) fn cause(&self) -> Option<String> {
         self.state().poison.clone()
@@ -144,7 +154,8 @@ impl Synced {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.lost = true;
-        state.synced
+        // Nothing is appended behind a frame that could not be applied.
+        state.failed.map_or(state.synced, |failed| state.synced.min(failed - 1))
     }
 
     /// As if a sync did not return.

@@ -32,6 +32,7 @@ mod poisoned;
 mod pushes;
 mod roles;
 mod server;
+mod shared_property;
 mod status;
 mod targets;
 mod traces;

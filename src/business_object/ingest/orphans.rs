@@ -30,7 +30,7 @@ impl<'m> Orphans<'m> {
     pub(super) fn suspect_all<'q>(
         &mut self,
         shape: &'m Shape,
-        quads: impl IntoIterator<Item = &'q oxrdf::Quad>,
+        quads: impl IntoIterator<Item = &'q Quad>,
     ) {
         for quad in quads {
             let Term::NamedNode(uri) = &quad.object else { continue };

@@ -121,7 +121,7 @@ impl Compiler {
         };
         let fields = self.fields(&definition, &place);
         is_object?;
-        let shape = Shape { namespace: namespace?, fields: fields? };
+        let shape = Shape { namespace: namespace?, fields: fields?, uri_prefix: None };
         let mapping = Mapping { root: shape };
         let namespaces = mapping.namespaces().len();
         if namespaces > MAX_NAMESPACES {

@@ -154,9 +154,10 @@ fn try_out(
             });
         }
     }
-    let compiled = compiled(mapping, conditions);
+    let mut compiled = compiled(mapping, conditions);
+    let mapping = compiled.mapping.clone();
     if sample.trim().is_empty() {
-        return gateway.catalogue.rehearse(&compiled.mapping, |_| Ok(()));
+        return gateway.catalogue.rehearse(&mapping, |_| Ok(()));
     }
     let nesting = gateway.settings.limits.nesting;
     let (data, sampled) = match derive::samples(sample, nesting) {
@@ -166,7 +167,7 @@ fn try_out(
         }
         Err(fault) => {
             checked.sample = refused(&fault);
-            return gateway.catalogue.rehearse(&compiled.mapping, |_| Ok(()));
+            return gateway.catalogue.rehearse(&mapping, |_| Ok(()));
         }
     };
     let limits = Limits {
@@ -177,7 +178,8 @@ fn try_out(
         idempotency_bytes: 0,
         history: 0,
     };
-    let tried = gateway.catalogue.rehearse(&compiled.mapping, |transaction| {
+    let tried = gateway.catalogue.rehearse(&mapping, |transaction| {
+        compiled.mapping.resolve(transaction)?;
         Ok(ingest::try_out(transaction, &limits, &compiled, data.as_bytes()))
     })?;
     checked.sample = match tried {

@@ -9,6 +9,7 @@ mod lines;
 mod log;
 mod records;
 mod replace;
+mod shared_property;
 mod trial;
 mod update;
 mod world;

@@ -193,7 +193,7 @@ impl Compiler {
                 let fields = self.fields(definition, place);
                 return Ok((
                     path?.and_then(|(_, path)| path.predicate),
-                    Value::Object(Shape { namespace: namespace?, fields: fields? }),
+                    Value::Object(Shape { namespace: namespace?, fields: fields?, uri_prefix: None }),
                 ));
             }
             Type::Resource => Ok(Value::Resource),

@@ -20,7 +20,8 @@
 //! | `object` | an object | a link to an object of the path's namespace | `path`, `required`, `fields` |
 //! | `array` | an array of one of these, but `id` | a value or link for each element | `path`, `required`, `elements` |
 //!
-//! Without `elements` an array is one of strings, and takes `datatype` or `language` itself. The property of
+//! Without `elements` an array is one of strings, and takes `datatype` or `language` itself; elements of single
+//! values may be their type's name alone (`elements: number`). The property of
 //! an array stands on the array, on its elements, or on both when they agree. Arrays of arrays are
 //! refused, since RDF has nothing for the inner ones. The field name `uri` is kept for the object's own
 //! URI. Two fields of one object may share a property when the datatype or language of a value says

@@ -186,6 +186,19 @@ fn elements_may_be_left_out_for_strings() {
 }
 
 #[test]
+fn elements_of_single_values_may_be_the_name_of_their_type() {
+    for kind in ["string", "number", "integer", "boolean", "date", "dateTime", "resource"] {
+        let short = with(&format!(
+            "f: {{type: array, path: <http://e/p>, required: true, elements: {kind}}}"
+        ));
+        let long = with(&format!(
+            "f: {{type: array, path: <http://e/p>, required: true, elements: {{type: {kind}}}}}"
+        ));
+        assert_eq!(good(&short), good(&long));
+    }
+}
+
+#[test]
 fn the_property_of_an_array_of_objects_may_stand_in_each_place() {
     let fields = "fields: {x: {type: string, path: <http://e/x>}}";
     let paths = [

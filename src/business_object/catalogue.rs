@@ -202,7 +202,7 @@ impl Catalogue {
         _writer: &MutexGuard<'_, ()>,
         (check, by): (&dyn CommitCheck, &str),
         before: Option<&Entry>,
-        (definition, mapping, conditions): (Definition, Mapping, Conditions),
+        (definition, mut mapping, conditions): (Definition, Mapping, Conditions),
     ) -> Result<Arc<Compiled>, Fault> {
         if let Some(Entry { compiled: Some(compiled), .. }) = before
             && compiled.object.definition == definition
@@ -213,6 +213,7 @@ impl Catalogue {
         let namespaces: Vec<String> = mapping.namespaces().into_iter().map(str::to_owned).collect();
         let (object, _) = commit(&self.store, check, |transaction| {
             let created_namespaces = self.create_namespaces(transaction, &namespaces)?;
+            mapping.resolve(transaction)?;
             let object = BusinessObject {
                 id: before
                     .as_ref()

@@ -18,7 +18,7 @@
 mod seen;
 mod write;
 
-use super::json::{self, Json};
+use super::json::{self, Json, Sample, SampleLimits};
 use super::mapping;
 use crate::fault::{Fault, Finding, Kind};
 use oxrdf::NamedNode;
@@ -54,46 +54,35 @@ pub struct Names<'a> {
     pub vocabulary: &'a str,
 }
 
+/// The maximum of objects that a sample holds, and of elements in each array of them once it has to be cut.
+pub const MAX_OBJECTS: usize = 100;
+/// The maximum of JSON values in a sample.
+pub const MAX_VALUES: usize = 20_000;
+/// The maximum of bytes in the names, strings and numbers of a sample.
+const MAX_BYTES: usize = 1 << 20;
+
 /// Reads samples: an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or an object
-/// a line.
+/// a line. Of a text that holds more than a sample may, objects at even distances are taken.
 ///
 /// # Errors
 /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` when there is no object, or something else than
-/// objects.
-pub fn samples(text: &str, nesting: usize) -> Result<Vec<Json>, Fault> {
-    let read = match json::parse(text.as_bytes(), nesting) {
-        Ok(read) => read,
-        Err(fault) => {
-            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-            let objects = lines.iter().map(|line| json::parse(line.as_bytes(), nesting));
-            match objects.collect() {
-                Ok(objects) if lines.len() > 1 => Json::Array(objects),
-                _ => return Err(fault),
-            }
-        }
-    };
-    let elements = match read {
-        Json::Array(elements) => elements,
-        Json::Object(mut members) => match members.as_mut_slice() {
-            [(name, Json::Array(elements))]
-                if name == "data" && elements.iter().all(|e| matches!(e, Json::Object(_))) =>
-            {
-                std::mem::take(elements)
-            }
-            _ => vec![Json::Object(members)],
-        },
-        other => {
-            let message = format!(
-                "the sample is {}; expected is an object, or an array of them",
-                other.kind()
-            );
-            return Err(Fault::new(Kind::Invalid, message));
-        }
-    };
-    if elements.is_empty() {
+/// objects; `Kind::TooLarge` when one object is more than a sample may be.
+pub fn samples(text: &str, nesting: usize) -> Result<Sample, Fault> {
+    let limits =
+        SampleLimits { nesting, elements: MAX_OBJECTS, values: MAX_VALUES, bytes: MAX_BYTES };
+    let sample = json::sample(text.as_bytes(), limits)?;
+    if sample.total == 0 {
         return Err(Fault::new(Kind::Invalid, "the sample holds no object"));
     }
-    let strangers = elements.iter().enumerate().filter(|(_, e)| !matches!(e, Json::Object(_)));
+    if let [other] = sample.objects.as_slice()
+        && !matches!(other, Json::Object(_))
+    {
+        let message =
+            format!("the sample is {}; expected is an object, or an array of them", other.kind());
+        return Err(Fault::new(Kind::Invalid, message));
+    }
+    let strangers =
+        sample.objects.iter().enumerate().filter(|(_, e)| !matches!(e, Json::Object(_)));
     let found: Vec<Finding> = strangers
         .map(|(index, e)| {
             Finding::at(format!("/{index}"), format!("an object is expected, not {}", e.kind()))
@@ -101,9 +90,24 @@ pub fn samples(text: &str, nesting: usize) -> Result<Vec<Json>, Fault> {
         .take(20)
         .collect();
     match found.first() {
-        None => Ok(elements),
+        None => Ok(sample),
         Some(first) => Err(Fault::with(Kind::Invalid, first.to_string(), found)),
     }
+}
+
+/// What of a text was taken as the sample, in words; `None` when all of it was.
+pub fn sampled(sample: &Sample) -> Option<String> {
+    let Sample { objects, total, elements } = sample;
+    let objects = (objects.len() < *total).then(|| {
+        format!("The sample is {} of the {total} objects, taken at even distances.", objects.len())
+    });
+    let elements = elements.map(|elements| {
+        format!("Of each longer array, at most {elements} elements are in the sample.")
+    });
+    let sampled: Vec<String> = objects.into_iter().chain(elements).collect();
+    (!sampled.is_empty()).then(|| {
+        format!("{} Fields that only occur elsewhere are missing: add them.", sampled.join(" "))
+    })
 }
 
 /// Guesses the mapping of these objects.

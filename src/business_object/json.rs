@@ -1,14 +1,16 @@
 //! Strict JSON (RFC 8259): exact numbers, no duplicate names, a limit on nesting.
 //!
-//! `reader` has `serde_json` read it; `data` reads an ingestion's body object by object.
+//! `reader` has `serde_json` read it; `data` reads an ingestion's body object by object, `sample` only some of many.
 
 mod data;
 mod members;
 mod reader;
+mod sample;
 mod write;
 
 pub use data::parse_data;
 pub use members::Members;
+pub use sample::{Sample, SampleLimits, sample};
 
 use crate::fault::{Fault, Finding, Kind};
 use serde::de::DeserializeSeed;

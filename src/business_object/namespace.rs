@@ -6,7 +6,7 @@
 use super::catalogue;
 use super::json::{self, Members};
 use crate::fault::{Fault, Finding, Kind};
-use oxrdf::{GraphName, NamedNode};
+use oxrdf::{GraphName, NamedNode, NamedNodeRef};
 use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transaction};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::Rng;
@@ -68,17 +68,28 @@ impl Namespace {
 
     /// The identifier with this local part: a `/` stands between, unless the base ends in `/`, `#` or `:`.
     fn identifier(&self, local: &str) -> NamedNode {
-        NamedNode::new_unchecked(format!("{}{}{local}", self.uri_base, self.separator()))
+        NamedNode::new_unchecked(format!("{}{local}", self.identifier_prefix()))
     }
 
     fn separator(&self) -> &'static str {
         if self.uri_base.ends_with(['/', '#', ':']) { "" } else { "/" }
     }
 
+    /// What every identifier of it begins with.
+    pub fn identifier_prefix(&self) -> String {
+        format!("{}{}", self.uri_base, self.separator())
+    }
+
+    /// Whether a URI lies in it: whether it is the base, or begins as the identifiers do.
+    pub fn contains(&self, uri: NamedNodeRef<'_>) -> bool {
+        uri.as_str()
+            .strip_prefix(&self.uri_base)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(self.separator()))
+    }
+
     /// Whether both mint the same identifiers, as those of `http://e/a` and `http://e/a/` do.
     fn mints_as(&self, other: &Self) -> bool {
-        let begin = |namespace: &Self| format!("{}{}", namespace.uri_base, namespace.separator());
-        begin(self) == begin(other)
+        self.identifier_prefix() == other.identifier_prefix()
     }
 
     /// Reads the body of a PUT of the namespace `name`; `default_base` is the base it gets when the

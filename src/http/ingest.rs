@@ -1,6 +1,6 @@
 //! `POST /api/v1/business-objects/{id}`: ingestion, as one JSON body or as a stream of lines.
 use super::body::{self, MediaType, media_type};
-use super::business_objects::named;
+use super::business_objects::{named, path};
 use super::caller::caller;
 use super::ndjson;
 use super::problem::Problem;
@@ -28,6 +28,8 @@ pub(super) struct Job {
     pub(super) gateway: Gateway,
     /// The id of the Business Object.
     pub(super) business_object: String,
+    /// Its name when the request came, for the log.
+    business_object_name: String,
     pub(super) caller: Authorized,
     pub(super) mode: Mode,
     pub(super) idempotency_key: Option<String>,
@@ -40,12 +42,8 @@ impl Job {
     /// Does it with this body, if whoever sent it may do so still, into the Business Object as it is now: a body
     /// takes minutes to come, a stream any time. Blocks.
     pub(super) fn ingest(&self, body: Body<'_>) -> Result<Answer, Problem> {
-        self.caller.renewed()?;
-        self.state.unread.check(&self.caller)?;
-        let business_object = self.business_object()?;
-        if !matches!(self.mode, Mode::Delete | Mode::Validate) {
-            self.gateway.disk.take_in()?;
-        }
+        let admitted = self.admit();
+        let business_object = admitted.inspect_err(|problem| self.log_refusal(problem))?;
         let limits = self.gateway.settings.limits;
         let limits = Limits {
             nesting: limits.nesting,
@@ -70,6 +68,22 @@ impl Job {
             body,
         };
         Ok(run(&self.gateway.store, &limits, &request)?)
+    }
+
+    /// Logs that the request was refused before an ingestion began, which logs its own refusals.
+    pub(super) fn log_refusal(&self, problem: &Problem) {
+        log_refusal(&self.business_object_name, self.mode.name(), self.caller.id(), problem);
+    }
+
+    /// The Business Object as it is now, if the request may ingest into it now.
+    fn admit(&self) -> Result<Arc<Compiled>, Problem> {
+        self.caller.renewed()?;
+        self.state.unread.check(&self.caller)?;
+        let business_object = self.business_object()?;
+        if !matches!(self.mode, Mode::Delete | Mode::Validate) {
+            self.gateway.disk.take_in()?;
+        }
+        Ok(business_object)
     }
 
     fn business_object(&self) -> Result<Arc<Compiled>, Problem> {
@@ -105,24 +119,28 @@ pub(super) async fn ingest(req: &mut Request, depot: &mut Depot) -> Outcome {
     admitted(req, depot).await.map_err(|problem| problem.prefixed("Ingestion failed: "))
 }
 
+fn log_refusal(business_object: &str, mode: &str, caller: &str, problem: &Problem) {
+    tracing::warn!(
+        business_object,
+        mode,
+        cause = problem.detail(),
+        status = problem.status().as_u16(),
+        caller,
+        "An ingestion was refused."
+    );
+}
+
 async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
-    let query = Query::read(req, &["mode", "objects"])?;
-    let mode = query.get("mode").map_or(Ok(Mode::default()), str::parse)?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    let business_object = named(req, &gateway)?.object.id.clone();
-    let media_type = media_type(req, &[MediaType::Json, MediaType::Lines])?;
-    let objects = match (query.get("objects"), media_type) {
-        (None, MediaType::Json) => true,
-        _ => query.flag("objects")?,
-    };
-    let idempotency_key = idempotency_key(req)?;
-    let (caller, trace) = (caller(depot).clone(), trace(depot));
-    let job =
-        Job { state, gateway, business_object, caller, mode, idempotency_key, objects, trace };
+    let (job, media_type) = prepare(req, depot).inspect_err(|problem| {
+        let query = req.query::<String>("mode");
+        let mode = query.as_deref().unwrap_or(Mode::default().name());
+        log_refusal(path(req, "id"), mode, caller(depot).id(), problem);
+    })?;
     match media_type {
         MediaType::Lines => ndjson::ingest(req.take_body(), job).await,
         MediaType::Json => {
-            let body = body::whole(req, depot).await?;
+            let body = body::whole(req, depot).await;
+            let body = body.inspect_err(|problem| job.log_refusal(problem))?;
             let answer =
                 blocking(move || Ok((job.ingest(Body::Json(body.bytes()))?, job.objects))).await?;
             if answer.1 {
@@ -131,6 +149,35 @@ async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
             Reply::json(&Summary::of(&answer.0))
         }
     }
+}
+
+/// Reads everything about the ingestion but its body.
+fn prepare(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem> {
+    let query = Query::read(req, &["mode", "objects"])?;
+    let mode = query.get("mode").map_or(Ok(Mode::default()), str::parse)?;
+    let (state, gateway) = (state(depot), gateway(depot)?);
+    let compiled = named(req, &gateway)?;
+    let business_object = compiled.object.id.clone();
+    let business_object_name = compiled.object.definition.name.clone();
+    let media_type = media_type(req, &[MediaType::Json, MediaType::Lines])?;
+    let objects = match (query.get("objects"), media_type) {
+        (None, MediaType::Json) => true,
+        _ => query.flag("objects")?,
+    };
+    let idempotency_key = idempotency_key(req)?;
+    let (caller, trace) = (caller(depot).clone(), trace(depot));
+    let job = Job {
+        state,
+        gateway,
+        business_object,
+        business_object_name,
+        caller,
+        mode,
+        idempotency_key,
+        objects,
+        trace,
+    };
+    Ok((job, media_type))
 }
 
 fn idempotency_key(req: &Request) -> Result<Option<String>, Problem> {

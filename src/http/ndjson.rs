@@ -104,7 +104,8 @@ struct Chunks {
 
 impl Chunks {
     fn new(body: ReqBody, job: Job) -> Result<Self, Problem> {
-        let room = job.state.rooms.data.admit(CHUNK_BYTES as u64)?;
+        let room = job.state.rooms.data.admit(CHUNK_BYTES as u64);
+        let room = room.inspect_err(|problem| job.log_refusal(problem))?;
         Ok(Self { body, job, cutter: Cutter::default(), room, first: 0, ended: false })
     }
 
@@ -113,6 +114,7 @@ impl Chunks {
         let chunk = match self.read().await {
             Ok(chunk) => chunk?,
             Err(problem) => {
+                self.job.log_refusal(&problem);
                 let objects = self.cutter.objects + 1;
                 return Some(Err(Failed { problem, first: self.first, objects }));
             }

@@ -32,7 +32,10 @@ pub(super) fn named(req: &Request, gateway: &Gateway) -> Result<Arc<Account>, Pr
 /// The account of whoever asks.
 pub(super) fn own(depot: &Depot) -> Result<Arc<Account>, Problem> {
     caller(depot).account.clone().ok_or_else(|| {
-        Problem::not_found("the local administration, and the API keys it makes, have no account")
+        Problem::not_found(
+            "local administration and API keys that were created on the command line have no account; sign in, or \
+             use an API key of an account",
+        )
     })
 }
 
@@ -105,15 +108,24 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     answer(&*named(req, &gateway(depot)?)?)
 }
 
-/// The account of whoever asks.
+/// The account of the caller.
+///
+/// An API key that was created on the command line has no account. It gets an answer of the same form, whose `id` is
+/// the key's, with the key's role, `source` `api-key`, and no `ETag`.
 #[endpoint(
     operation_id = "getOwnUser",
     tags("Users"),
-    responses((status_code = 200, description = "It.", body = shapes::Account,
-        headers(("ETag" = String, description = "The version in quotes.")))),
+    responses((status_code = 200, description = "The account, or the API key.", body = shapes::Account,
+        headers(("ETag" = String, description = "The version in quotes; absent for an API key.")))),
 )]
 pub(super) async fn me(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
+    let caller = caller(depot);
+    if let (None, Credential::ApiKey { id, .. }) = (&caller.account, &caller.credential)
+        && let Some(key) = gateway(depot)?.auth.keys.get(caller, id)
+    {
+        return Reply::json(&shapes::Account::from(&*key));
+    }
     answer(&*own(depot)?)
 }
 

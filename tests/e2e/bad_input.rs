@@ -1,6 +1,6 @@
 //! Bad input: each kind gets the fault that says what is wrong and where, and nothing of it is stored.
 use crate::client::{Answer, Client};
-use crate::server::{Server, quads};
+use crate::server::{Server, quads, wait_for};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
@@ -66,6 +66,20 @@ fn bad_input_is_refused_with_its_fault_and_nothing_is_stored() {
     for (name, answer, expected) in definitions(client).into_iter().chain(ingestions(client)) {
         check(name, &answer, &expected);
         assert_eq!(self::state(client), state, "{name}: something was stored");
+    }
+    // Each refusal is logged, also one that comes before an ingestion begins.
+    let mode = client.post(&INGEST.replace("ADD", "add"), r#"{"data": []}"#).json();
+    assert!(mode["detail"].as_str().unwrap().contains("did you mean ADD?"), "{mode}");
+    client.post("/api/v1/business-objects/Metres", r#"{"data": []}"#).expect(404);
+    for cause in
+        ["did you mean ADD?", "no Business Object with the id or name", "service.limits.body"]
+    {
+        wait_for(cause, || {
+            let log = server.log();
+            let mut refusals =
+                log.lines().filter(|line| line.contains("An ingestion was refused."));
+            refusals.any(|line| line.contains(cause))
+        });
     }
     server.stop();
     // The journal goes on: which key was used, and that it was, stands there too.

@@ -255,6 +255,7 @@ pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
                         }),
                     },
                 ],
+                uri_prefix: None,
             },
         },
         conditions: Vec::new(),

@@ -89,3 +89,52 @@ async fn every_page_forbids_script_and_style_that_are_not_its_own() {
     let old = style.replace(style.split('/').nth(3).unwrap(), "0000000000000000");
     connect(server.address, "GET", &old, &[], "").await.problem(404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
+    let server = Server::start(&[]).await;
+    let cookie = server.sign_in(Role::Admin);
+    let token = Sessions::csrf(cookie.split_once('=').unwrap().1);
+    let derive = async |sample: &str| {
+        let headers = [("Cookie", cookie.as_str()), HTML, FORM];
+        let sample = crate::server::escaped(sample);
+        let body = format!("_csrf={token}&name=Meter&sample={sample}");
+        connect(server.address, "POST", "/admin/business-objects/derive", &headers, body).await
+    };
+    let object = |n: usize, remark: &str| {
+        format!(r#"{{"uri": "urn:meter:{n}", "reading": {n}.5, "remark": "{remark}"}}"#)
+    };
+    let few: Vec<String> = (0..100).map(|n| object(n, "none")).collect();
+    let page = derive(&few.join("\n")).await.expect(200).text();
+    assert!(page.contains("The sample fits") && !page.contains("even distances"), "{page}");
+
+    let many: Vec<String> = (0..150).map(|n| object(n, "none")).collect();
+    // Together more than a MiB.
+    let long: Vec<String> = (0..2000).map(|n| object(n, &"x".repeat(1000))).collect();
+    for (objects, sampled) in [
+        (&many, "The sample is 75 of the 150 objects, taken at even distances."),
+        (&long, "The sample is 63 of the 2000 objects, taken at even distances."),
+    ] {
+        for text in [format!("[{}]", objects.join(",")), objects.join("\n")] {
+            let page = derive(&text).await.expect(200).text();
+            assert!(page.contains(sampled) && page.contains("The sample fits"), "{page}");
+            assert!(page.contains("reading:") && page.contains("type: number"), "{page}");
+        }
+    }
+    let series = format!(r#"{{"values": [{}]}}"#, vec!["1"; 50_000].join(","));
+    let page = derive(&series).await.expect(200).text();
+    assert!(page.contains("at most 100 elements are in the sample"), "{page}");
+    assert!(page.contains("The sample fits"), "{page}");
+
+    // The editor takes a sample of what is pasted there, too.
+    let config = "type: object\npath: Meter:.\nfields: {reading: {type: number, path: <urn:r>}, remark: {type: string, path: <urn:t>}}";
+    let body = format!(
+        "_csrf={token}&config={}&sample={}",
+        crate::server::escaped(config),
+        crate::server::escaped(&many.join("\n"))
+    );
+    let headers = [("Cookie", cookie.as_str()), HTML, FORM];
+    let checked = connect(server.address, "POST", "/admin/business-objects/check", &headers, body);
+    let checked = checked.await.expect(200).text();
+    assert!(checked.contains("The sample fits") && checked.contains("75 of the 150"), "{checked}");
+}

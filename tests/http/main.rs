@@ -33,6 +33,7 @@ mod pushes;
 mod revoked;
 mod roles;
 mod server;
+mod shared_property;
 mod status;
 mod targets;
 mod traces;

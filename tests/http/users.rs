@@ -155,8 +155,26 @@ async fn everybody_changes_his_own_names_and_nothing_else() {
         ("Sec-Fetch-Site", "cross-site"),
     ];
     server.send("PUT", &me, &headers, changed.to_string()).await.problem(403);
-    // The local administration has no account.
-    server.get(&me).await.problem(404);
+    // A key of the command line has no account to change, and answers for itself.
+    let contributor = format!("Bearer {}", server.make_key(Role::Contributor, None));
+    let headers = [("Authorization", contributor.as_str())];
+    let answer = server.send("GET", &me, &headers, "").await.expect(200);
+    assert_eq!(answer.header("etag"), "");
+    let key = answer.json();
+    assert_eq!((&key["roles"], &key["source"]), (&json!(["Contributor"]), &json!("api-key")));
+    assert_eq!((&key["email"], &key["serviceAccount"]), (&Value::Null, &json!(false)));
+    let body =
+        json!({"query": "{ authenticatedUser { id roles email serviceAccount } }"}).to_string();
+    let typed = [headers[0], ("Content-Type", "application/json")];
+    let user = server.send("POST", "/graphql", &typed, body).await.expect(200).json();
+    for member in ["id", "roles", "email", "serviceAccount"] {
+        assert_eq!(user["data"]["authenticatedUser"][member], key[member], "{member}");
+    }
+    let names = |account: &Value| account.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&key), names(&own));
+    let problem = server.send("PUT", &me, &typed, changed.to_string()).await.problem(404);
+    assert!(problem["detail"].as_str().unwrap().contains("sign in"), "{problem}");
+    server.control("GET", &me, &[], "").await.problem(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]

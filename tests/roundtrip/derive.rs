@@ -148,7 +148,7 @@ proptest! {
         let derived = derived(&objects);
         let mapping = mapping::compile(&derived.config).unwrap();
         let text = objects.iter().map(text::write).collect::<Vec<_>>().join("\n");
-        prop_assert_eq!(&samples(&text, NESTING).unwrap(), &objects);
+        prop_assert_eq!(&samples(&text, NESTING).unwrap().objects, &objects);
         // Without a note that something does not fit, it does.
         if derived.notes.iter().all(|note| !note.misfit) && !objects.iter().any(names_objects) {
             World::new(&mapping.root).send(Mode::Validate, &objects).unwrap();

@@ -48,10 +48,10 @@ impl Entry {
         }
     }
 
-    fn compile(object: BusinessObject) -> Self {
+    fn compile(read: &impl Read, object: BusinessObject) -> Self {
         let (id, name) = (object.id.clone(), object.definition.name.clone());
         let (version, created_at) = (object.version, object.created_at.clone());
-        let compiled = match compile(object) {
+        let compiled = match compile(read, object) {
             Ok(compiled) => Some(Arc::new(compiled)),
             Err(why) => {
                 tracing::error!(
@@ -65,9 +65,10 @@ impl Entry {
     }
 }
 
-fn compile(object: BusinessObject) -> Result<Compiled, String> {
-    let mapping = mapping::compile(&object.definition.config)
+fn compile(read: &impl Read, object: BusinessObject) -> Result<Compiled, String> {
+    let mut mapping = mapping::compile(&object.definition.config)
         .map_err(|findings| findings.first().map_or_else(String::new, ToString::to_string))?;
+    mapping.resolve(read).map_err(|error| error.to_string())?;
     let conditions =
         object.definition.conditions.iter().map(Condition::terms).collect::<Result<_, _>>()?;
     Ok(Compiled { object, mapping, conditions })
@@ -87,7 +88,7 @@ impl Entries {
         let mut entries = Self::default();
         for_each_document(read, |id, document| {
             match serde_json::from_slice::<Stored>(document) {
-                Ok(stored) => entries.insert(Entry::compile(stored.object)),
+                Ok(stored) => entries.insert(Entry::compile(read, stored.object)),
                 Err(error) => {
                     let id = String::from_utf8_lossy(id);
                     tracing::error!(%id, %error, "A stored Business Object was not readable and is not served.");
@@ -159,7 +160,7 @@ pub(in crate::business_object) fn stored(
     for_each_document(read, |_, document| {
         // The catalogue tells of those that cannot be read.
         if let Ok(Stored { object, .. }) = serde_json::from_slice::<Stored>(document) {
-            let compiled = compile(object.clone()).ok();
+            let compiled = compile(read, object.clone()).ok();
             all.push((object, compiled));
         }
         ControlFlow::Continue(())

@@ -4,7 +4,7 @@ const VOCABULARY: &str = "https://plant.example/v/";
 
 fn of(text: &str) -> Derived {
     let names = Names { business_object: "Pump", vocabulary: VOCABULARY };
-    derive(names, &samples(text, 128).unwrap()).unwrap()
+    derive(names, &samples(text, 128).unwrap().objects).unwrap()
 }
 
 fn misfits(text: &str) -> Vec<String> {
@@ -155,5 +155,5 @@ fn what_is_no_sample_is_refused() {
         assert_eq!(samples(text, 128).unwrap_err().kind, kind, "{text}");
     }
     let names = Names { business_object: "Pump", vocabulary: "no IRI" };
-    assert_eq!(derive(names, &samples("{}", 8).unwrap()).unwrap_err().kind, Kind::Invalid);
+    assert_eq!(derive(names, &samples("{}", 8).unwrap().objects).unwrap_err().kind, Kind::Invalid);
 }

@@ -1,13 +1,13 @@
 //! One request inside its transaction: object by object from the body to the answer.
 use super::answer::{Outcome, Status, Warnings};
 use super::convert::{Converter, show};
-use super::delete::delete;
+use super::delete::Deletion;
 use super::findings::Findings;
 use super::orphans::Orphans;
-use super::own::Own;
 use super::repeats::Repeats;
 use super::spaces::Spaces;
 use super::write::Writer;
+use super::write_scope::WriteScope;
 use super::{Answer, Body, Limits, Mode, Request, lines};
 use crate::business_object::json::{self, Json};
 use crate::business_object::mapping::Shape;
@@ -27,11 +27,16 @@ pub(super) fn change(
 ) -> Result<(Answer, Vec<NamedNode>), Fault> {
     let mapping = &request.business_object.mapping;
     let spaces = Spaces::read(transaction, mapping)?;
-    let own = Own::of(request, &spaces);
+    let business_objects = [request.business_object];
+    let scope = if request.api_key.is_some_and(|key| key.is_bound) {
+        WriteScope::limited_to(transaction, &business_objects)?
+    } else {
+        WriteScope::ALL
+    };
     let mut writer = Writer {
         transaction,
         spaces: &spaces,
-        own,
+        scope: &scope,
         mode: request.mode,
         findings: Findings::default(),
         warnings: Warnings::default(),
@@ -65,7 +70,7 @@ pub(super) fn change(
         return Err(fault);
     }
     let Writer { transaction, orphans, mut warnings, .. } = writer;
-    let removed = orphans.remove(transaction, own)?;
+    let removed = orphans.remove(transaction, &scope)?;
     answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
         warn_of_strangers(transaction, request.business_object, &answer, &mut warnings)?;
@@ -81,13 +86,20 @@ pub(super) fn removed<'a>(
     uris: impl IntoIterator<Item = &'a NamedNode>,
 ) -> Result<u64, Fault> {
     let mut orphans = Orphans::default();
+    let mut warnings = Warnings::default();
     let mut deleted = 0;
     for uri in uris {
         let shape = &business_object.mapping.root;
-        let outcome = delete(transaction, &mut orphans, Own::ALL, shape, 0, uri.clone())?;
+        let mut deletion = Deletion {
+            transaction,
+            orphans: &mut orphans,
+            scope: &WriteScope::ALL,
+            warnings: &mut warnings,
+        };
+        let outcome = deletion.delete(shape, 0, uri.clone())?;
         deleted += u64::from(outcome.is_ok_and(|outcome| outcome.status == Status::Deleted));
     }
-    Ok(deleted + orphans.remove(transaction, Own::ALL)?.len() as u64)
+    Ok(deleted + orphans.remove(transaction, &WriteScope::ALL)?.len() as u64)
 }
 
 /// One object of the request; `None` when something about it is wrong.
@@ -108,8 +120,9 @@ fn object<'m>(
         if writer.findings.count() > before {
             return Ok(None);
         }
-        let Writer { transaction, orphans, own, .. } = writer;
-        return match delete(transaction, orphans, *own, shape, index, uri)? {
+        let Writer { transaction, orphans, scope, warnings, .. } = writer;
+        let mut deletion = Deletion { transaction, orphans, scope, warnings };
+        return match deletion.delete(shape, index, uri)? {
             Ok(outcome) => Ok(Some(outcome)),
             Err(why) => {
                 writer.findings.invalid(&format!("/data/{index}"), why);

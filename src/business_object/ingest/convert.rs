@@ -4,7 +4,8 @@ use super::findings::{Findings, excerpt};
 use super::literal::{iri, literal, unexpected};
 use super::node::{Given, Node, Value};
 use crate::business_object::json::{Json, push_pointer};
-use crate::business_object::mapping::{self, FieldKind, Property, Shape};
+use crate::business_object::mapping::{self, Field, FieldKind, Property, Shape};
+use crate::business_object::view::owner;
 use oxrdf::{NamedNode, Term};
 use std::collections::HashSet;
 
@@ -64,6 +65,7 @@ impl Converter<'_> {
             return;
         };
         let FieldKind::Property(property) = &field.kind else { return };
+        let first = node.given.len();
         match value {
             Json::Null => {}
             Json::Array(elements) if property.many => {
@@ -77,6 +79,35 @@ impl Converter<'_> {
             other => {
                 let values = self.value(property, other).into_iter().collect();
                 node.given.push(Given { place, values });
+            }
+        }
+        for given in node.given.iter().skip(first) {
+            self.check_namespaces(shape, given);
+        }
+    }
+
+    /// Checks that nested objects lie in the namespace of their field where that tells whose they are.
+    fn check_namespaces(&mut self, shape: &Shape, given: &Given<'_>) {
+        let Some(Field { kind: FieldKind::Property(property), .. }) = shape.fields.get(given.place)
+        else {
+            return;
+        };
+        let mapping::Value::Object(Shape { uri_prefix: Some(prefix), namespace, .. }) =
+            &property.value
+        else {
+            return;
+        };
+        for value in &given.values {
+            let Value::Object(Node { uri: Some(uri), pointer, .. }) = value else { continue };
+            let uri = uri.as_ref();
+            if owner(shape, property.predicate.as_ref(), uri.into()) != Some(given.place) {
+                let message = format!(
+                    "{} does not lie in the namespace {namespace:?}. Several fields have the property {}, and the \
+                     namespace tells their objects apart: a URI here begins with {prefix}",
+                    excerpt(uri.as_str()),
+                    property.predicate
+                );
+                self.findings.invalid(pointer, message);
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! `run` is the whole of one request and `change` what happens inside its transaction: `convert` checks each
 //! object against its shape and makes a `node` of it, `write` (ADD, UPDATE, REPLACE) or `delete` brings it into the
-//! graph, `orphans` removes what nothing refers to any more, `own` says what a key for one Business Object may change, `record` and `idempotency` go into the same commit.
+//! graph, `orphans` removes what nothing refers to any more, `write_scope` says what a key for one Business Object may change, `record` and `idempotency` go into the same commit.
 //! No more than one object of the request is held at a time. `trial` shows what would come of a definition that is
 //! not stored yet.
 //!
@@ -30,7 +30,6 @@ mod literal;
 mod mode;
 mod node;
 mod orphans;
-mod own;
 mod record;
 mod repeats;
 mod request;
@@ -41,6 +40,7 @@ mod tests;
 mod trial;
 mod values;
 mod write;
+mod write_scope;
 mod wrote;
 
 pub use answer::{Answer, Nested, Outcome, Status, Warning};

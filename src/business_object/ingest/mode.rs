@@ -44,15 +44,19 @@ impl std::str::FromStr for Mode {
 
     /// Reads the query parameter; its case counts.
     fn from_str(text: &str) -> Result<Self, Fault> {
-        [Self::Add, Self::Replace, Self::Update, Self::Delete, Self::Validate]
-            .into_iter()
+        let all = [Self::Add, Self::Replace, Self::Update, Self::Delete, Self::Validate];
+        all.into_iter()
             .find(|mode| mode.name() == text)
             .ok_or_else(|| {
                 let shown = super::findings::excerpt(text);
+                let meant = all.iter().find(|mode| mode.name().eq_ignore_ascii_case(text.trim()));
+                let hint = meant.map_or_else(String::new, |mode| {
+                    format!(" (did you mean {mode}? modes are written in capitals)")
+                });
                 Fault::new(
                     Kind::Malformed,
                     format!(
-                        "Ingestion failed: {shown} is no mode; mode is one of ADD, REPLACE, UPDATE, DELETE, VALIDATE"
+                        "Ingestion failed: {shown} is no mode{hint}; mode is one of ADD, REPLACE, UPDATE, DELETE, VALIDATE"
                     ),
                 )
             })
@@ -73,5 +77,10 @@ mod tests {
             assert_eq!(fault.kind, Kind::Malformed);
             assert!(fault.detail.starts_with("Ingestion failed: "), "{}", fault.detail);
         }
+        for (near, meant) in [("add", "ADD"), ("Replace", "REPLACE"), (" DELETE", "DELETE")] {
+            let fault = near.parse::<Mode>().unwrap_err();
+            assert!(fault.detail.contains(&format!("did you mean {meant}?")), "{}", fault.detail);
+        }
+        assert!(!"PATCH".parse::<Mode>().unwrap_err().detail.contains("did you mean"));
     }
 }

@@ -4,10 +4,11 @@
 //! Counting references would keep alive a ring of objects that refer to each other and to which nothing
 //! else does. So all that can be reached from the suspects, as the mapping nests it, is gathered first; alive is
 //! what something outside refers to, and what the living refer to.
-use super::own::Own;
+use super::write_scope::WriteScope;
 use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
+use crate::business_object::view::owner;
 use crate::fault::Fault;
-use oxrdf::{NamedNode, NamedOrBlankNode, Term};
+use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_store::{Pattern, Read, Transaction};
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -29,11 +30,11 @@ impl<'m> Orphans<'m> {
     pub(super) fn suspect_all<'q>(
         &mut self,
         shape: &'m Shape,
-        quads: impl IntoIterator<Item = &'q oxrdf::Quad>,
+        quads: impl IntoIterator<Item = &'q Quad>,
     ) {
         for quad in quads {
             let Term::NamedNode(uri) = &quad.object else { continue };
-            for nested in nested_shapes(shape, &quad.predicate) {
+            if let Some(nested) = nested_shape(shape, quad) {
                 self.suspects.push((uri.clone(), nested));
             }
         }
@@ -44,12 +45,12 @@ impl<'m> Orphans<'m> {
         self.named.insert(uri);
     }
 
-    /// Removes the orphans with every quad about them, but for those that may not be changed. Which objects
-    /// that were.
+    /// Removes the quads of the write scope about the orphans, foreign objects excepted. Returns the objects
+    /// that lost quads.
     pub(super) fn remove(
         self,
         transaction: &mut Transaction<'_>,
-        own: Own<'_>,
+        scope: &WriteScope<'_>,
     ) -> Result<Vec<NamedNode>, Fault> {
         let Self { suspects, named } = self;
         if suspects.is_empty() {
@@ -59,8 +60,8 @@ impl<'m> Orphans<'m> {
         let mut living: Vec<NamedNode> = Vec::new();
         for uri in reached.keys() {
             if named.contains(uri)
-                || referred_from_outside(transaction, uri, &reached)?
-                || own.is_foreign(transaction, uri)?
+                || referred_from_outside(transaction, uri, &reached, scope)?
+                || scope.is_foreign(transaction, uri)?
             {
                 living.push(uri.clone());
             }
@@ -81,7 +82,8 @@ impl<'m> Orphans<'m> {
         }
         let mut removed: Vec<NamedNode> = Vec::new();
         for uri in reached.into_keys().filter(|uri| !alive.contains(uri)) {
-            let quads = transaction.quads_about(&uri.clone().into())?;
+            let mut quads = transaction.quads_about(&uri.clone().into())?;
+            quads.retain(|quad| scope.has(quad));
             for quad in &quads {
                 transaction.remove(quad.as_ref())?;
             }
@@ -106,9 +108,10 @@ fn reach<'m>(
         }
         shapes.push(shape);
         for quad in read.quads_about(&uri.into())? {
-            let Term::NamedNode(object) = quad.object else { continue };
-            for nested in nested_shapes(shape, &quad.predicate) {
-                waiting.push((object.clone(), nested));
+            if let Some(nested) = nested_shape(shape, &quad)
+                && let Term::NamedNode(object) = quad.object
+            {
+                waiting.push((object, nested));
             }
         }
     }
@@ -119,11 +122,14 @@ fn referred_from_outside(
     read: &impl Read,
     uri: &NamedNode,
     inside: &HashMap<NamedNode, Vec<&Shape>>,
+    scope: &WriteScope<'_>,
 ) -> Result<bool, Fault> {
     let pattern = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
     let mut found = false;
     read.for_each(&pattern, &mut |quad| match &quad.subject {
-        NamedOrBlankNode::NamedNode(subject) if inside.contains_key(subject) => {
+        NamedOrBlankNode::NamedNode(subject)
+            if inside.contains_key(subject) && scope.has(&quad) =>
+        {
             ControlFlow::Continue(())
         }
         _ => {
@@ -134,12 +140,11 @@ fn referred_from_outside(
     Ok(found)
 }
 
-/// The shapes of what a property of `shape` nests.
-fn nested_shapes<'m>(shape: &'m Shape, predicate: &NamedNode) -> impl Iterator<Item = &'m Shape> {
-    shape.fields.iter().filter_map(move |field| match &field.kind {
-        FieldKind::Property(Property {
-            predicate: named, value: Value::Object(nested), ..
-        }) if named == predicate => Some(nested),
+/// The shape of the object that a quad about an object of `shape` nests, if it nests one.
+fn nested_shape<'m>(shape: &'m Shape, quad: &Quad) -> Option<&'m Shape> {
+    let place = owner(shape, quad.predicate.as_ref(), quad.object.as_ref())?;
+    match &shape.fields.get(place)?.kind {
+        FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),
         _ => None,
-    })
+    }
 }

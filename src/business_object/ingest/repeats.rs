@@ -4,7 +4,7 @@
 //! within the request. Compared is property by property, since one object can stand under two shapes (a
 //! plant among the objects of the request and nested in another one): only what both shapes have counts.
 use super::node::{Given, Node, Value};
-use crate::business_object::mapping::{self, Literal, Property};
+use crate::business_object::mapping::{self, Literal, Property, Shape};
 use oxrdf::NamedNode;
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
@@ -106,9 +106,11 @@ impl Repeats {
     }
 }
 
-/// Two fields of one property are told apart by the kind of their values; links of either kind are one.
+/// Two fields of one property are told apart by the kind of their values, or by the namespaces of their objects; other
+/// links of either kind are one.
 fn hash_kind(value: &mapping::Value, state: &mut DefaultHasher) {
     match value {
+        mapping::Value::Object(Shape { uri_prefix: Some(prefix), .. }) => prefix.hash(state),
         mapping::Value::Resource | mapping::Value::Object(_) => 0_u8.hash(state),
         mapping::Value::Literal(Literal::Language(tag)) => tag.hash(state),
         mapping::Value::Literal(Literal::Typed(datatype)) => datatype.as_str().hash(state),

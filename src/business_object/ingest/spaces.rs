@@ -38,11 +38,6 @@ impl Spaces {
         })
     }
 
-    /// Whether it is the graph of one of them.
-    pub(super) fn has(&self, graph: &GraphName) -> bool {
-        self.0.values().any(|(_, own)| own == graph)
-    }
-
     /// The namespace of a shape of the mapping, and its graph.
     pub(super) fn of(&self, shape: &Shape) -> (&Namespace, &GraphName) {
         let (namespace, graph) =

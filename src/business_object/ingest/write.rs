@@ -5,13 +5,13 @@
 //! been said in requests of their own.
 use super::Mode;
 use super::answer::{Nested, Outcome, Status, Warnings};
-use super::convert::show_both;
+use super::convert::{show, show_both};
 use super::findings::Findings;
 use super::node::{Given, Node, Value};
 use super::orphans::Orphans;
-use super::own::Own;
 use super::repeats::{Mention, Repeats};
 use super::spaces::Spaces;
+use super::write_scope::WriteScope;
 use crate::business_object::mapping::{self, FieldKind, Property};
 use crate::business_object::namespace::{self, Generator};
 use crate::business_object::view::owner;
@@ -25,7 +25,7 @@ use std::collections::HashSet;
 pub(super) struct Writer<'w, 's, 'm> {
     pub(super) transaction: &'w mut Transaction<'s>,
     pub(super) spaces: &'w Spaces,
-    pub(super) own: Own<'w>,
+    pub(super) scope: &'w WriteScope<'w>,
     pub(super) mode: Mode,
     pub(super) findings: Findings,
     pub(super) warnings: Warnings,
@@ -146,7 +146,9 @@ impl<'m> Writer<'_, '_, 'm> {
         }
         let existing =
             if name.minted { Vec::new() } else { self.transaction.quads_about(&subject)? };
-        if let Some(why) = self.own.forbids(self.transaction, &name.uri, &existing)? {
+        if !name.minted
+            && let Some(why) = self.scope.forbids(self.transaction, &name.uri, &existing)?
+        {
             self.findings.invalid(&node.pointer, why);
             return Ok(Change { new: false, changed: false });
         }
@@ -242,7 +244,7 @@ impl<'m> Writer<'_, '_, 'm> {
             return Ok(false);
         }
         if self.mode == Mode::Replace || self.mode == Mode::Update {
-            return self.exchange(target, property, current, &wanted);
+            return self.exchange(target, field, property, current, &wanted);
         }
         if !property.many
             && let Some(term) = wanted.first()
@@ -279,10 +281,11 @@ impl<'m> Writer<'_, '_, 'm> {
         Ok(changed)
     }
 
-    /// Puts what is wanted in place of what is there, in all graphs, touching only what differs.
+    /// Puts what is wanted in place of what is there, in all graphs of the write scope, touching only what differs.
     fn exchange(
         &mut self,
         target: &Target<'_>,
+        field: &str,
         property: &'m Property,
         current: &[&Quad],
         wanted: &[Term],
@@ -291,6 +294,17 @@ impl<'m> Writer<'_, '_, 'm> {
         let kept: HashSet<&Term> = wanted.iter().collect();
         for quad in current {
             if quad.graph_name == *target.graph && kept.contains(&quad.object) {
+                continue;
+            }
+            if !self.scope.has(quad) {
+                if !kept.contains(&quad.object) {
+                    let message = format!(
+                        "the value {} stays, since this API key cannot change data outside the graphs of its \
+                         namespaces",
+                        show(&quad.object)
+                    );
+                    self.warnings.push(&pointer_to(target.pointer, field), message);
+                }
                 continue;
             }
             changed |= self.transaction.remove(quad.as_ref())?;

@@ -17,9 +17,9 @@ use std::fmt;
 /// Where `serde_json` is in a text.
 #[derive(Debug)]
 pub(super) struct Cursor<'de> {
-    text: &'de str,
+    pub(super) text: &'de str,
     /// Behind the last scalar, name or bracket.
-    at: usize,
+    pub(super) at: usize,
     depth: usize,
     nesting: usize,
     /// What ended the reading, where that was not `serde_json` itself.
@@ -107,7 +107,7 @@ impl<'de> Cursor<'de> {
     }
 
     /// Reads the scalar that comes next, which begins with `first`.
-    fn scalar<D: Deserializer<'de>>(
+    pub(super) fn scalar<D: Deserializer<'de>>(
         &mut self,
         first: Option<u8>,
         deserializer: D,

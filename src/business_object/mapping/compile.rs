@@ -121,7 +121,7 @@ impl Compiler {
         };
         let fields = self.fields(&definition, &place);
         is_object?;
-        let shape = Shape { namespace: namespace?, fields: fields? };
+        let shape = Shape { namespace: namespace?, fields: fields?, uri_prefix: None };
         let mapping = Mapping { root: shape };
         let namespaces = mapping.namespaces().len();
         if namespaces > MAX_NAMESPACES {
@@ -231,7 +231,16 @@ impl Compiler {
             return Err(self.report(
                 node.at,
                 place,
-                "`fields` holds no field but the `id`; an object needs one that has a value",
+                match place {
+                    Where::Root => {
+                        "`fields` holds no field but the `id`; an object needs one that has a value, such as \
+                         `name: {type: string, path: <http://example.com/name>}`"
+                    }
+                    _ => {
+                        "`fields` holds no field but the `id`; an object needs one that has a value. For a field that \
+                         holds only the URI of another object, write `type: resource` with the property as its `path`"
+                    }
+                },
             ));
         }
         self.check_shared(&fields, place).and(result)?;

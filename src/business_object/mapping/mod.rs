@@ -20,11 +20,13 @@
 //! | `object` | an object | a link to an object of the path's namespace | `path`, `required`, `fields` |
 //! | `array` | an array of one of these, but `id` | a value or link for each element | `path`, `required`, `elements` |
 //!
-//! Without `elements` an array is one of strings, and takes `datatype` or `language` itself. The property of
+//! Without `elements` an array is one of strings, and takes `datatype` or `language` itself; elements of single
+//! values may be their type's name alone (`elements: number`). The property of
 //! an array stands on the array, on its elements, or on both when they agree. Arrays of arrays are
 //! refused, since RDF has nothing for the inner ones. The field name `uri` is kept for the object's own
 //! URI. Two fields of one object may share a property when the datatype or language of a value says
-//! whose it is.
+//! whose it is; fields of objects, when they have different namespaces: the URI of an object lies in the
+//! namespace of its field.
 //!
 //! Keys that no definition has, keys that stand twice, tags, and second documents are faults, never
 //! passed over. Aliases (`*name`) stand for a copy of what their anchor names.
@@ -41,7 +43,9 @@ mod yaml;
 pub use compile::compile;
 pub use schema::json_schema;
 
+use super::namespace;
 use oxrdf::NamedNode;
+use penstock_store::{Error, Read};
 use std::collections::HashSet;
 
 /// A compiled mapping.
@@ -58,6 +62,9 @@ pub struct Shape {
     pub namespace: String,
     /// The fields in the mapping's order, which is the order they are written in.
     pub fields: Vec<Field>,
+    /// What the URIs of these objects begin with. [`Mapping::resolve`] sets it if several fields of the holder have
+    /// the property that leads here: the URI of each object then tells its field.
+    pub uri_prefix: Option<String>,
 }
 
 /// One field of an object.
@@ -137,6 +144,12 @@ impl Mapping {
         self.root.collect_namespaces(&mut names, &mut HashSet::new());
         names
     }
+
+    /// Looks up the namespaces that tell apart the objects of fields with the same property. Until then such objects
+    /// belong to the first of these fields. A namespace that a mapping names keeps its base, so this is done once.
+    pub fn resolve(&mut self, read: &impl Read) -> Result<(), Error> {
+        self.root.resolve(read)
+    }
 }
 
 impl Shape {
@@ -148,6 +161,33 @@ impl Shape {
     /// Whether a field of this name, or `uri`, carries the object's URI.
     pub fn is_id(&self, name: &str) -> bool {
         name == "uri" || self.field(name).is_some_and(|field| field.kind == FieldKind::Id)
+    }
+
+    fn resolve(&mut self, read: &impl Read) -> Result<(), Error> {
+        let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
+        for (predicate, _) in self.nested_mut() {
+            if !seen.insert(predicate.clone()) {
+                shared.insert(predicate.clone());
+            }
+        }
+        for (predicate, nested) in self.nested_mut() {
+            if shared.contains(predicate) {
+                let namespace = namespace::get(read, &nested.namespace)?;
+                nested.uri_prefix = namespace.map(|namespace| namespace.identifier_prefix());
+            }
+            nested.resolve(read)?;
+        }
+        Ok(())
+    }
+
+    /// The shapes of nested objects, each with the property that leads there.
+    fn nested_mut(&mut self) -> impl Iterator<Item = (&NamedNode, &mut Self)> {
+        self.fields.iter_mut().filter_map(|field| match &mut field.kind {
+            FieldKind::Property(Property { predicate, value: Value::Object(nested), .. }) => {
+                Some((&*predicate, nested))
+            }
+            _ => None,
+        })
     }
 
     fn collect_namespaces<'a>(&'a self, names: &mut Vec<&'a str>, seen: &mut HashSet<&'a str>) {

@@ -7,6 +7,8 @@
 //! ex:name            a property, with a prefix of the root's `prefixes`
 //! ex:has/Plant:.     the same, leading to objects
 //! ```
+//!
+//! The name of a namespace may stand in angle brackets too (`<Plant>:.`): no IRI is without a colon.
 use crate::business_object::namespace::check_name;
 use crate::nearest::nearest;
 use oxrdf::NamedNode;
@@ -85,7 +87,14 @@ pub(super) fn iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> 
 ///
 /// A name has no `/` and no `>`, so the last `/` behind the brackets is the one between the two.
 fn split_namespace(text: &str) -> Option<(Option<&str>, &str)> {
-    let text = text.strip_suffix(":.").filter(|rest| !rest.ends_with('>'))?;
+    let text = text.strip_suffix(":.")?;
+    if let Some(bracketed) = text.strip_suffix('>') {
+        let (head, name) = bracketed.rsplit_once('<').filter(|(_, name)| !name.contains(':'))?;
+        return match head {
+            "" => Some((None, name)),
+            _ => Some((Some(head.strip_suffix('/')?), name)),
+        };
+    }
     let bracket = text.rfind('>').map_or(0, |at| at + 1);
     let (head, tail) = text.split_at(bracket);
     match tail.rfind('/') {
@@ -143,6 +152,10 @@ mod tests {
         good("ex:has/Plant:.", Some("http://example.org/has"), Some("Plant"));
         good("ex:a/b/Plant:.", Some("http://example.org/a/b"), Some("Plant"));
         good("ex:.", None, Some("ex"));
+        good("<Plant>:.", None, Some("Plant"));
+        good("<Pump Räder>:.", None, Some("Pump Räder"));
+        good("<http://e/p>/<Plant>:.", Some("http://e/p"), Some("Plant"));
+        good("ex:has/<Plant>:.", Some("http://example.org/has"), Some("Plant"));
     }
 
     #[test]
@@ -163,6 +176,10 @@ mod tests {
         bad("broken:x", "no absolute IRI");
         bad("a:b:.", "no name of a namespace");
         bad(":.", "it is empty");
+        bad("<>:.", "it is empty");
+        bad("<Pl/ant>:.", "'/' is none of its characters");
+        bad("<http://e/p>:.", "`:.` stands after the IRI");
+        bad("<http://e/p><Plant>:.", "stands after the IRI");
         bad("<http://e/p>/:.", "it is empty");
         bad("Plant :.", "white space");
     }

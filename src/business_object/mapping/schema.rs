@@ -22,10 +22,10 @@ pub fn json_schema(name: &str, mapping: &Mapping) -> Json {
 fn members(shape: &Shape) -> Map<String, Json> {
     let mut properties = Map::new();
     if shape.field("uri").is_none() {
-        properties.insert("uri".to_owned(), own_uri());
+        properties.insert("uri".to_owned(), own_uri(shape));
     }
     for field in &shape.fields {
-        properties.insert(field.name.clone(), field_schema(field));
+        properties.insert(field.name.clone(), field_schema(shape, field));
     }
     let mut members = Map::new();
     members.insert("properties".to_owned(), Json::Object(properties));
@@ -42,16 +42,32 @@ fn required(shape: &Shape) -> Vec<&str> {
         .collect()
 }
 
-fn own_uri() -> Json {
-    json!({
+fn own_uri(shape: &Shape) -> Json {
+    let mut schema = json!({
         "type": ["string", "null"],
         "format": "iri",
         "description": "The URI of the object; one is minted when it is left out",
-    })
+    });
+    if let (Some(prefix), Json::Object(schema)) = (&shape.uri_prefix, &mut schema) {
+        schema.insert("pattern".to_owned(), json!(format!("^{}", escape(prefix))));
+    }
+    schema
 }
 
-fn field_schema(field: &Field) -> Json {
-    let FieldKind::Property(property) = &field.kind else { return own_uri() };
+/// A regular expression (ECMA-262) that matches this text.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if r"^$\.*+?()[]{}|".contains(character) {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+fn field_schema(holder: &Shape, field: &Field) -> Json {
+    let FieldKind::Property(property) = &field.kind else { return own_uri(holder) };
     let (kind, value) = value(property);
     let mut schema = Map::new();
     if property.many {
@@ -170,7 +186,7 @@ fields:
 ",
         )
         .unwrap();
-        let uri = own_uri();
+        let uri = own_uri(&mapping.root);
         let expected = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": "Plants",

@@ -5,8 +5,9 @@ use super::narrow::leading_to;
 use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
 use crate::business_object::members;
 use crate::business_object::resource::Compiled;
+use crate::business_object::view::owner;
 use crate::fault::{Fault, Kind};
-use oxrdf::{NamedNode, Term};
+use oxrdf::{NamedNode, NamedNodeRef, Term};
 use penstock_store::{Pattern, Read, ReadStore};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -74,7 +75,7 @@ pub fn referrers(
         if through.business_object.is_some_and(|only| only != id) {
             continue;
         }
-        for (path, predicates) in run.links(&business_object.mapping.root)? {
+        for (path, steps) in run.links(&business_object.mapping.root)? {
             if through.path.is_some_and(|only| only != path) {
                 continue;
             }
@@ -83,7 +84,7 @@ pub fn referrers(
                 Some((i, p, uri)) if (id, path.as_str()) == (i.as_str(), p.as_str()) => Some(uri),
                 _ => None,
             };
-            let uris = run.roots(business_object, &predicates, from, wanted - found.len())?;
+            let uris = run.roots(business_object, &steps, from, wanted - found.len())?;
             found.extend(uris.into_iter().map(|uri| Referrer {
                 business_object: Arc::clone(business_object),
                 cursor: cursor::write(&[Some(id), Some(&path), Some(uri.as_str())]),
@@ -107,15 +108,32 @@ struct Run<'r> {
     known: HashMap<NamedNode, bool>,
 }
 
-/// The fields that lead to a reference, and their properties from the root on.
-type Link<'s> = (String, Vec<&'s NamedNode>);
+/// The names of the fields that lead to a reference, and the fields from the root on.
+type Link<'s> = (String, Vec<Step<'s>>);
+
+/// A field that leads to other objects.
+#[derive(Debug, Clone, Copy)]
+struct Step<'s> {
+    shape: &'s Shape,
+    /// The field's place in the shape.
+    place: usize,
+    predicate: &'s NamedNode,
+}
+
+impl Step<'_> {
+    /// Whether a value of the property belongs to this field.
+    fn owns(&self, uri: &str) -> bool {
+        let uri = NamedNodeRef::new_unchecked(uri);
+        owner(self.shape, self.predicate.as_ref(), uri.into()) == Some(self.place)
+    }
+}
 
 impl Run<'_> {
     /// The references of a shape that may hold the target, ordered by path.
     fn links<'s>(&mut self, shape: &'s Shape) -> Result<Vec<Link<'s>>, Fault> {
         let mut links = Vec::new();
         self.gather(shape, "", &mut Vec::new(), &mut links)?;
-        links.sort_unstable();
+        links.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         Ok(links)
     }
 
@@ -123,33 +141,35 @@ impl Run<'_> {
         &mut self,
         shape: &'s Shape,
         above: &str,
-        predicates: &mut Vec<&'s NamedNode>,
+        steps: &mut Vec<Step<'s>>,
         links: &mut Vec<Link<'s>>,
     ) -> Result<(), Fault> {
-        for field in &shape.fields {
+        for (place, field) in shape.fields.iter().enumerate() {
             let FieldKind::Property(Property { predicate, value, .. }) = &field.kind else {
                 continue;
             };
             if matches!(value, Value::Literal(_)) {
                 continue;
             }
-            predicates.push(predicate);
-            let holds = match self.known.get(predicate) {
-                Some(holds) => *holds,
-                None => self.ask(predicate)?,
-            };
+            let step = Step { shape, place, predicate };
+            steps.push(step);
+            let holds = step.owns(self.target.as_str())
+                && match self.known.get(predicate) {
+                    Some(holds) => *holds,
+                    None => self.ask(predicate)?,
+                };
             let nested = if let Value::Object(nested) = value { Some(nested) } else { None };
             if holds || nested.is_some() {
                 let dot = if above.is_empty() { "" } else { "." };
                 let path = format!("{above}{dot}{}", field.name);
                 if let Some(nested) = nested {
-                    self.gather(nested, &path, predicates, links)?;
+                    self.gather(nested, &path, steps, links)?;
                 }
                 if holds {
-                    links.push((path, predicates.clone()));
+                    links.push((path, steps.clone()));
                 }
             }
-            predicates.pop();
+            steps.pop();
         }
         Ok(())
     }
@@ -170,13 +190,14 @@ impl Run<'_> {
     fn roots(
         &self,
         business_object: &Compiled,
-        predicates: &[&NamedNode],
+        steps: &[Step<'_>],
         after: Option<&String>,
         wanted: usize,
     ) -> Result<Vec<NamedNode>, Fault> {
-        let Some((first, nested)) = predicates.split_first() else { return Ok(Vec::new()) };
+        let Some((first, nested)) = steps.split_first() else { return Ok(Vec::new()) };
         let mut ends = BTreeSet::from([self.target.as_str().to_owned()]);
-        for predicate in nested.iter().rev() {
+        for step @ Step { predicate, .. } in nested.iter().rev() {
+            ends.retain(|end| step.owns(end));
             let above = leading_to(self.store, self.bounds, predicate, &ends)?;
             ends = above.ok_or_else(|| {
                 Fault::new(
@@ -189,10 +210,11 @@ impl Run<'_> {
                 )
             })?;
         }
+        ends.retain(|end| first.owns(end));
         let mut found = BTreeSet::new();
         for end in &ends {
             let mut filter = members::filter(&self.store.read(), business_object)?;
-            filter.having.push(((*first).clone(), NamedNode::new_unchecked(end).into()));
+            filter.having.push((first.predicate.clone(), NamedNode::new_unchecked(end).into()));
             let mut from = after.cloned();
             let mut some = 0;
             while some < wanted {

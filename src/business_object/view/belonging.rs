@@ -2,8 +2,8 @@
 //!
 //! A property that only one field names gives that field every value, so that nothing there is hidden:
 //! what the field cannot show is warned about. Fields that share a property share out its values by
-//! datatype and language. A text in one language never belongs to a field of another language, since
-//! the other language may well be another view's.
+//! datatype and language, objects by the namespace that their URI lies in: the one with the longest base. A text in one
+//! language never belongs to a field of another language, since the other language may well be another view's.
 use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
 use oxrdf::vocab::xsd;
 use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
@@ -14,7 +14,7 @@ pub(crate) fn owner(
     property: NamedNodeRef<'_>,
     object: TermRef<'_>,
 ) -> Option<usize> {
-    let mut best: Option<(u8, usize)> = None;
+    let mut best: Option<(usize, usize)> = None;
     for (place, field) in shape.fields.iter().enumerate() {
         let FieldKind::Property(Property { predicate, value, .. }) = &field.kind else { continue };
         if predicate.as_ref() == property
@@ -28,9 +28,12 @@ pub(crate) fn owner(
 }
 
 /// How well a value fits: 3 exactly, 2 by kin datatype, 1 because it is a literal at all, 0 only for want
-/// of a better field; `None` never.
-fn affinity(value: &Value, term: TermRef<'_>) -> Option<u8> {
+/// of a better field; `None` never. Of several namespaces that hold a URI the longest prefix fits best.
+fn affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
     let (kind, literal) = match (value, term) {
+        (Value::Object(Shape { uri_prefix: Some(prefix), .. }), TermRef::NamedNode(uri)) => {
+            return uri.as_str().starts_with(prefix).then_some(3 + prefix.len());
+        }
         (Value::Resource | Value::Object(_), TermRef::NamedNode(_)) => return Some(3),
         (Value::Literal(kind), TermRef::Literal(literal)) => (kind, literal),
         _ => return Some(0),
@@ -109,7 +112,7 @@ mod tests {
                 value: Value::Literal(kind),
             }),
         });
-        Shape { namespace: "N".to_owned(), fields: fields.collect() }
+        Shape { namespace: "N".to_owned(), fields: fields.collect(), uri_prefix: None }
     }
 
     fn owner(shape: &Shape, term: &Term) -> Option<usize> {

@@ -4,10 +4,14 @@ use super::budget::{Budget, Form, MOST};
 use super::shown::Shown;
 use super::values::{Owned, Values};
 use crate::business_object::json::push_pointer;
-use crate::business_object::mapping::{Field, FieldKind, Property, Shape, Value};
+use crate::business_object::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
 use crate::fault::{Fault, Finding, Kind};
 use oxrdf::{NamedNode, NamedNodeRef, TermRef};
 use penstock_store::{About, Read};
+use std::collections::BTreeSet;
+
+/// The maximum of languages that one warning names.
+const LANGUAGES: usize = 10;
 
 pub(super) struct Writer<'w, R> {
     pub(super) read: &'w R,
@@ -69,12 +73,56 @@ impl<'w, R: Read> Writer<'w, R> {
                 FieldKind::Property(property) => {
                     self.pointer.push(Token::Field(&field.name));
                     self.field((place, field), property, &owned, path, &mut first)?;
+                    self.warn_of_unowned(shape, place, property, &owned, path);
                     self.pointer.pop();
                 }
             }
         }
         self.out.push(b'}');
         Ok(())
+    }
+
+    /// Says what is stored under the property of a field and belongs to no field, where somebody would miss it: objects
+    /// in other namespaces, and texts in other languages if there is none in the language of the field.
+    fn warn_of_unowned(
+        &mut self,
+        shape: &Shape,
+        place: usize,
+        property: &Property,
+        owned: &Owned<'_>,
+        path: &Path<'_>,
+    ) {
+        let mut unowned = owned.unowned(property.predicate.as_ref()).peekable();
+        if unowned.peek().is_none() {
+            return;
+        }
+        match &property.value {
+            Value::Object(_) if is_first(shape, place, property) => {
+                let mut objects: Vec<_> = unowned.collect();
+                objects.sort_by_cached_key(TermRef::to_string);
+                objects.dedup();
+                for object in objects {
+                    let what = "in no namespace of the fields that share its property";
+                    self.left_out(what, object, path);
+                }
+            }
+            Value::Literal(Literal::Language(tag)) if owned.at(place).is_empty() => {
+                let languages: BTreeSet<_> = unowned
+                    .filter_map(|value| match value {
+                        TermRef::Literal(literal) => literal.language(),
+                        _ => None,
+                    })
+                    .collect();
+                let languages: Vec<_> = languages.into_iter().take(LANGUAGES).collect();
+                let message = format!(
+                    "there is no text in the language {tag}, but texts in {}; a field of type string without \
+                     `language` shows them",
+                    languages.join(", ")
+                );
+                self.warn(path, &message);
+            }
+            _ => {}
+        }
     }
 
     fn field(
@@ -272,6 +320,14 @@ impl<'w, R: Read> Writer<'w, R> {
         };
         self.warnings.push(Finding::at(self.place(), message));
     }
+}
+
+/// Whether no field before this one has its property.
+fn is_first(shape: &Shape, place: usize, property: &Property) -> bool {
+    shape.fields.iter().take(place).all(|field| match &field.kind {
+        FieldKind::Property(before) => before.predicate != property.predicate,
+        FieldKind::Id => true,
+    })
 }
 
 /// Whether a JSON string holds the text as it is (RFC 8259, section 7).

@@ -1,7 +1,7 @@
 //! What the view shows of quads that came by other ways than its own ingestion.
 use super::render;
 use crate::business_object::mapping::{Field, FieldKind, Literal as Kind, Property, Shape, Value};
-use crate::fault::{Fault, Finding, Kind as FaultKind};
+use crate::fault::{Fault, Finding, Kind as FaultKind, Place};
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, Literal, NamedNode, Quad, QuadRef, Term};
 use penstock_store::{Error, Options, Store};
@@ -17,7 +17,7 @@ fn property(name: &str, many: bool, value: Value) -> Field {
 }
 
 fn shape(fields: Vec<Field>) -> Shape {
-    Shape { namespace: "N".to_owned(), fields }
+    Shape { namespace: "N".to_owned(), fields, uri_prefix: None }
 }
 
 /// Renders `urn:s` with these (subject, property, value) in the store.
@@ -257,4 +257,38 @@ fn an_object_that_is_too_large_is_named_with_the_place() {
     let fault = tried(&shape, quads).unwrap_err();
     assert_eq!(fault.kind, FaultKind::TooLarge);
     assert!(fault.detail.contains("urn:s ") && fault.detail.contains("/o/32"), "{fault}");
+}
+
+#[test]
+fn texts_in_other_languages_are_shown_without_a_language_and_named_with_one() {
+    let tagged = |text: &str, tag: &str| -> Term {
+        Literal::new_language_tagged_literal_unchecked(text, tag).into()
+    };
+    let labels = || {
+        vec![("urn:s", "label", tagged("Pumpe", "de")), ("urn:s", "label", tagged("pompe", "fr"))]
+    };
+    let language = |tag: &str| Value::Literal(Kind::Language(tag.to_owned()));
+    let plain = shape(vec![property("label", true, Value::Literal(Kind::String))]);
+    let (out, warnings) = shown(&plain, labels());
+    assert_eq!((out.as_str(), warnings), (r#"{"uri":"urn:s","label":["Pumpe","pompe"]}"#, vec![]));
+
+    let english = shape(vec![property("label", false, language("en"))]);
+    let (out, warnings) = shown(&english, labels());
+    assert_eq!(out, r#"{"uri":"urn:s"}"#);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert_eq!(warnings[0].place, Place::Pointer("/label".to_owned()));
+    assert!(warnings[0].message.contains("no text in the language en, but texts in de, fr"));
+
+    // A field that shows something, or other fields that do, leave nobody in doubt.
+    let mut with_english = labels();
+    with_english.push(("urn:s", "label", tagged("pump", "en")));
+    let (out, warnings) = shown(&english, with_english);
+    assert_eq!((out.as_str(), warnings), (r#"{"uri":"urn:s","label":"pump"}"#, vec![]));
+    let mut others = property("others", true, Value::Literal(Kind::String));
+    if let FieldKind::Property(property) = &mut others.kind {
+        property.predicate = node("http://p/label");
+    }
+    let shared = shape(vec![property("label", false, language("en")), others]);
+    let (out, warnings) = shown(&shared, labels());
+    assert_eq!((out.as_str(), warnings), (r#"{"uri":"urn:s","others":["Pumpe","pompe"]}"#, vec![]));
 }

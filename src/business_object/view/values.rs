@@ -4,9 +4,14 @@ use super::shown::Shown;
 use crate::business_object::mapping::{Property, Shape, Value};
 use oxrdf::{NamedNodeRef, Quad, TermRef};
 
-/// The values of one object, each with the place of the field that it belongs to, and in that order.
+/// The values of one object, by the field that they belong to.
 #[derive(Debug)]
-pub(crate) struct Owned<'q>(Vec<(usize, TermRef<'q>)>);
+pub(crate) struct Owned<'q> {
+    /// Each with the place of its field, and in that order.
+    owned: Vec<(usize, TermRef<'q>)>,
+    /// The values that belong to no field, each with its property.
+    unowned: Vec<(NamedNodeRef<'q>, TermRef<'q>)>,
+}
 
 /// The values of one field.
 #[derive(Debug)]
@@ -24,11 +29,15 @@ impl<'q> Owned<'q> {
         about: impl Iterator<Item = (NamedNodeRef<'q>, TermRef<'q>)>,
     ) -> Self {
         let mut owned = Vec::with_capacity(about.size_hint().0);
-        owned.extend(
-            about.filter_map(|(property, value)| Some((owner(shape, property, value)?, value))),
-        );
+        let mut unowned = Vec::new();
+        for (property, value) in about {
+            match owner(shape, property, value) {
+                Some(place) => owned.push((place, value)),
+                None => unowned.push((property, value)),
+            }
+        }
         owned.sort_by_key(|(place, _)| *place);
-        Self(owned)
+        Self { owned, unowned }
     }
 
     /// Of the quads about an object of this shape.
@@ -38,9 +47,15 @@ impl<'q> Owned<'q> {
 
     /// What belongs to the field at this place, in no order.
     pub(super) fn at(&self, place: usize) -> &[(usize, TermRef<'q>)] {
-        let from = self.0.partition_point(|(owner, _)| *owner < place);
-        let to = self.0.partition_point(|(owner, _)| *owner <= place);
-        self.0.get(from..to).unwrap_or_default()
+        let from = self.owned.partition_point(|(owner, _)| *owner < place);
+        let to = self.owned.partition_point(|(owner, _)| *owner <= place);
+        self.owned.get(from..to).unwrap_or_default()
+    }
+
+    /// The values of a property that belong to no field: texts in other languages than those of its fields, and objects
+    /// in none of the namespaces of its fields.
+    pub(super) fn unowned(&self, property: NamedNodeRef<'_>) -> impl Iterator<Item = TermRef<'q>> {
+        self.unowned.iter().filter(move |(named, _)| *named == property).map(|(_, value)| *value)
     }
 
     /// All values of the field at this place, though a field that is no array shows the first alone. What

@@ -16,9 +16,8 @@ use salvo::http::StatusCode;
 use salvo::{Depot, Response, handler};
 use std::fmt::Write as _;
 
-/// Objects of a sample, and values in them, at most: a trial keeps ingestions waiting.
-const MOST_OBJECTS: usize = 100;
-const MOST_VALUES: usize = 20_000;
+/// The maximum of values in the body of a trial, which keeps ingestions waiting: the sample, `data` and the body.
+const MOST_VALUES: usize = derive::MAX_VALUES + 2;
 /// Quads that are shown.
 const SHOWN_QUADS: usize = 200;
 /// Objects that are shown.
@@ -80,6 +79,8 @@ pub(super) struct Tried {
     pub(super) more_quads: usize,
     /// Where, and what.
     pub(super) warnings: Vec<(String, String)>,
+    /// What of the text was taken, unless all of it was.
+    pub(super) sampled: Option<String>,
 }
 
 /// An object of the sample.
@@ -153,31 +154,36 @@ fn try_out(
             });
         }
     }
-    let compiled = compiled(mapping, conditions);
+    let mut compiled = compiled(mapping, conditions);
+    let mapping = compiled.mapping.clone();
     if sample.trim().is_empty() {
-        return gateway.catalogue.rehearse(&compiled.mapping, |_| Ok(()));
+        return gateway.catalogue.rehearse(&mapping, |_| Ok(()));
     }
     let nesting = gateway.settings.limits.nesting;
-    let data = match derive::samples(sample, nesting) {
-        Ok(objects) => format!("{{\"data\":{}}}", json::Json::Array(objects)),
+    let (data, sampled) = match derive::samples(sample, nesting) {
+        Ok(sample) => {
+            let sampled = derive::sampled(&sample);
+            (format!("{{\"data\":{}}}", json::Json::Array(sample.objects)), sampled)
+        }
         Err(fault) => {
             checked.sample = refused(&fault);
-            return gateway.catalogue.rehearse(&compiled.mapping, |_| Ok(()));
+            return gateway.catalogue.rehearse(&mapping, |_| Ok(()));
         }
     };
     let limits = Limits {
         nesting: nesting.saturating_add(2),
-        objects: MOST_OBJECTS,
+        objects: derive::MAX_OBJECTS,
         values: MOST_VALUES,
         idempotency_keys: 0,
         idempotency_bytes: 0,
         history: 0,
     };
-    let tried = gateway.catalogue.rehearse(&compiled.mapping, |transaction| {
+    let tried = gateway.catalogue.rehearse(&mapping, |transaction| {
+        compiled.mapping.resolve(transaction)?;
         Ok(ingest::try_out(transaction, &limits, &compiled, data.as_bytes()))
     })?;
     checked.sample = match tried {
-        Ok(trial) => Sample::Tried(Tried::of(trial, nesting)),
+        Ok(trial) => Sample::Tried(Tried { sampled, ..Tried::of(trial, nesting) }),
         Err(fault) => refused(&fault),
     };
     Ok(())

@@ -3,7 +3,8 @@ use super::draft::Draft;
 use super::editor::{self, Editor};
 use super::form::{Faults, form};
 use super::frame::{self, Frame, Section};
-use crate::business_object::derive::{self, Names};
+use crate::business_object::derive::{self, Derived, Names, Note};
+use crate::business_object::json::Json;
 use crate::fault::{Fault, Finding, Place};
 use crate::gateway::Gateway;
 use crate::http::problem::Problem;
@@ -12,9 +13,6 @@ use crate::http::state::{blocking, gateway};
 use askama::Template;
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
-
-/// The most bytes of a sample.
-const LONGEST: usize = 1 << 20;
 
 #[derive(Template)]
 #[template(path = "admin/derive.html")]
@@ -57,7 +55,8 @@ pub(in crate::http) async fn post(
     let gateway = gateway(depot)?;
     let name = form.word("name").unwrap_or_default();
     let vocabulary = form.word("vocabulary").unwrap_or_else(|| vocabulary(&gateway));
-    let sample = form.text("sample");
+    let mut sample = form.text("sample");
+    drop(form);
     let nesting = gateway.settings.limits.nesting;
     let mut faults = Faults::default();
     if name.is_empty() {
@@ -65,19 +64,14 @@ pub(in crate::http) async fn post(
     }
     if sample.trim().is_empty() {
         faults.add("sample", "the sample is missing: paste JSON as the plant system sends it");
-    } else if sample.len() > LONGEST {
-        faults
-            .add("sample", "the sample is longer than 1 MiB; some objects of each kind are enough");
     }
     let mut derived = None;
     if faults.each().next().is_none() {
         let names = (name.clone(), vocabulary.clone());
-        let text = sample.clone();
-        let guessed = blocking(move || {
+        let guessed;
+        (guessed, sample) = blocking(move || {
             let names = Names { business_object: &names.0, vocabulary: &names.1 };
-            Ok(derive::samples(&text, nesting).map_err(|fault| ("sample", fault)).and_then(
-                |samples| derive::derive(names, &samples).map_err(|fault| (of(&fault), fault)),
-            ))
+            Ok(guess(names, sample, nesting))
         })
         .await?;
         match guessed {
@@ -97,6 +91,29 @@ pub(in crate::http) async fn post(
     let page = Editor::of_new(frame, draft, known, checked);
     frame::show(res, depot, &Editor { notes: derived.notes, ..page });
     Ok(())
+}
+
+/// Guesses a mapping from the sample; the error names the field of the form. Gives back the sample, or what of it was
+/// looked at.
+fn guess(
+    names: Names<'_>,
+    text: String,
+    nesting: usize,
+) -> (Result<Derived, (&'static str, Fault)>, String) {
+    let sample = match derive::samples(&text, nesting) {
+        Ok(sample) => sample,
+        Err(fault) => return (Err(("sample", fault)), text),
+    };
+    match derive::derive(names, &sample.objects) {
+        Err(fault) => (Err((of(&fault), fault)), text),
+        Ok(mut derived) => match derive::sampled(&sample) {
+            None => (Ok(derived), text),
+            Some(message) => {
+                derived.notes.insert(0, Note { field: String::new(), message, misfit: false });
+                (Ok(derived), format!("{:#}", Json::Array(sample.objects)))
+            }
+        },
+    }
 }
 
 /// The field that a fault of deriving concerns.

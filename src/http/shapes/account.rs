@@ -48,8 +48,10 @@ pub(in crate::http) struct Account {
     /// The family name.
     #[salvo(schema(required = true))]
     pub(in crate::http) family_name: Option<String>,
-    /// The email, or the name that it signs in with; of a service account made from its subject.
-    pub(in crate::http) email: String,
+    /// The email, or the name that it signs in with; of a service account made from its subject. `null` for an
+    /// API key that has no account.
+    #[salvo(schema(required = true))]
+    pub(in crate::http) email: Option<String>,
     /// The organization.
     #[salvo(schema(required = true))]
     pub(in crate::http) organization: Option<String>,
@@ -94,6 +96,8 @@ pub(in crate::http) enum Source {
     #[salvo(schema(rename = "openid-connect"))]
     OpenIdConnect,
     ServiceAccount,
+    /// None: an API key that was created on the command line, and answers for itself.
+    ApiKey,
 }
 
 /// The role of an account; each may do what those before it may.
@@ -105,6 +109,39 @@ pub(in crate::http) enum AccountRole {
     Admin,
 }
 
+impl From<auth::Role> for AccountRole {
+    fn from(role: auth::Role) -> Self {
+        match role {
+            auth::Role::Metrics | auth::Role::User => Self::User,
+            auth::Role::Contributor => Self::Contributor,
+            auth::Role::Admin => Self::Admin,
+        }
+    }
+}
+
+impl From<&auth::keys::Key> for Account {
+    /// What an API key without an account is known as: itself.
+    fn from(key: &auth::keys::Key) -> Self {
+        Self {
+            id: key.id.clone(),
+            given_name: None,
+            family_name: None,
+            email: None,
+            organization: None,
+            roles: vec![key.role.into()],
+            enabled: true,
+            service_account: false,
+            source: Source::ApiKey,
+            first_login: None,
+            last_login: key.last_used.clone(),
+            created_at: key.created_at.clone(),
+            issuer: None,
+            subject: None,
+            client_id: None,
+        }
+    }
+}
+
 impl From<&auth::Account> for Account {
     fn from(account: &auth::Account) -> Self {
         let account = account.clone();
@@ -113,11 +150,7 @@ impl From<&auth::Account> for Account {
             auth::Source::OpenIdConnect => Source::OpenIdConnect,
             auth::Source::ServiceAccount => Source::ServiceAccount,
         };
-        let role = match account.role {
-            auth::Role::Metrics | auth::Role::User => AccountRole::User,
-            auth::Role::Contributor => AccountRole::Contributor,
-            auth::Role::Admin => AccountRole::Admin,
-        };
+        let role = account.role.into();
         let service_account = account.is_service_account();
         let (issuer, subject) =
             account.identity.map(|identity| (identity.issuer, identity.name)).unzip();
@@ -125,7 +158,7 @@ impl From<&auth::Account> for Account {
             id: account.id,
             given_name: account.given_name,
             family_name: account.family_name,
-            email: account.email,
+            email: Some(account.email),
             organization: account.organization,
             roles: vec![role],
             enabled: account.enabled,

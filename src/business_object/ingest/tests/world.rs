@@ -37,7 +37,7 @@ impl World {
     pub(super) fn with(root: Shape, generator: Generator) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        let mapping = Mapping { root };
+        let mut mapping = Mapping { root };
         store
             .transact(|transaction| -> Result<(), Fault> {
                 for name in mapping.namespaces() {
@@ -52,6 +52,7 @@ impl World {
                 Ok(())
             })
             .unwrap();
+        mapping.resolve(&store.read()).unwrap();
         let business_object = Compiled {
             object: BusinessObject {
                 id: "bo-1".to_owned(),
@@ -162,7 +163,7 @@ pub(super) fn pointers(fault: &Fault) -> Vec<String> {
 }
 
 pub(super) fn shape(namespace: &str, fields: Vec<Field>) -> Shape {
-    Shape { namespace: namespace.to_owned(), fields }
+    Shape { namespace: namespace.to_owned(), fields, uri_prefix: None }
 }
 
 pub(super) fn field(name: &str, value: Value) -> Field {

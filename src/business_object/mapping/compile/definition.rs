@@ -58,6 +58,11 @@ pub(super) struct Definition<'a> {
 }
 
 impl<'a> Definition<'a> {
+    /// One without any entry.
+    pub(super) fn empty(at: At) -> Self {
+        Self { at, entries: &[] }
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<(At, &'a Node)> {
         self.entries.iter().find(|(key, _)| key.name == name).map(|(key, node)| (key.at, node))
     }

@@ -2,7 +2,7 @@
 use super::definition::{Definition, Where, list};
 use super::{Checked, Compiler, Reported};
 use crate::business_object::mapping::path::{self, Path};
-use crate::business_object::mapping::yaml::{At, Node};
+use crate::business_object::mapping::yaml::{At, Content, Node};
 use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
 use crate::nearest::nearest;
 use oxrdf::NamedNode;
@@ -65,7 +65,7 @@ impl Compiler {
         };
         match kind {
             Type::Id => {
-                self.check_keys(&definition, &["type"], place);
+                self.check_id_keys(&definition, place);
                 Ok(FieldKind::Id)
             }
             Type::Array => self.array(&definition, place).map(FieldKind::Property),
@@ -110,6 +110,12 @@ impl Compiler {
         self.check_keys(definition, &["type", "path", "elements", "required"], place);
 
         let place = Where::Elements(place);
+        if let Content::Scalar { text, .. } = &node.content {
+            let kind = self.element_type(text, node.at, &place)?;
+            let (predicate, value) = self.value(kind, &Definition::empty(node.at), own, &place)?;
+            let predicate = self.predicate(predicate, definition.at, &place)?;
+            return Ok(Property { predicate, many: true, required: required?, value });
+        }
         let elements = self.definition(node, &place)?;
         let kind = self.type_of(&elements, &place)?;
         match kind {
@@ -135,6 +141,35 @@ impl Compiler {
         let (predicate, value) = self.value(kind, &elements, path, &place)?;
         let predicate = self.predicate(predicate, definition.at, &place)?;
         Ok(Property { predicate, many: true, required: required?, value })
+    }
+
+    /// The type of elements that are given as its name alone (`elements: string`).
+    fn element_type(&mut self, name: &str, at: At, place: &Where<'_>) -> Checked<Type> {
+        match TYPES.iter().find(|(known, _)| *known == name) {
+            Some((_, Type::Object | Type::Array | Type::Id)) | None => {
+                let message = format!(
+                    "a definition is a mapping with `type` and the like; here is a text, and `{name}` is no type of \
+                     single values; write `elements: string`, or for objects \
+                     `elements: {{type: object, path: <IRI>/Namespace:., fields: {{...}}}}`"
+                );
+                Err(self.report(at, place, message))
+            }
+            Some((_, kind)) => Ok(*kind),
+        }
+    }
+
+    /// Reports the keys that an `id` does not take, and where a `path` belongs.
+    fn check_id_keys(&mut self, definition: &Definition<'_>, place: &Where<'_>) {
+        let Some((at, _)) = definition.get("path") else {
+            return self.check_keys(definition, &["type"], place);
+        };
+        self.check_keys(definition, &["type", "path"], place);
+        self.report(
+            at,
+            place,
+            "`path` has no meaning here; this definition takes `type`: an `id` is the object's own URI. Remove the \
+             `path`, or, to store an identifier as a value, write `type: string` with this path",
+        );
     }
 
     /// One path out of that of an array and that of its elements.
@@ -193,7 +228,11 @@ impl Compiler {
                 let fields = self.fields(definition, place);
                 return Ok((
                     path?.and_then(|(_, path)| path.predicate),
-                    Value::Object(Shape { namespace: namespace?, fields: fields? }),
+                    Value::Object(Shape {
+                        namespace: namespace?,
+                        fields: fields?,
+                        uri_prefix: None,
+                    }),
                 ));
             }
             Type::Resource => Ok(Value::Resource),

@@ -97,7 +97,11 @@ fields:
 ";
     let field = |name: &str, kind| Field { name: name.to_owned(), kind };
     let property = |name: &str, property| field(name, FieldKind::Property(property));
-    let shape = |namespace: &str, fields| Shape { namespace: namespace.to_owned(), fields };
+    let shape = |namespace: &str, fields| Shape {
+        namespace: namespace.to_owned(),
+        fields,
+        uri_prefix: None,
+    };
     let location = shape(
         "Location",
         vec![field("uri", FieldKind::Id), property("name", one("http://example.com/name", STRING))],
@@ -179,6 +183,19 @@ fn elements_may_be_left_out_for_strings() {
     let config = with("f: {type: array, path: <http://e/p>, language: EN}");
     let english = Value::Literal(Literal::Language("en".to_owned()));
     assert_eq!(property(&config, "f"), many("http://e/p", english));
+}
+
+#[test]
+fn elements_of_single_values_may_be_the_name_of_their_type() {
+    for kind in ["string", "number", "integer", "boolean", "date", "dateTime", "resource"] {
+        let short = with(&format!(
+            "f: {{type: array, path: <http://e/p>, required: true, elements: {kind}}}"
+        ));
+        let long = with(&format!(
+            "f: {{type: array, path: <http://e/p>, required: true, elements: {{type: {kind}}}}}"
+        ));
+        assert_eq!(good(&short), good(&long));
+    }
 }
 
 #[test]
@@ -264,6 +281,36 @@ fn fields_share_a_property_only_when_they_can_be_told_apart() {
         ),
         &[(5, 3, "in common with the field `a`")],
     );
+}
+
+#[test]
+fn fields_of_objects_share_a_property_when_their_namespaces_differ() {
+    let field = |name: &str, namespace: &str, many: bool| {
+        let object = format!(
+            "{{type: object, path: <http://e/p>/{namespace}:., fields: {{x: {{type: string, path: <http://e/x>}}}}}}"
+        );
+        if many {
+            format!("{name}: {{type: array, elements: {object}}}\n")
+        } else {
+            format!("{name}: {object}\n")
+        }
+    };
+    let string = "s: {type: string, path: <http://e/p>}\n";
+    for (a, b) in [(true, true), (true, false), (false, false)] {
+        good(&with(&(field("a", "Pump", a) + &field("b", "Valve", b) + string)));
+        bad(
+            &with(&(field("a", "Pump", a) + &field("b", "Pump", b))),
+            &[(5, 3, "field `b`: it has the property <http://e/p> in common with the field `a`")],
+        );
+    }
+    let resource = "r: {type: resource, path: <http://e/p>}\n";
+    for fields in [
+        field("a", "Pump", true) + &field("b", "Valve", true) + resource,
+        field("a", "Pump", true) + resource + &string.replace("s:", "b:"),
+    ] {
+        let findings = compile(&with(&fields)).unwrap_err();
+        assert!(findings[0].message.contains("in common with the field `a`"), "{findings:?}");
+    }
 }
 
 #[test]

@@ -73,6 +73,11 @@ fn the_root_is_checked() {
     bad("type: object\npath: Plant:.\nfields: {}", &[(3, 9, "`fields` is empty")]);
     bad("type: object\npath: Plant:.\nfields: [a]", &[(3, 9, "here is a list")]);
     bad(&with("id: {type: id}"), &[(4, 3, "`fields` holds no field but the `id`")]);
+    bad(&with("id: {type: id}"), &[(4, 3, "such as `name: {type: string, path:")]);
+    bad(
+        &with("a: {type: object, path: <http://e/a>/A:., fields: {id: {type: id}}}"),
+        &[(4, 53, "write `type: resource` with the property as its `path`")],
+    );
     bad(
         "type: object\npath: [Plant:.]\nfields: {a: {type: string, path: <http://e/a>}}",
         &[(2, 7, "`path` is a text; here is a list")],
@@ -92,6 +97,19 @@ fn ids_are_checked() {
     bad(
         &with("x: {type: id}\ny: {type: id}\nz: {type: string, path: <http://e/z>}"),
         &[(5, 3, "field `y`: an object has one field of type `id`, and `x` is it already")],
+    );
+    bad(
+        &with(
+            "x: {type: id, path: <http://e/x>, required: true}\ny: {type: string, path: <http://e/y>}",
+        ),
+        &[
+            (
+                4,
+                17,
+                "Remove the `path`, or, to store an identifier as a value, write `type: string`",
+            ),
+            (4, 37, "`required` has no meaning here"),
+        ],
     );
     bad(
         &with("uri: {type: string, path: <http://e/z>}"),
@@ -138,9 +156,19 @@ fn arrays_are_checked() {
         &with("a: {type: array, path: <http://e/a>, elements: {type: string, required: true}}"),
         &[(4, 65, "field `a[]`: `required` has no meaning here")],
     );
+    for (elements, words) in [
+        ("object", "`object` is no type of single values; write `elements: string`"),
+        ("strings", "`strings` is no type of single values"),
+        ("array", "elements: {type: object, path: <IRI>/Namespace:., fields: {...}}"),
+        ("''", "field `a[]`: a definition is"),
+    ] {
+        let config = format!("a: {{type: array, path: <http://e/a>, elements: {elements}}}");
+        bad(&with(&config), &[(4, 50, words)]);
+    }
+    bad(&with("a: {type: array, elements: string}"), &[(4, 6, "the path names no property")]);
     bad(
-        &with("a: {type: array, path: <http://e/a>, elements: string}"),
-        &[(4, 50, "field `a[]`: a definition is")],
+        &with("a: {type: array, path: <http://e/a>/A:., elements: string}"),
+        &[(4, 26, "only objects have one")],
     );
     bad(
         &with("a: {type: array, path: <http://e/a>, elements: {path: <http://e/a>}}"),

@@ -1,4 +1,5 @@
 //! The opened parts of the gateway, which the layers above share.
+pub mod data_events;
 pub mod status;
 
 use crate::auth::Auth;
@@ -81,6 +82,7 @@ impl Gateway {
     ) -> Result<Self, Fault> {
         let dir = &settings.data_dir;
         make_private(dir).map_err(|error| disk(&error, "making the data directory", dir))?;
+        warn_of_others(dir);
         // The store's lock comes first: nothing in the directory may change before it is ours.
         let store = Store::open(&store_of(dir), Options::default(), progress)
             .map_err(|error| opening(&error))?;
@@ -99,6 +101,7 @@ impl Gateway {
         let clock = Clock::open(store.clone())?;
         let catalogue = catalogue.with_clock(clock.clone());
         let auth = Auth::open(&store, &settings, &clock)?;
+        data_events::keep_restored(dir, &store, settings.limits.audit);
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
         let epoch = event_epoch(&store);
         let memory = Memory::new(settings.limits.memory);
@@ -173,6 +176,20 @@ pub fn make_private(dir: &Path) -> io::Result<()> {
         Ok(()) => sync_folder(parent),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+/// Warns of a data directory that others than its owner can look into: the store has everything in it.
+fn warn_of_others(dir: &Path) {
+    let Ok(found) = std::fs::metadata(dir) else { return };
+    let mode = found.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        tracing::warn!(
+            "The data directory {} has the mode {mode:o}, so that other users of this machine can reach what is \
+             in it: all data and the password hashes; `chmod 700 {}` keeps them out.",
+            dir.display(),
+            dir.display()
+        );
     }
 }
 

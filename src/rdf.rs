@@ -4,6 +4,7 @@
 //! What is dumped and loaded again is the same, term by term. Blank nodes have no identity outside of their
 //! document, so that loading it twice would store them twice: they are refused, or made IRIs of.
 
+mod blank_node;
 mod dump;
 mod format;
 mod load;

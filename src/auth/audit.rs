@@ -225,6 +225,18 @@ impl Audit {
     }
 }
 
+/// Keeps and logs an event of a store that no gateway has open, at most `most` of them. Blocks.
+///
+/// # Errors
+/// When the store takes no commit.
+pub fn keep_offline(store: &Store, most: usize, event: Event) -> Result<(), Fault> {
+    store.transact::<_, Fault>(|transaction| {
+        keep(transaction, &Record::of(event.clone(), 1), most)
+    })?;
+    log(&event);
+    Ok(())
+}
+
 impl Filter {
     fn takes(&self, record: &Record) -> bool {
         let of_account = self.account.as_ref().is_none_or(|account| {

@@ -2,7 +2,7 @@
 use super::{control, data_dir, output, owner, serve};
 use crate::config::Settings;
 use crate::files::sync_folder;
-use crate::gateway::{COUNTERS, make_private, store_of};
+use crate::gateway::{COUNTERS, data_events, make_private, store_of};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use penstock_store::{Backup, BackupFile, JUMP, Restored};
 use serde_json::json;
@@ -133,7 +133,9 @@ fn write(settings: &Settings, file: &mut File) -> Result<(), String> {
         return Ok(());
     }
     let store = data_dir::store(settings)?;
-    store.backup(file).map(drop).map_err(|error| error.to_string())
+    let result = store.backup(file);
+    data_dir::note(&store, settings, data_events::backed_up(&result));
+    result.map(drop).map_err(|error| error.to_string())
 }
 
 fn restore(settings: &Settings, path: &Path) -> Result<Restored, String> {
@@ -150,5 +152,8 @@ fn restore(settings: &Settings, path: &Path) -> Result<Restored, String> {
         ));
     }
     owner::become_owner(dir)?;
-    backup.restore(&store_of(dir), &COUNTERS).map_err(|error| error.to_string())
+    let restored = backup.restore(&store_of(dir), &COUNTERS).map_err(|error| error.to_string())?;
+    data_events::note_restored(dir, &restored.backup)
+        .map_err(|error| format!("{}: {error}", dir.display()))?;
+    Ok(restored)
 }

@@ -1,4 +1,5 @@
 //! The control socket of a service that runs: `<data-dir>/control.sock`, HTTP/1.1.
+use super::owner;
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::combinators::BoxBody;
@@ -11,6 +12,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Read, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -119,8 +121,8 @@ pub(super) async fn download(
     Ok(true)
 }
 
-/// Sends a text as it is read, and hands each line of the answer, which is NDJSON, to `line`; `false`
-/// when no service runs.
+/// Sends a text as it is read, and hands each line of the answer, which is NDJSON, to `line`, whose break ends it;
+/// `false` when no service runs.
 ///
 /// # Errors
 /// As of [`download`], or that the text cannot be read.
@@ -128,7 +130,7 @@ pub(super) async fn upload(
     data_dir: &Path,
     path: &str,
     mut text: impl Read + Send + 'static,
-    line: &mut dyn FnMut(Value),
+    line: &mut dyn FnMut(Value) -> ControlFlow<()>,
 ) -> Result<bool, String> {
     let (sender, receiver) = mpsc::channel::<io::Result<Frame<Bytes>>>(2);
     let frames = stream::unfold(receiver, |mut receiver| async {
@@ -164,7 +166,9 @@ pub(super) async fn upload(
         rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let value: Vec<u8> = rest.drain(..=end).collect();
-            line(read(status, &value)?);
+            if line(read(status, &value)?).is_break() {
+                return Ok(true);
+            }
         }
     }
     Ok(true)
@@ -217,6 +221,8 @@ async fn connect(data_dir: &Path) -> Result<Option<Sending>, String> {
             ));
         }
     };
+    let peer = stream.peer_cred().map_err(|error| format!("{}: {error}", socket.display()))?;
+    owner::check_peer(data_dir, &socket, peer.uid())?;
     let failed = |error: hyper::Error| format!("{}: {error}", socket.display());
     let (sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;

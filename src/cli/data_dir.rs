@@ -1,5 +1,6 @@
 //! The data directory that a command works on.
 use super::{output, owner, serve};
+use crate::auth::audit::{self, Event};
 use crate::config::{self, Settings, Sources};
 use crate::fault::Fault;
 use crate::gateway::{Gateway, store_of};
@@ -27,13 +28,13 @@ pub(super) fn settings(arguments: Vec<String>) -> Result<Settings, ExitCode> {
     }
 }
 
-/// Refuses a data directory that is not there.
+/// Refuses a data directory that is not there, or that root cannot trust to be the one it was.
 ///
 /// # Errors
-/// That it is not there, and how another one is named.
+/// That it is not there, and how another one is named, or whose folder it is in.
 pub(super) fn must_exist(settings: &Settings) -> Result<(), String> {
     if settings.data_dir.is_dir() {
-        return Ok(());
+        return owner::check_path(&settings.data_dir);
     }
     Err(format!(
         "there is no data directory {}; name it with --service.data-dir=DIR",
@@ -71,6 +72,15 @@ pub(super) fn store(settings: &Settings) -> Result<Store, String> {
     let store = owned(settings)?;
     Store::open(&store, Options::default(), &mut output::progress())
         .map_err(|error| error.to_string())
+}
+
+/// Notes in the audit log of a store that no service has open what was done. A store that takes no commit does
+/// not undo it: a full disk is no reason against a backup.
+pub(super) fn note(store: &Store, settings: &Settings, event: Event) {
+    let what = event.what;
+    if let Err(why) = audit::keep_offline(store, settings.limits.audit, event) {
+        output::say(&format!("penstock: warning: the audit log has no event {what}: {why}"));
+    }
 }
 
 /// As [`store`], with all that knows what its changes mean.

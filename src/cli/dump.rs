@@ -2,6 +2,7 @@
 use super::{control, data_dir, output, serve};
 use crate::config::Settings;
 use crate::files::sync_folder;
+use crate::gateway::data_events;
 use crate::rdf::{self, Dump, Format};
 use clap::{Arg, ArgMatches, Command};
 use oxrdf::GraphName;
@@ -118,7 +119,9 @@ fn write(settings: &Settings, what: &Dump, out: &mut dyn Write) -> Result<(), St
     }
     let store = data_dir::store(settings)?;
     let mut tell = output::counting("quads");
-    rdf::dump(&store, what, &mut *out, &mut tell).map_err(|fault| fault.to_string())?;
+    let result = rdf::dump(&store, what, &mut *out, &mut tell);
+    data_dir::note(&store, settings, data_events::dumped(what, &result));
+    result.map_err(|fault| fault.to_string())?;
     out.flush().map_err(|error| error.to_string())
 }
 

@@ -3,12 +3,14 @@ use super::dump::{format_of, format_option, graph_option, graph_text};
 use super::{control, data_dir, output, serve};
 use crate::auth::Authorized;
 use crate::config::Settings;
+use crate::gateway::data_events;
 use crate::rdf::{self, Failed, Format, Load, Loaded, Target};
 use clap::{Arg, ArgMatches, Command};
 use oxrdf::{GraphName, NamedNode};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -111,6 +113,8 @@ fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<
             } else if line.get("done").is_some() {
                 ended = Some(None);
             }
+            // What is left of the document is not sent.
+            if ended.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let sent = runtime.block_on(control::upload(&settings.data_dir, &path, text, &mut line));
         return match (sent, ended) {
@@ -130,6 +134,7 @@ fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<
         tell(loaded.quads);
         Ok(())
     });
+    data_dir::note(&gateway.store, settings, data_events::loaded(what, &result));
     match result {
         Ok(loaded) => Ok((loaded, None)),
         Err(Failed { fault, loaded }) => Ok((loaded, Some(fault.to_string()))),

@@ -26,6 +26,7 @@ mod manual;
 
 use crate::config;
 use clap::Command;
+use nix::sys::stat::{Mode, umask};
 use output::USED_WRONGLY;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -40,6 +41,8 @@ configuration.";
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
+    // Files that others may read are theirs to read, never to write.
+    umask(umask(Mode::empty()) | Mode::S_IWGRP | Mode::S_IWOTH);
     let (settings, rest) = split(std::env::args_os());
     let matches = match command().try_get_matches_from(rest) {
         Ok(matches) => matches,

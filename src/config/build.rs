@@ -137,6 +137,7 @@ fn server(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Server {
         cors_allowed_origins: values.list("server.cors.allowed-origins"),
         tls: tls(values, faults),
         insecure_http: values.flag("server.insecure-http"),
+        hsts_max_age: values.duration("server.hsts.max-age"),
         connections: values.count("server.connections"),
         connections_per_address: values.count("server.connections-per-address"),
     }

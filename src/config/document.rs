@@ -27,6 +27,10 @@ Every setting has one dotted name. It is looked for in these places, and the lat
   brackets: `service.export.targets[my.bucket].type`.
 - A list is a YAML list, or text with commas.
 - A time span is a whole number with `s`, `m`, `h` or `d`. Sizes are bytes, or a number with `KiB`, `MiB`, `GiB` or `TiB`; `MB` is the same as `MiB`.
+- Run by root, Penstock reads files of the working directory only if they and the directory belong to root and
+  nobody else can write them; it warns about those that it ignores.
+- A YAML key has a value or keys below it, never both. So beside `security.role` write `security.mode` for
+  `security`: `security: {mode: oauth2, role: {admin: ADMIN}}`. Dotted keys may stand beside each other.
 - An empty value counts as not given.
 - An unknown name is a warning that names the nearest known one. Every value that is not valid is
   reported with its origin, and `serve` ends with status 78. A secret is never shown.

@@ -1,11 +1,11 @@
 //! From sources to settings: gathered, merged, checked.
 use super::fault::ConfigFault;
-use super::kind::{Raw, Value};
+use super::kind::{Kind, Raw, Value};
 use super::name::{self, Known};
 use super::settings::{Effective, Settings};
 use super::sources::{self, Found, Source, Sources};
 use super::table::{self, SIGN_IN_PROFILES, Setting, TABLE};
-use super::{build, kind::Kind, security};
+use super::{build, security};
 use std::collections::BTreeMap;
 
 /// A configuration that stands.
@@ -48,6 +48,19 @@ impl Entry {
         }
     }
 
+    /// The warning about a secret that every user of the machine can read.
+    fn exposed(&self, name: &str) -> Option<String> {
+        let is_path = self.setting.kind == Kind::Pem
+            && !self.raw.to_string().trim_start().starts_with("-----BEGIN ");
+        (self.setting.secret && !is_path && self.source == Some(Source::Argument)).then(|| {
+            format!(
+                "{name} is a secret on the command line, where every user of this machine can read it; give it in \
+                 an environment variable, in a file {name} in $CREDENTIALS_DIRECTORY, or in an application.yaml \
+                 that only the service can read, and change the secret"
+            )
+        })
+    }
+
     /// A fault of this value.
     pub(super) fn fault(&self, name: &str, message: String) -> ConfigFault {
         ConfigFault {
@@ -75,6 +88,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
     let found = gather(sources, &mut faults, &mut warnings);
     let merged = merge(found, sources, &mut faults, &mut warnings);
     let typed = read(merged, &mut faults);
+    warnings.extend(typed.iter().filter_map(|(name, typed)| typed.entry.exposed(name)));
     let mut settings = build::settings(&typed, &mut faults, &mut warnings);
     if !faults.is_empty() {
         return Err(faults);
@@ -106,7 +120,7 @@ fn gather(
     faults: &mut Vec<ConfigFault>,
     warnings: &mut Vec<String>,
 ) -> Vec<Found> {
-    let mut found = sources::files(sources, None, faults);
+    let mut found = sources::files(sources, None, faults, warnings);
     let mut late = sources::environment(sources);
     late.extend(sources::credentials(sources, faults));
     late.extend(sources::arguments(sources, faults));
@@ -120,7 +134,7 @@ fn gather(
     let profiles = found.iter().chain(&late).rfind(is_profiles).cloned();
     if let Some(Ok(Value::List(names))) = profiles.map(|found| Kind::Profiles.parse(&found.value)) {
         for profile in names {
-            let of_profile = sources::files(sources, Some(&profile), faults);
+            let of_profile = sources::files(sources, Some(&profile), faults, warnings);
             if of_profile.is_empty() && !SIGN_IN_PROFILES.contains(&profile.as_str()) {
                 warnings.push(format!(
                     "the profile {profile} is active, and there is nothing in an application-{profile}.yaml or .properties in {} or {}",

@@ -64,7 +64,8 @@ fn parts(name: &str) -> Vec<&str> {
     parts
 }
 
-/// `spring.` is `framework.`, and `framework.profiles.active` is `profiles.active`.
+/// `spring.` is `framework.`, `framework.profiles.active` is `profiles.active`, and `security.mode` is
+/// `security`: in YAML a key has a value or keys below it, and `security.role` is below it.
 fn canonical(mut parts: Vec<&str>) -> Vec<&str> {
     if let Some(first) = parts.first_mut()
         && first.eq_ignore_ascii_case("spring")
@@ -76,6 +77,12 @@ fn canonical(mut parts: Vec<&str>) -> Vec<&str> {
         && second.eq_ignore_ascii_case("profiles")
     {
         parts.remove(0);
+    }
+    if let [first, second] = parts.as_slice()
+        && first.eq_ignore_ascii_case("security")
+        && second.eq_ignore_ascii_case("mode")
+    {
+        parts.pop();
     }
     parts
 }
@@ -217,6 +224,7 @@ mod tests {
             name("spring.security.oauth2.client.registration.azure.clientId").as_deref(),
             Some("framework.security.oauth2.client.registration.azure.client-id")
         );
+        assert_eq!(name("security.mode").as_deref(), Some("security"));
         assert_eq!(name("service.security"), None);
         assert_eq!(name("service.export.targets..type"), None);
         assert_eq!(name(""), None);

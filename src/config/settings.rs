@@ -66,6 +66,8 @@ pub struct Server {
     pub tls: Option<Tls>,
     /// `server.insecure-http`: plain HTTP beyond loopback, too.
     pub insecure_http: bool,
+    /// `server.hsts.max-age`
+    pub hsts_max_age: Duration,
     /// `server.connections`
     pub connections: usize,
     /// `server.connections-per-address`

@@ -4,7 +4,9 @@ use super::kind::Raw;
 use super::{properties, yaml};
 use nix::unistd::geteuid;
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Everything that configuration is read from. It is given rather than taken from the process, so that
@@ -22,6 +24,9 @@ pub struct Sources {
     pub credentials_dir: Option<PathBuf>,
     /// Arguments of the form `--name=value`.
     pub arguments: Vec<String>,
+    /// Whether the process is root's. Root may be in a folder of anybody's, so it reads files of the working
+    /// directory only if they and the folder belong to root and only root can write them.
+    pub is_root: bool,
 }
 
 impl Sources {
@@ -43,6 +48,7 @@ impl Sources {
             credentials_dir,
             environment,
             arguments,
+            is_root: geteuid().is_root(),
         }
     }
 }
@@ -84,16 +90,33 @@ pub(super) fn files(
     sources: &Sources,
     profile: Option<&str>,
     faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
 ) -> Vec<Found> {
     let stem = profile.map_or("application".to_owned(), |p| format!("application-{p}"));
     let mut found = Vec::new();
-    for dir in [&sources.working_dir, &sources.system_dir] {
+    for (dir, only_of_root) in
+        [(&sources.working_dir, sources.is_root), (&sources.system_dir, false)]
+    {
         for extension in ["yaml", "yml", "properties"] {
             let path = dir.join(format!("{stem}.{extension}"));
-            match text(&path) {
+            let read = if only_of_root {
+                text_of_root(dir, &path)
+            } else {
+                text(&path).map_err(Unread::from)
+            };
+            match read {
                 Ok(Some(text)) => found.extend(file(&path, &text, faults)),
                 Ok(None) => {}
-                Err(why) => faults.push(ConfigFault::of_source(shown(&path), why)),
+                Err(Unread::Untrusted(why)) => warnings.push(format!(
+                    "{} was ignored: run by root, Penstock reads configuration in the working directory only if \
+                     nobody else can change it, and {why}; move the file to {}, or give file and folder to root \
+                     (chown root, chmod go-w)",
+                    std::path::absolute(&path).unwrap_or(path).display(),
+                    sources.system_dir.display(),
+                )),
+                Err(Unread::Failed(why)) => {
+                    faults.push(ConfigFault::of_source(shown(&path), why));
+                }
             }
         }
     }
@@ -166,7 +189,7 @@ pub(super) fn credentials(sources: &Sources, faults: &mut Vec<ConfigFault>) -> V
                 source: Source::Credential,
             }),
             Ok(None) => {}
-            Err(why) => faults.push(ConfigFault::of_source(origin, why)),
+            Err(error) => faults.push(ConfigFault::of_source(origin, why_unread(&error))),
         }
     }
     found
@@ -215,12 +238,60 @@ fn trim_line_end(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-fn text(path: &Path) -> Result<Option<String>, String> {
+/// Why there is no text of a file that is there.
+enum Unread {
+    /// Somebody else than root could have written it.
+    Untrusted(String),
+    /// It cannot be read.
+    Failed(String),
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(why_unread(&error))
+    }
+}
+
+fn text(path: &Path) -> io::Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) if error.kind() == ErrorKind::InvalidData => Err("it is not UTF-8".into()),
-        Err(error) => Err(format!("it cannot be read: {error}")),
+        Err(error) => Err(error),
+    }
+}
+
+/// The text of a file in this folder, if only root can change the two.
+fn text_of_root(folder: &Path, path: &Path) -> Result<Option<String>, Unread> {
+    if !path.is_symlink() && !path.try_exists()? {
+        return Ok(None);
+    }
+    // The folder comes first: opening what somebody else put there could wait forever (a named pipe).
+    check_of_root(&std::fs::metadata(folder)?, "its folder")?;
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    check_of_root(&file.metadata()?, "it")?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(Some(text))
+}
+
+fn check_of_root(metadata: &Metadata, what: &str) -> Result<(), Unread> {
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
+    if owner != 0 {
+        return Err(Unread::Untrusted(format!("{what} belongs to user {owner}")));
+    }
+    if mode & 0o022 != 0 {
+        return Err(Unread::Untrusted(format!("others can write {what} (mode {mode:o})")));
+    }
+    Ok(())
+}
+
+fn why_unread(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
+        _ => format!("it cannot be read: {error}"),
     }
 }
 

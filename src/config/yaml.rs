@@ -1,9 +1,11 @@
 //! YAML files as a flat space of names.
 use super::kind::Raw;
+use saphyr_parser::{Event, Parser};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 use serde_yaml::Value;
+use std::collections::HashMap;
 use std::fmt;
 
 /// Reads every name and value, in order.
@@ -11,7 +13,8 @@ use std::fmt;
 /// # Errors
 /// What is wrong, with its line and column.
 pub(super) fn parse(text: &str) -> Result<Vec<(String, Raw)>, String> {
-    let shape: Value = serde_yaml::from_str(text).map_err(|e| e.to_string())?;
+    let shape: Value = serde_yaml::from_str(text)
+        .map_err(|error| duplicate_key(text).unwrap_or_else(|| error.to_string()))?;
     let tree = Like(&shape)
         .deserialize(serde_yaml::Deserializer::from_str(text))
         .map_err(|e| e.to_string())?;
@@ -26,6 +29,57 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, Raw)>, String> {
         }
     }
     Ok(found)
+}
+
+/// The message about the first key that a mapping has twice: serde_yaml tells neither of the lines.
+fn duplicate_key(text: &str) -> Option<String> {
+    /// The keys of an open mapping with their lines, and whether the next node is one.
+    struct Keys {
+        lines: HashMap<String, usize>,
+        is_next: bool,
+    }
+    let mut parser = Parser::new_from_str(text);
+    // A list has no keys.
+    let mut open: Vec<Option<Keys>> = Vec::new();
+    while let Some((event, span)) = parser.next_event()?.ok() {
+        if matches!(event, Event::SequenceEnd | Event::MappingEnd) {
+            open.pop();
+            continue;
+        }
+        let is_node = matches!(
+            event,
+            Event::Scalar(..)
+                | Event::Alias(..)
+                | Event::SequenceStart(..)
+                | Event::MappingStart(..)
+        );
+        let (line, is_top) = (span.start.line(), open.len() == 1);
+        if is_node && let Some(Some(keys)) = open.last_mut() {
+            if keys.is_next
+                && let Event::Scalar(key, ..) = &event
+                && let Some(first) = keys.lines.insert(key.to_string(), line)
+            {
+                let remedy = if is_top && key == "security" {
+                    "write `security.mode` for the one with a value, such as `security.mode: oauth2`, or put \
+                     `mode: oauth2` below the other one, beside `role`"
+                } else {
+                    "put what is below both under one of them"
+                };
+                return Some(format!(
+                    "line {line}: the duplicate key {key:?}, which is in line {first} already; {remedy}"
+                ));
+            }
+            keys.is_next = !keys.is_next;
+        }
+        match event {
+            Event::SequenceStart(..) => open.push(None),
+            Event::MappingStart(..) => {
+                open.push(Some(Keys { lines: HashMap::new(), is_next: true }));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// A document in which every scalar is as it was written: `0123` and `1.10` keep their digits.
@@ -134,7 +188,16 @@ mod tests {
     fn faults_have_a_place() {
         for (text, expected) in [
             ("a: 1\nb: [\n", "line 3"),
-            ("a: 1\na: 2\n", "duplicate"),
+            ("a: 1\na: 2\n", "line 2: the duplicate key \"a\", which is in line 1"),
+            (
+                "a:\n- b: [{c: 1}]\n  d: 1\n- b: 1\n  d: 1\n  b: 2\n",
+                "line 6: the duplicate key \"b\"",
+            ),
+            (
+                "security: oauth2\nx: 1\nsecurity:\n  role: {admin: A}\n",
+                "line 3: the duplicate key \"security\"",
+            ),
+            ("security: oauth2\nsecurity: {role: {}}\n", "`security.mode: oauth2`"),
             ("- a\n", "names with values"),
             ("a: !secret x\n", "tag"),
             ("a: 1\n---\nb: 2\n", "document"),

@@ -2,6 +2,8 @@
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::state::gateway;
+use crate::auth::audit::Audit;
+use crate::gateway::data_events;
 use bytes::Bytes;
 use futures_util::stream;
 use penstock_store::ReadStore;
@@ -17,8 +19,10 @@ const PIECES: usize = 4;
 #[handler]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let store = gateway(depot)?.store;
-    Ok(written("application/octet-stream", move |pieces| write(&store, pieces)))
+    let gateway = gateway(depot)?;
+    Ok(written("application/octet-stream", move |pieces| {
+        write(&gateway.store, &gateway.auth.audit, pieces);
+    }))
 }
 
 /// A stream of what `write` writes, on a thread that may block.
@@ -34,8 +38,10 @@ pub(super) fn written(
     Reply::stream(media_type, ResBody::stream(pieces))
 }
 
-fn write(store: &ReadStore, pieces: &mut Pieces) {
-    match store.backup(pieces) {
+fn write(store: &ReadStore, audit: &Audit, pieces: &mut Pieces) {
+    let result = store.backup(pieces);
+    audit.record(data_events::backed_up(&result));
+    match result {
         Ok(backup) => {
             tracing::info!(
                 sequence = backup.sequence,

@@ -1,6 +1,7 @@
 //! Where a request comes from and which address it was sent to, as far as that can be believed.
 use crate::config::{ForwardHeaders, Settings};
 use salvo::Request;
+use salvo::http::Version;
 use salvo::http::header::{FORWARDED, HOST};
 use salvo::http::uri::Authority;
 use std::net::IpAddr;
@@ -23,6 +24,8 @@ pub(super) struct Origin {
     word: Word,
     /// Whether it came through the control socket.
     pub(super) control: bool,
+    /// Why the request is malformed, if what it says of its host is.
+    host_error: Option<String>,
 }
 
 /// What a trusted proxy says.
@@ -40,9 +43,10 @@ enum Word {
 impl Origin {
     /// Reads it from a request.
     pub(super) fn of(req: &Request, settings: &Settings) -> Self {
-        // HTTP/1.0 has no Host, and HTTP/2 has it in the URI.
-        let host = req.headers().get(HOST).and_then(|host| host.to_str().ok());
-        let host = host.or_else(|| req.uri().authority().map(Authority::as_str));
+        // HTTP/1.0 may have no Host. A target in absolute form, and HTTP/2's `:authority`, come before it
+        // (RFC 9112, 3.2.2); salvo puts the Host of any other target there.
+        let host = req.uri().authority().map(Authority::as_str);
+        let host = host.or_else(|| req.headers().get(HOST)?.to_str().ok());
         let peer = req.remote_addr().ip().map(|address| address.to_canonical());
         let mut origin = Self {
             scheme: req.scheme().to_string(),
@@ -52,10 +56,12 @@ impl Origin {
             is_local: peer.is_some_and(|peer| peer.is_loopback()) && !is_forwarded(req),
             word: Word::None,
             control: req.remote_addr().is_unix(),
+            host_error: None,
         };
         if peer.is_some_and(|peer| is_trusted(peer, settings)) {
             origin.believe(req, settings);
         }
+        origin.host_error = host_error(req, origin.host.as_deref());
         origin
     }
 
@@ -86,6 +92,12 @@ impl Origin {
     /// Whether the headers of a trusted proxy tell different things.
     pub(super) fn is_contradictory(&self) -> bool {
         self.word == Word::Contradictory
+    }
+
+    /// Why the request is malformed, if what it says of its host is: two readers of it could take it for
+    /// different hosts.
+    pub(super) fn host_error(&self) -> Option<&str> {
+        self.host_error.as_deref()
     }
 
     /// The origin as browsers write it (RFC 6454, 6.1).
@@ -122,13 +134,67 @@ pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
     let Some(name) = origin.host_name() else { return false };
     let base =
         settings.base_url.as_deref().and_then(|url| url.parse::<salvo::http::uri::Uri>().ok());
-    name.eq_ignore_ascii_case("localhost")
-        || name.to_ascii_lowercase().ends_with(".localhost")
+    is_loopback_name(name)
         || name.parse::<IpAddr>().is_ok()
         || match base.as_ref().and_then(|url| url.host()) {
             Some(host) => host.trim_matches(['[', ']']).eq_ignore_ascii_case(name),
             None => !settings.server.address.is_loopback(),
         }
+}
+
+/// Whether browsers are told to use only HTTPS for the host of this request (RFC 6797): it came over HTTPS, and
+/// the host has a name, with a certificate that browsers trust. A certificate of the gateway's own is none,
+/// and all that runs on `localhost` shares that name.
+pub(super) fn wants_https_only(origin: &Origin, settings: &Settings) -> bool {
+    let is_self_signed = settings.server.tls.as_ref().is_some_and(|tls| tls.certificate.is_none());
+    origin.scheme == "https"
+        && (origin.word == Word::Believed || !is_self_signed)
+        && origin
+            .host_name()
+            .is_some_and(|name| !is_loopback_name(name) && name.parse::<IpAddr>().is_err())
+}
+
+fn is_loopback_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// What RFC 9112 (3.2), RFC 9113 (8.3.1) and RFC 9110 (4.2.4 and 7.2) forbid of the host that a request names.
+fn host_error(req: &Request, host: Option<&str>) -> Option<String> {
+    let lines: Vec<_> = req.headers().get_all(HOST).iter().collect();
+    let authority = req.uri().authority().map(Authority::as_str);
+    match lines.as_slice() {
+        [] if req.version() == Version::HTTP_11 => {
+            return Some("the request has no Host, which HTTP/1.1 requires".to_owned());
+        }
+        [] => {}
+        [line] => {
+            let line = String::from_utf8_lossy(line.as_bytes());
+            if !is_host(&line) {
+                return Some(format!("the Host {line:?} is not a host with or without a port"));
+            }
+            if req.version() == Version::HTTP_2
+                && authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(&line))
+            {
+                return Some(format!("the Host {line:?} is not that of :authority"));
+            }
+        }
+        lines => return Some(format!("the request has {} Host lines; send one", lines.len())),
+    }
+    // The one in force may come from the target or from a proxy.
+    let host = host.filter(|host| !is_host(host))?;
+    Some(format!("{host:?} is not a host with or without a port"))
+}
+
+/// Whether a text is `uri-host [ ":" port ]`.
+fn is_host(text: &str) -> bool {
+    let Ok(authority) = text.parse::<Authority>() else { return false };
+    let port = text.strip_prefix(authority.host());
+    !authority.host().is_empty()
+        && port.is_some_and(|port| {
+            port.is_empty()
+                || port.strip_prefix(':').is_some_and(|p| p.bytes().all(|b| b.is_ascii_digit()))
+        })
 }
 
 /// The path of `service.base-url`, without a slash at its end.
@@ -264,6 +330,48 @@ mod tests {
             is_local: false,
             word: Word::None,
             control: false,
+            host_error: None,
+        }
+    }
+
+    #[test]
+    fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
+        for good in ["a", "a:80", "a:", "[::1]:8080", "127.0.0.1", "my_gw.local"] {
+            assert!(is_host(good), "{good}");
+        }
+        for bad in [
+            "", " ", ":80", "a@b", "@b", "a:b@c", "a:x", "a:1:2", "a/b", "a b", "a,b c", "::1",
+            "[::1", "[::1]x",
+        ] {
+            assert!(!is_host(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn https_only_is_for_names_with_a_certificate_that_browsers_trust() {
+        let load = |argument: &str| {
+            let arguments = vec![argument.to_owned()];
+            let sources = crate::config::Sources { arguments, ..Default::default() };
+            crate::config::load(&sources).unwrap().settings
+        };
+        let (own, plain) = (load("--server.ssl.self-signed=true"), load("--server.port=1"));
+        let of = |host: &str, scheme: &str, word| Origin {
+            scheme: scheme.to_owned(),
+            word,
+            ..origin(host)
+        };
+        for (host, scheme, word, settings, wanted) in [
+            ("gw.example", "https", Word::Believed, &plain, true),
+            ("gw.example:8443", "https", Word::Believed, &own, true),
+            ("gw.example", "https", Word::None, &own, false),
+            ("gw.example", "http", Word::Believed, &plain, false),
+            ("192.0.2.1", "https", Word::Believed, &plain, false),
+            ("[2001:db8::1]:8443", "https", Word::Believed, &plain, false),
+            ("localhost:8443", "https", Word::Believed, &plain, false),
+            ("a.LOCALHOST", "https", Word::Believed, &plain, false),
+        ] {
+            let found = wants_https_only(&of(host, scheme, word), settings);
+            assert_eq!(found, wanted, "{scheme}://{host} {word:?}");
         }
     }
 

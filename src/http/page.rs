@@ -55,8 +55,9 @@ pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
     Err(Problem::new(
         StatusCode::FORBIDDEN,
         format!(
-            "the request names the host {:?}, which is not this gateway's; use its address or a \
-             loopback name, or set service.base-url",
+            "the request names the host {:?}, which is not this gateway's; use its IP address or localhost, \
+             or set service.base-url to the URL that clients use; behind a proxy, set \
+             server.forward-headers-strategy=native and service.trusted-proxies to the proxy's address",
             origin.host.as_deref().unwrap_or_default()
         ),
     ))

@@ -7,7 +7,7 @@ use super::reply::Outcome;
 use super::state::{State, gateway, state};
 use crate::auth::Authorized;
 use crate::fault::{Fault, Kind};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, data_events};
 use crate::rdf::{self, Dump, Failed, Load, Loaded, Target};
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -28,11 +28,13 @@ pub(super) async fn dump(req: &mut Request, depot: &mut Depot) -> Outcome {
     let query = Query::read(req, &["format", "graph"])?;
     let format = query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?;
     let graph = query.get("graph").map(rdf::graph).transpose().map_err(Problem::malformed)?;
-    let store = gateway(depot)?.store;
+    let gateway = gateway(depot)?;
     let what = Dump { format, graph };
     Ok(written("application/octet-stream", move |pieces| {
         let out = BufWriter::with_capacity(64 << 10, &mut *pieces);
-        match rdf::dump(&store, &what, out, &mut |_| {}) {
+        let result = rdf::dump(&gateway.store, &what, out, &mut |_| {});
+        gateway.auth.audit.record(data_events::dumped(&what, &result));
+        match result {
             Ok(quads) => tracing::info!(quads, "The graph was dumped."),
             Err(cause) => {
                 tracing::warn!(%cause, "A dump was not finished.");
@@ -92,6 +94,7 @@ fn loaded(
         let _ = writeln!(pieces, "{}", told(loaded, json!({})));
         Ok(())
     });
+    gateway.auth.audit.record(data_events::loaded(what, &result));
     match &result {
         Ok(Loaded { quads, added, commits }) => {
             tracing::info!(quads, added, commits, "A document was loaded.");
@@ -113,8 +116,10 @@ fn told(loaded: Loaded, mut members: Value) -> Value {
     members
 }
 
-/// Hands on the pieces of a body, then that it has ended.
+/// Hands on the pieces of a body, then that it has ended. When nobody takes them any more, the rest is read and
+/// dropped: a client that is still sending would lose the answer with the connection.
 async fn hand_on(mut body: ReqBody, sender: Sender<io::Result<Option<Bytes>>>) {
+    let mut is_taken = true;
     loop {
         let piece = match body.frame().await {
             None => Ok(None),
@@ -125,7 +130,8 @@ async fn hand_on(mut body: ReqBody, sender: Sender<io::Result<Option<Bytes>>>) {
             },
         };
         let goes_on = matches!(piece, Ok(Some(_)));
-        if sender.send(piece).await.is_err() || !goes_on {
+        is_taken = is_taken && sender.send(piece).await.is_ok();
+        if !goes_on {
             return;
         }
     }

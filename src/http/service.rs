@@ -5,14 +5,15 @@ use super::origin::{self, Origin};
 use super::problem;
 use super::router;
 use super::sending;
-use super::state::State;
+use super::state::{State, state};
 use crate::telemetry::metrics;
 use crate::telemetry::trace::{self, Trace};
 use salvo::catcher::Catcher;
 use salvo::cors::Cors;
 use salvo::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, IF_MATCH,
-    IF_NONE_MATCH, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    IF_NONE_MATCH, LOCATION, RETRY_AFTER, STRICT_TRANSPORT_SECURITY, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, Router, Service, handler};
@@ -97,6 +98,13 @@ async fn every_answer(
     let headers = res.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let settings = &state(depot).settings;
+    if origin::wants_https_only(origin(depot), settings)
+        && let Ok(policy) =
+            HeaderValue::try_from(format!("max-age={}", settings.server.hsts_max_age.as_secs()))
+    {
+        headers.insert(STRICT_TRANSPORT_SECURITY, policy);
+    }
     if let Ok(trace) = HeaderValue::try_from(trace.to_string()) {
         headers.insert(HeaderName::from_static(trace::HEADER), trace);
     }

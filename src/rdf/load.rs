@@ -119,7 +119,7 @@ fn parts(
         let number = loaded.quads + gathered.len() as u64 + 1;
         let quad = skolem
             .quad(quad)
-            .map_err(|why| at(&position, by_byte, format!("in quad {number}, {why}")))?;
+            .map_err(|why| refused(what, &position, by_byte, format!("in quad {number}, {why}")))?;
         bytes += dump::bytes(&quad);
         gathered.push(quad);
         if gathered.len() >= QUADS || bytes >= BYTES {
@@ -160,6 +160,19 @@ fn commit(target: &Target<'_>, quads: &[Quad], loaded: &mut Loaded) -> Result<()
     loaded.added += added;
     loaded.commits += 1;
     Ok(())
+}
+
+/// The fault of a quad that is not taken for its blank node.
+fn refused(what: &Load, position: &Position, is_exact: bool, why: String) -> Fault {
+    let has_places = !matches!(what.format, Format::RdfXml | Format::JsonLd);
+    // Without --skolemize the first one is refused.
+    match position.first_blank_node().filter(|_| has_places && what.skolemize.is_none()) {
+        Some((line, column)) => {
+            let errors = vec![Finding::line(line, column, why)];
+            Fault::with(Kind::Malformed, "the document cannot be loaded", errors)
+        }
+        None => at(position, is_exact, why),
+    }
 }
 
 /// A fault of the document where the parser is.

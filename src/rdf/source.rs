@@ -1,5 +1,6 @@
 //! The text that is loaded: where its reader is, and how far it looks ahead.
-use std::cell::Cell;
+use super::blank_node::FirstBlankNode;
+use std::cell::{Cell, RefCell};
 use std::io::{self, BufReader, Read};
 use std::rc::Rc;
 
@@ -13,6 +14,7 @@ struct Inner {
     column: Cell<u64>,
     /// Bytes since something came out of the parser.
     ahead: Cell<u64>,
+    first_blank_node: RefCell<FirstBlankNode>,
 }
 
 impl Position {
@@ -21,12 +23,18 @@ impl Position {
         (self.0.line.get() + 1, self.0.column.get().max(1))
     }
 
+    /// Line and column of the first blank node of a text in Turtle, `TriG`, N-Triples or N-Quads.
+    pub(super) fn first_blank_node(&self) -> Option<(u64, u64)> {
+        self.0.first_blank_node.borrow().place()
+    }
+
     /// Something came out of the parser.
     pub(super) fn moved(&self) {
         self.0.ahead.set(0);
     }
 
     fn read(&self, bytes: &[u8]) {
+        let mut first_blank_node = self.0.first_blank_node.borrow_mut();
         for byte in bytes {
             if *byte == b'\n' {
                 self.0.line.update(|line| line + 1);
@@ -34,6 +42,7 @@ impl Position {
             } else if byte & 0xc0 != 0x80 {
                 self.0.column.update(|column| column + 1);
             }
+            first_blank_node.take(*byte, self.place());
         }
         self.0.ahead.update(|ahead| ahead + bytes.len() as u64);
     }

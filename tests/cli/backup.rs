@@ -112,6 +112,70 @@ fn a_service_that_runs_is_backed_up_and_restored_elsewhere() {
     assert_eq!(id("data"), id("new"));
 }
 
+/// The events `data.*` of the audit log, the oldest first, each with its detail.
+fn data_events(service: &Service, key: &str) -> Vec<(String, String)> {
+    let answer = service.ask(key, "GET /api/v1/audit?what=data", "");
+    let (_, body) = answer.split_once("\r\n\r\n").expect(&answer);
+    let page: Value = serde_json::from_str(body).expect(&answer);
+    let text = |event: &Value, name: &str| event[name].as_str().unwrap().to_owned();
+    let events = page["items"].as_array().unwrap().iter().rev();
+    events
+        .map(|event| {
+            assert_eq!(event["by"], "local", "{event}");
+            (text(event, "what"), text(event, "detail"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_audit_log_has_what_was_taken_out_and_brought_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("one.nt"), "<urn:x:a> <urn:x:p> \"1\" .\n").unwrap();
+    fs::write(dir.join("bad.nt"), "oops\n").unwrap();
+    let service = Service::start(dir, "data");
+    let key = service.key(dir);
+    let act = |name: &str| {
+        assert!(run(dir, &["load", "one.nt", DATA]).status.success());
+        assert!(!run(dir, &["load", "bad.nt", DATA]).status.success());
+        assert!(run(dir, &["dump", "--graph", "default", "--format", "nt", DATA]).status.success());
+        assert!(run(dir, &["backup", name, DATA]).status.success());
+    };
+    act("monday");
+    service.stop();
+    act("tuesday");
+    let restore = ["restore", "tuesday", "--service.data-dir=new"];
+    assert!(run(dir, &restore).status.success());
+
+    let expected = [
+        ("data.loaded", "1 quads, 1 of them new; without a graph: the default graph"),
+        (
+            "data.loaded",
+            "0 quads, 0 of them new; without a graph: the default graph; not finished: ",
+        ),
+        ("data.dumped", "1 quads of the default graph"),
+        ("data.backed-up", "1 quads and "),
+    ];
+    let is = |found: &[(String, String)], expected: &[(&str, &str)]| {
+        assert_eq!(found.len(), expected.len(), "{found:#?}");
+        for ((what, detail), (expected, begin)) in found.iter().zip(expected) {
+            assert!(what == expected && detail.starts_with(begin), "{what} {detail}, not {begin}");
+        }
+    };
+    let mut again = expected;
+    again[0].1 = "1 quads, 0 of them new";
+    let service = Service::start(dir, "data");
+    is(&data_events(&service, &key), &[expected, again].concat());
+    service.stop();
+    // The backup of Tuesday lacks only the event about itself.
+    let restored = [&expected[..], &again[..3], &[("data.restored", "at 20")]].concat();
+    for _ in 0..2 {
+        let service = Service::start(dir, "new");
+        is(&data_events(&service, &key), &restored);
+        service.stop();
+    }
+}
+
 #[test]
 fn a_damaged_store_and_a_cut_backup_are_told() {
     let dir = tempfile::tempdir().unwrap();

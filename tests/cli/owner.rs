@@ -1,8 +1,13 @@
-//! Run as root without a service, a command acts as the owner of the data directory.
+//! Whose files a command trusts, and whose it makes: run as root without a service, it acts as the owner of the
+//! data directory.
 use crate::penstock;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
 
 const NOBODY: u32 = 65_534;
+const MALLORY: u32 = 12_345;
 
 #[test]
 fn root_leaves_no_file_of_its_own_in_the_data_directory() {
@@ -23,4 +28,120 @@ fn root_leaves_no_file_of_its_own_in_the_data_directory() {
     for file in files {
         assert_eq!(file.metadata().unwrap().uid(), NOBODY, "{}", file.path().display());
     }
+}
+
+#[test]
+fn root_ignores_the_configuration_of_somebody_elses_folder() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can give a folder to somebody else");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("data")).unwrap();
+    std::fs::create_dir(dir.path().join("trap")).unwrap();
+    // Were it read, the command would end with its fault.
+    std::fs::write(dir.path().join("trap/application.yaml"), "server.port: trap\n").unwrap();
+    chown(dir.path().join("trap"), Some(MALLORY), None).unwrap();
+    let list = ["user", "list", "--json", "--service.data-dir=../data"];
+    let output = penstock(&dir.path().join("trap"), &list).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("trap/application.yaml was ignored"), "{said}");
+    assert!(said.contains("its folder belongs to user 12345"), "{said}");
+}
+
+#[test]
+fn nothing_is_said_to_a_socket_of_somebody_else() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can run a service as somebody else");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    chown(&data, Some(MALLORY), Some(MALLORY)).unwrap();
+    let mut serve = penstock(dir.path(), &["serve", "--server.port=0", "--service.data-dir=data"]);
+    let mut service = serve
+        .uid(MALLORY)
+        .gid(MALLORY)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(service.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let passwd = || {
+        let mut command = penstock(
+            dir.path(),
+            &["user", "passwd", "admin", "--generate", "--json", "--service.data-dir=data"],
+        );
+        command.output().unwrap()
+    };
+    // The service of the directory's owner is asked.
+    let own = passwd();
+    chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
+    let other = passwd();
+    service.kill().unwrap();
+    service.wait().unwrap();
+    assert_eq!(own.status.code(), Some(0), "{}", String::from_utf8_lossy(&own.stderr));
+    let said = String::from_utf8_lossy(&other.stderr);
+    assert_eq!(other.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("runs as user 12345, and the data directory belongs to user 65534"),
+        "{said}"
+    );
+}
+
+#[test]
+fn root_takes_no_data_directory_that_somebody_else_could_exchange() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can give a folder to somebody else");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("home/data")).unwrap();
+    chown(dir.path().join("home"), Some(MALLORY), None).unwrap();
+    let list = ["user", "list", "--service.data-dir=home/data"];
+    let run = || penstock(dir.path(), &list).output().unwrap();
+    let refused = run();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("which belongs to user 12345, who could put another one"), "{said}");
+    chown(dir.path().join("home"), Some(0), None).unwrap();
+    let taken = run();
+    assert_eq!(taken.status.code(), Some(0), "{}", String::from_utf8_lossy(&taken.stderr));
+}
+
+#[test]
+fn an_open_data_directory_is_a_warning_and_nothing_is_made_that_others_can_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::set_permissions(&data, PermissionsExt::from_mode(0o755)).unwrap();
+    let binary = penstock(dir.path(), &[]).get_program().to_owned();
+    let mut shell = std::process::Command::new("sh");
+    shell.current_dir(dir.path()).args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(binary);
+    shell.args(["serve", "--server.port=0", "--service.data-dir=data"]);
+    let mut service = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(service.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    service.kill().unwrap();
+    let mut said = String::new();
+    service.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    service.wait().unwrap();
+    assert!(said.contains("has the mode 755") && said.contains("chmod 700 data"), "{said}");
+    let mut folders = vec![data];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o022, 0, "{} {mode:o}", entry.path().display());
+            files += 1;
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    assert!(files > 3, "the service makes files");
 }

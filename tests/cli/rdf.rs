@@ -4,7 +4,7 @@ use crate::backup::{DATA, Service, fails, json, run};
 use crate::penstock;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -87,6 +87,46 @@ fn a_fault_says_where_and_what_is_there_already() {
     wrong(&["load", "bad.nt", "--graph", "no iri", DATA], "is no absolute IRI");
     wrong(&["dump", "--format", "n3", DATA], "is no format");
     fails(&run(dir, &["load", "none.nt", DATA]), "none.nt: No such file");
+}
+
+#[test]
+fn the_message_about_a_long_document_arrives() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let valid = (0..200_000).map(|n| format!("<urn:x:{n}> <urn:x:p> \"{n}\" .\n"));
+    let valid = valid.collect::<String>();
+    fs::write(dir.join("first.nt"), format!("oops\n{valid}")).unwrap();
+    fs::write(dir.join("blank.ttl"), format!("<urn:x:a> <urn:x:p>\n  \"_:no\" , [] .\n{valid}"))
+        .unwrap();
+    let service = Service::start(dir, "data");
+    let told = || {
+        fails(&run(dir, &["load", "first.nt", DATA]), "line 1, column 1");
+        let blank = run(dir, &["load", "blank.ttl", DATA]);
+        fails(&blank, "line 2, column 12");
+        fails(&blank, "there is a blank node");
+    };
+    told();
+    // The connection of a document that another program goes on sending is kept as well.
+    let answer = send_all(&dir.join("data/control.sock"), &format!("oops\n{valid}"));
+    assert!(answer.contains(" 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\"fault\"") && answer.contains("line 1"), "{answer}");
+    service.stop();
+    told();
+}
+
+/// Sends the whole of a document before it reads the answer.
+fn send_all(socket: &Path, document: &str) -> String {
+    let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
+    write!(
+        stream,
+        "POST /control/load?format=nt HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Length: {}\r\n\r\n{document}",
+        document.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 #[test]

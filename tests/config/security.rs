@@ -275,10 +275,11 @@ fn azuread(more: &[&str]) -> Sources {
         "--profiles.active=azuread",
         "--service.security.tenant-id=t-1",
         "--framework.security.oauth2.client.registration.azure.client-id=c-1",
-        "--framework.security.oauth2.client.registration.azure.client-secret=s",
     ];
     let arguments = arguments.iter().chain(more).map(|argument| (*argument).to_owned()).collect();
-    Sources { arguments, ..Sources::default() }
+    let secret = "FRAMEWORK_SECURITY_OAUTH2_CLIENT_REGISTRATION_AZURE_CLIENTSECRET";
+    let environment = [(secret.to_owned(), "s".to_owned())].into();
+    Sources { arguments, environment, ..Sources::default() }
 }
 
 #[test]
@@ -478,6 +479,38 @@ fn with_the_issuer_no_endpoint_is_required() {
     let oidc = loaded(&sources).settings.security.oidc.unwrap();
     assert_eq!(oidc.issuer_uri.as_deref(), Some("https://kc.example/realms/plant"));
     assert_eq!(oidc.token_uri, None);
+}
+
+#[test]
+fn the_mode_and_the_roles_may_stand_in_one_yaml_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let rest = "profiles.active: oauth2\n";
+    let mut sources = in_dir(dir.path());
+    sources.arguments = oauth2().arguments;
+    sources.arguments.retain(|argument| {
+        !["--security=", "--profiles.active="].iter().any(|name| argument.starts_with(name))
+            && !argument.contains("client-secret")
+    });
+    let secret = "FRAMEWORK_SECURITY_OAUTH2_CLIENT_REGISTRATION_KC_CLIENTSECRET";
+    sources.environment.insert(secret.to_owned(), "s".to_owned());
+    for form in [
+        "security: oauth2\nsecurity.role.admin: BOSS\nsecurity.role:\n  user: READER\n",
+        "security.mode: oauth2\nsecurity:\n  role:\n    admin: BOSS\n    user: READER\n",
+        "security:\n  mode: oauth2\n  role: {admin: BOSS, user: READER}\n",
+    ] {
+        std::fs::write(dir.path().join("application.yaml"), format!("{form}{rest}")).unwrap();
+        let Loaded { settings, warnings } = loaded(&sources);
+        assert!(warnings.is_empty(), "{form}: {warnings:?}");
+        assert!(settings.security.oidc.is_some(), "{form}");
+        let roles = settings.security.role_values;
+        assert_eq!((roles.admin.as_str(), roles.user.as_str()), ("BOSS", "READER"), "{form}");
+    }
+    let both = format!("security: oauth2\n{rest}security:\n  role:\n    admin: BOSS\n");
+    std::fs::write(dir.path().join("application.yaml"), both).unwrap();
+    let found = faults(sources, &[]);
+    let expected =
+        "line 3: the duplicate key \"security\", which is in line 1 already; write `security.mode`";
+    assert!(found[0].contains(expected), "{found:?}");
 }
 
 #[test]

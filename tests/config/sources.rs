@@ -1,5 +1,7 @@
 //! Every place that settings come from, how names may be spelled there, and which place wins.
 use penstock::config::{self, Compression, Loaded, Sources, Target, TargetKind};
+use std::fs::set_permissions;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -225,4 +227,104 @@ fn unknown_names_are_warnings_with_the_nearest_known_one() {
     assert!(warned(["framework.securty", "application.yaml"]), "{warnings:#?}");
     assert!(!warned(["KUBERNETES", ""]) && !warned(["SERVICE_RESULT", ""]), "{warnings:#?}");
     assert!(!warned(["other-program", ""]), "{warnings:#?}");
+}
+
+#[test]
+fn root_reads_the_working_directory_only_if_nobody_else_can_change_it() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can give a file to somebody else");
+        return;
+    }
+    type Change = fn(&Sources);
+    fn file(sources: &Sources) -> PathBuf {
+        sources.working_dir.join("application.yaml")
+    }
+    let cases: [(Change, Option<&str>); 7] = [
+        (|_| {}, None),
+        (|s| chown(file(s), Some(1234), None).unwrap(), Some("it belongs to user 1234")),
+        (
+            |s| chown(&s.working_dir, Some(1234), None).unwrap(),
+            Some("its folder belongs to user 1234"),
+        ),
+        (|s| set_mode(file(s), 0o664), Some("others can write it (mode 664)")),
+        (|s| set_mode(file(s), 0o646), Some("others can write it (mode 646)")),
+        (
+            |s| set_mode(s.working_dir.clone(), 0o1777),
+            Some("others can write its folder (mode 1777)"),
+        ),
+        (
+            |s| {
+                let elsewhere = s.system_dir.join("elsewhere");
+                std::fs::rename(file(s), &elsewhere).unwrap();
+                chown(&elsewhere, Some(1234), None).unwrap();
+                symlink(elsewhere, file(s)).unwrap();
+            },
+            Some("it belongs to user 1234"),
+        ),
+    ];
+    for (change, why) in cases {
+        let mut machine = Machine::new()
+            .work("application.yaml", "service.gateway-id: of-the-folder\nprofiles.active: plant")
+            .work("application-plant.properties", "service.limits.body=1MiB");
+        set_mode(machine.sources.working_dir.clone(), 0o755);
+        change(&machine.sources);
+        // Whoever is not root is trusted with the files of the folder that they are in.
+        assert!(machine.load().settings.gateway_id.is_some());
+        machine.sources.is_root = true;
+        let Loaded { settings, warnings } = machine.load();
+        let Some(why) = why else {
+            assert_eq!(settings.gateway_id.as_deref(), Some("of-the-folder"));
+            assert_eq!(settings.limits.body, 1 << 20);
+            assert!(warnings.is_empty(), "{warnings:?}");
+            continue;
+        };
+        assert_eq!(settings.gateway_id, None, "{why}");
+        let path = file(&machine.sources).display().to_string();
+        assert!(
+            warnings.len() == 1 && warnings[0].starts_with(&path) && warnings[0].contains(why),
+            "{why}: {warnings:?}"
+        );
+    }
+}
+
+fn set_mode(path: PathBuf, mode: u32) {
+    set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_secret_on_the_command_line_is_a_warning() {
+    let secret = "service.export.default.secret-access-key";
+    let target = |machine: Machine| {
+        machine
+            .argument("--service.export.default.type=s3")
+            .argument("--service.export.default.endpoint=https://s3.example")
+            .argument("--service.export.default.access-key-id=plant")
+    };
+    let argument = format!("--{secret}=planted");
+    let warnings = target(Machine::new()).argument(&argument).load().warnings;
+    assert!(
+        warnings.len() == 1
+            && warnings[0].starts_with(&format!("{secret} is a secret on the command line"))
+            && ["environment variable", "$CREDENTIALS_DIRECTORY", "application.yaml"]
+                .iter()
+                .all(|better| warnings[0].contains(better))
+            && !warnings[0].contains("planted"),
+        "{warnings:?}"
+    );
+    for machine in [
+        Machine::new().variable("SERVICE_EXPORT_DEFAULT_SECRETACCESSKEY", "planted"),
+        Machine::new().credential(secret, "planted"),
+        Machine::new().etc("application.yaml", &format!("{secret}: planted")),
+    ] {
+        let warnings = target(machine).load().warnings;
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+    // The path of a file is no secret, its text is.
+    let certificate = "--server.ssl.certificate=/etc/ssl/gw.pem";
+    let of_key = |key: &str| {
+        let key = format!("--server.ssl.certificate-private-key={key}");
+        Machine::new().argument(certificate).argument(&key).load().warnings.len()
+    };
+    assert_eq!(of_key("/etc/ssl/gw.key"), 0);
+    assert_eq!(of_key("-----BEGIN PRIVATE KEY-----"), 1);
 }

@@ -170,6 +170,16 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
     let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
     assert!(log.contains("The certificate of HTTPS expires soon."), "{log}");
     server.says(dir.path(), &["--cacert", "first.pem"], "200 2");
+    let policy = |host: &str| {
+        let host = format!("Host: {host}");
+        let arguments = ["--cacert", "first.pem", "-H", &host, "-D", "head"];
+        server.says(dir.path(), &arguments, "200 2");
+        let head = std::fs::read_to_string(dir.path().join("head")).unwrap();
+        head.lines()
+            .find_map(|line| Some(line.strip_prefix("strict-transport-security: ")?.to_owned()))
+    };
+    assert_eq!(policy("gw.example").as_deref(), Some("max-age=31536000"));
+    assert_eq!(policy("localhost"), None);
     let hangup = || {
         let kill = Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status();
         assert!(kill.unwrap().success());

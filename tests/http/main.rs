@@ -19,6 +19,7 @@ mod forms;
 mod graphql;
 mod graphql_client;
 mod graphql_docs;
+mod hosts;
 mod identifiers;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/issuer.rs"]

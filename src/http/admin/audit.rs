@@ -14,7 +14,7 @@ use salvo::{Depot, Request, Response, handler};
 /// Rows of one page.
 const ROWS: usize = 50;
 /// What can be asked for, as a choice.
-const KINDS: [(&str, &str); 12] = [
+const KINDS: [(&str, &str); 13] = [
     ("", "Everything"),
     ("sign-in", "Sign-ins, also those refused"),
     ("sign-in.refused", "Sign-ins refused"),
@@ -27,6 +27,7 @@ const KINDS: [(&str, &str); 12] = [
     ("password.changed", "Passwords changed"),
     ("key.created", "API keys made"),
     ("key.revoked", "API keys revoked"),
+    ("data", "Backups, dumps, loads and restores"),
 ];
 
 #[derive(Template)]
@@ -37,7 +38,7 @@ struct Trail {
     pager: Pager,
     account: String,
     what: String,
-    kinds: [(&'static str, &'static str); 12],
+    kinds: [(&'static str, &'static str); 13],
 }
 
 /// An event as it is shown.

@@ -2,7 +2,7 @@
 use super::parts::{self, END_BYTES, End, Parts};
 use super::recovery::{self, Apply, Names};
 use super::segment::{self, Found, Segment, StoreId};
-use crate::frame::Change;
+use crate::frame::{self, Change};
 use crate::{Corruption, Error, files};
 use std::fs::File;
 use std::io::{self, Write};
@@ -119,7 +119,7 @@ pub(crate) fn read(
             };
         }
         let wrong = |what| damage(path, offset, what);
-        let commit = parts::unpack(&payload).map_err(wrong)?;
+        let commit = parts::unpack(&payload, Some(frame::COMMIT)).map_err(wrong)?;
         counted.count(&Change::decode(&commit).map_err(wrong)?);
         apply(number, &commit)?.map_err(wrong)?;
     }

@@ -26,7 +26,7 @@ fn parts_and_ends() {
     assert!(valid.len() >= 4);
     run(&valid, &mut |_, bytes| {
         let _ = End::decode(bytes);
-        if let Ok(commit) = parts::unpack(bytes) {
+        if let Ok(commit) = parts::unpack(bytes, None) {
             let _ = Change::decode(&commit);
         }
         let _ = segment::frame_at(bytes, 0);

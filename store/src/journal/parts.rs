@@ -6,7 +6,7 @@ use crate::varint::{self, Input};
 use crate::{Error, files};
 use oxrdf::{QuadRef, TermRef};
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 /// The kind of payload that holds what is packed: in a base a commit, in a packed segment frames.
@@ -19,6 +19,8 @@ const ZSTD: u8 = 1;
 const LEVEL: i32 = 1;
 /// Bytes that a part gathers before it is packed. One quad or document may exceed it.
 pub(super) const PART_BYTES: usize = 256 << 10;
+/// Bytes that are unpacked at once. Most parts have fewer.
+const AT_ONCE: usize = 4 * PART_BYTES;
 /// The bytes of a payload that ends a base.
 pub(super) const END_BYTES: usize = 1 + 5 * 8;
 
@@ -226,6 +228,23 @@ impl<W: Write> Parts<W> {
     }
 }
 
+/// Unpacks `length` bytes, which are many.
+fn unpack_long(packed: &[u8], length: usize, first: Option<u8>) -> Result<Vec<u8>, &'static str> {
+    const WRONG: &str = "the part cannot be unpacked";
+    let mut decoder = zstd::Decoder::with_buffer(packed).map_err(|_| WRONG)?;
+    // A frame of zstd may refer to all that is before it.
+    decoder.window_log_max(LARGEST_PART.ilog2() + 1).map_err(|_| WRONG)?;
+    let mut bytes = Vec::new();
+    decoder.by_ref().take(AT_ONCE as u64).read_to_end(&mut bytes).map_err(|_| WRONG)?;
+    if first.is_some() && bytes.first().copied() != first {
+        return Err("the payload is of an unknown kind");
+    }
+    let rest = length.saturating_sub(bytes.len()) as u64;
+    // One more shows that it is longer than it says.
+    decoder.take(rest + 1).read_to_end(&mut bytes).map_err(|_| WRONG)?;
+    Ok(bytes)
+}
+
 pub(super) type Packer = zstd::bulk::Compressor<'static>;
 
 pub(super) fn packer() -> io::Result<Packer> {
@@ -245,8 +264,11 @@ pub(super) fn pack(packer: &mut Packer, bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(payload)
 }
 
-/// What a part holds; else what is wrong with it.
-pub(super) fn unpack(payload: &[u8]) -> Result<Vec<u8>, &'static str> {
+/// What a part holds; else what is wrong with it. `first` is the byte that the content begins with, where it is known.
+///
+/// A few packed bytes can expand to 32,000 times as many. So memory is taken only as they come, and other content
+/// is refused at its beginning.
+pub(super) fn unpack(payload: &[u8], first: Option<u8>) -> Result<Vec<u8>, &'static str> {
     const SHORT: &str = "the part ends too early";
     let mut input = Input::new(payload);
     if input.byte() != Some(PART) {
@@ -260,8 +282,9 @@ pub(super) fn unpack(payload: &[u8]) -> Result<Vec<u8>, &'static str> {
     }
     let commit = match method {
         STORED => input.rest().to_vec(),
-        ZSTD => zstd::bulk::decompress(input.rest(), length)
+        ZSTD if length <= AT_ONCE => zstd::bulk::decompress(input.rest(), length)
             .map_err(|_| "the part cannot be unpacked")?,
+        ZSTD => unpack_long(input.rest(), length, first)?,
         _ => return Err("the part is packed in an unknown way"),
     };
     if commit.len() != length || crc32c::crc32c(&commit) != u32::from_le_bytes(sum) {

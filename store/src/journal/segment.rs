@@ -230,7 +230,7 @@ impl Segment {
         while pack.read == pack.frames.len() {
             let offset = self.offset;
             match self.read_frame()? {
-                Found::Frame(_, payload) => match parts::unpack(&payload) {
+                Found::Frame(_, payload) => match parts::unpack(&payload, None) {
                     Ok(frames) => *pack = Pack { offset, frames, read: 0 },
                     Err(what) => return Err(corrupt(&self.path, offset, what)),
                 },

@@ -1,0 +1,145 @@
+//! Where the first blank node of a text in Turtle, `TriG`, N-Triples or N-Quads is: their parser gives quads
+//! without their places.
+
+/// Looks for the first blank node in a text that comes byte by byte.
+#[derive(Debug, Default)]
+pub(super) struct FirstBlankNode {
+    state: State,
+    found: Option<Place>,
+}
+
+/// Line and column.
+type Place = (u64, u64);
+
+/// What the next byte belongs to.
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// Nothing in particular; `in_name` within a name, which may contain `_:`.
+    Between { in_name: bool },
+    /// A character that a backslash stands before, in a name.
+    EscapedInName,
+    /// What follows an underscore that may begin a label.
+    Underscore(Place),
+    /// What follows a parenthesis: an empty list is no blank node.
+    List(Place),
+    /// An IRI.
+    Iri,
+    /// A comment.
+    Comment,
+    /// What follows one or two quotes that begin a string.
+    Quotes { quote: u8, count: u8 },
+    /// A string that ends with so many quotes, and how many of them were there.
+    String { quote: u8, ends_with: u8, seen: u8 },
+    /// A character that a backslash stands before, in a string.
+    EscapedInString { quote: u8, ends_with: u8 },
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Between { in_name: false }
+    }
+}
+
+impl FirstBlankNode {
+    /// The place of the first one, once it came.
+    pub(super) fn place(&self) -> Option<Place> {
+        self.found
+    }
+
+    /// Takes the byte at a place.
+    pub(super) fn take(&mut self, byte: u8, place: Place) {
+        if self.found.is_none() {
+            self.state = self.next(byte, place);
+        }
+    }
+
+    fn next(&mut self, byte: u8, place: Place) -> State {
+        match (self.state, byte) {
+            (State::Underscore(begin), b':') => {
+                self.found = Some(begin);
+                State::default()
+            }
+            (State::List(_), b' ' | b'\t' | b'\r' | b'\n') => self.state,
+            (State::List(_), b')') => State::default(),
+            (State::List(begin), _) => {
+                self.found = Some(begin);
+                State::default()
+            }
+            (State::EscapedInName | State::Underscore(_), _) => State::Between { in_name: true },
+            (State::Between { in_name }, _) => self.between(byte, place, in_name),
+            (State::Iri, b'>') | (State::Comment, b'\n' | b'\r') => State::default(),
+            (State::Iri | State::Comment, _) => self.state,
+            (State::Quotes { quote, count: 1 }, _) if byte == quote => {
+                State::Quotes { quote, count: 2 }
+            }
+            (State::Quotes { quote, .. }, _) if byte == quote => {
+                State::String { quote, ends_with: 3, seen: 0 }
+            }
+            // Two quotes and no third: an empty string.
+            (State::Quotes { count: 2, .. }, _) => self.between(byte, place, false),
+            (State::Quotes { quote, .. }, _) => in_string(byte, quote, 1, 0),
+            (State::String { quote, ends_with, seen }, _) => {
+                in_string(byte, quote, ends_with, seen)
+            }
+            (State::EscapedInString { quote, ends_with }, _) => {
+                State::String { quote, ends_with, seen: 0 }
+            }
+        }
+    }
+
+    fn between(&mut self, byte: u8, place: Place, in_name: bool) -> State {
+        match byte {
+            b'[' => {
+                self.found = Some(place);
+                State::default()
+            }
+            b'(' => State::List(place),
+            b'_' if !in_name => State::Underscore(place),
+            b'<' => State::Iri,
+            b'#' => State::Comment,
+            b'"' | b'\'' => State::Quotes { quote: byte, count: 1 },
+            b'\\' => State::EscapedInName,
+            // A full stop may stand in a name.
+            b'.' => State::Between { in_name },
+            b' ' | b'\t' | b'\r' | b'\n' | b',' | b';' | b']' | b')' | b'{' | b'}' => {
+                State::default()
+            }
+            _ => State::Between { in_name: true },
+        }
+    }
+}
+
+fn in_string(byte: u8, quote: u8, ends_with: u8, seen: u8) -> State {
+    if byte == b'\\' {
+        return State::EscapedInString { quote, ends_with };
+    }
+    let seen = if byte == quote { seen + 1 } else { 0 };
+    if seen == ends_with { State::default() } else { State::String { quote, ends_with, seen } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_blank_node_is_found_and_nothing_that_looks_like_one() {
+        for (text, column) in [
+            ("_:a <p> <o> .", Some(1)),
+            ("<a_:b> <p> _:o .", Some(12)),
+            ("<s><p>_:o.", Some(7)),
+            ("<s> <p> \"_:no\", '[', \"\", '', [] .", Some(30)),
+            ("<s> <p> \"\"\"a \"\" _:b \\\"\"\"\" , (1) .", Some(29)),
+            ("ex:s ex:p ( ) , ex:a_:b , ex:a._:b , ex:\\(x , (  1) .", Some(47)),
+            ("ex:s ex:p \"a\"@en, \"1\"^^ex:int, 1.5, true ; ex:q _:x .", Some(49)),
+            ("# _:a [\n", None),
+            ("ex:s ex:p \"it\\\"s [\" , 'it\\'s _:x' .", None),
+            ("{ <s> <p> <o> . } <g> { <s> <p> \"x\" . }", None),
+        ] {
+            let mut first = FirstBlankNode::default();
+            for (at, byte) in text.bytes().enumerate() {
+                first.take(byte, (1, at as u64 + 1));
+            }
+            assert_eq!(first.place().map(|(_, column)| column), column, "{text}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A backup of a few kilobytes that expands to far more is refused without taking the memory for it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use penstock_store::BackupFile;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+const DIR: &str = "PENSTOCK_STORE_HOSTILE_DIR";
+/// What the one part expands to: the most that a part may hold is some more.
+const EXPANDED: usize = 250 << 20;
+const BOUND_KB: u64 = 64 << 10;
+
+/// A backup with one part of zeros, whose checksums and counts are right.
+fn hostile() -> Vec<u8> {
+    let mut file = b"PENSBASE".to_vec();
+    file.extend(1_u32.to_le_bytes());
+    file.extend([1; 16]);
+    file.extend(1_u64.to_le_bytes());
+    file.extend(crc32c::crc32c(&file).to_le_bytes());
+    let zeros = vec![0; 1 << 20];
+    let mut sum = 0;
+    let mut packed = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    for _ in 0..EXPANDED / zeros.len() {
+        sum = crc32c::crc32c_append(sum, &zeros);
+        packed.write_all(&zeros).unwrap();
+    }
+    let mut part = vec![2, 1];
+    part.extend(sum.to_le_bytes());
+    // A number of four bytes (varint.rs).
+    part.extend((0xe000_0000 | u32::try_from(EXPANDED).unwrap()).to_be_bytes());
+    part.extend(packed.finish().unwrap());
+    frame(&mut file, 1, &part);
+    let mut end = vec![3];
+    for number in [1_u64, 0, 0, 7, 7] {
+        end.extend(number.to_le_bytes());
+    }
+    frame(&mut file, 2, &end);
+    file
+}
+
+fn frame(file: &mut Vec<u8>, number: u64, payload: &[u8]) {
+    let length = u32::try_from(payload.len()).unwrap().to_le_bytes();
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&length), &number.to_le_bytes());
+    file.extend(length);
+    file.extend(crc32c::crc32c_append(sum, payload).to_le_bytes());
+    file.extend(number.to_le_bytes());
+    file.extend(payload);
+}
+
+/// The process that is measured. Run as a test of its own it does nothing.
+#[test]
+fn child() {
+    let Some(dir) = std::env::var_os(DIR) else { return };
+    let dir = Path::new(&dir);
+    let backup = BackupFile::open(&dir.join("hostile")).unwrap();
+    for refused in [backup.check().map(drop), backup.restore(&dir.join("new"), &[]).map(drop)] {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("at byte 40") && refused.contains("unknown kind"), "{refused}");
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();
+    assert!(peak < BOUND_KB, "refusing it took {peak} kB of memory, and {BOUND_KB} is the bound");
+}
+
+#[test]
+fn it_takes_no_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let bytes = hostile();
+    assert!(bytes.len() < 64 << 10, "{} bytes are no few", bytes.len());
+    std::fs::write(dir.path().join("hostile"), bytes).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture"])
+        .env(DIR, dir.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}

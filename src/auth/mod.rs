@@ -74,7 +74,7 @@ impl Auth {
         let later = Later::start(store.clone()).map_err(|error| {
             Fault::new(Kind::Internal, format!("no thread could be started: {error}"))
         })?;
-        let audit = Audit::new(store.clone(), later.clone(), settings.limits.audit);
+        let audit = Audit::open(store.clone(), later.clone(), settings.limits.audit);
         let people = if security.oidc.is_some() { Source::OpenIdConnect } else { Source::BuiltIn };
         let dir = settings.data_dir.clone();
         let accounts = Accounts::open(store, &later, &audit, people, dir)?;

@@ -72,7 +72,7 @@ pub static TABLE: &[Setting] = &[
     setting("service.limits.idempotency-keys", Kind::Whole { min: 0, max: 1_000_000 }, "Answers kept, for 24 h, for requests with an `Idempotency-Key`; past it the oldest go.").or("1000"),
     setting("service.limits.idempotency-bytes", Kind::Size { min: 0, max: TIB }, "Bytes of those answers; past it the oldest go. The newest is always kept.").or("16MiB"),
     setting("service.limits.history", Kind::Whole { min: 0, max: 10_000_000 }, "Records of ingestions, and of delivered exports, kept.").or("10000"),
-    setting("service.limits.audit", Kind::Whole { min: 0, max: 10_000_000 }, "Events of the audit trail kept; past it the oldest go.").or("10000"),
+    setting("service.limits.audit", Kind::Whole { min: 0, max: 10_000_000 }, "Events of the audit log kept. Changes to accounts and API keys, other changes, sign-ins and refusals are guaranteed a quarter each; past it the oldest go.").or("10000"),
     setting("service.limits.graphql.depth", Kind::Whole { min: 1, max: 50 }, "Levels of fields that a GraphQL query asks for; introspection may have 20 in any case.").or("20"),
     setting("service.limits.graphql.complexity", Kind::Whole { min: 1, max: 100_000_000 }, "Fields that a GraphQL query asks for, told before it is executed: those below a page count as often as the page has items (`first`), those below a list 5 times.").or("100000"),
     setting("service.limits.graphql.rows", Kind::Whole { min: 1, max: 10_000_000 }, "Objects that a GraphQL query asks for: those of its pages before it is executed, nested ones too while it is.").or("10000"),

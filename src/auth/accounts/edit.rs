@@ -315,7 +315,8 @@ impl Accounts {
     /// Sets the password of a built-in account, which ends its sessions.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::Conflict` for an account of another source.
+    /// `Kind::NotFound`; `Kind::Conflict` for an account of another source; `Kind::TooMany` when somebody
+    /// changes the own account too often.
     pub fn set_password(&self, by: &Caller, id: &str, hash: Hash) -> Result<Arc<Account>, Fault> {
         let writer = self.write();
         let before = self.must_find(id)?;
@@ -332,6 +333,7 @@ impl Accounts {
             generation: before.generation + 1,
             ..(*before).clone()
         };
+        self.inner.audit.pace(by)?;
         let changed = event(by, "password.changed", &account, "its other sessions have ended");
         let account = self.save(&writer, account, &[changed])?;
         self.password_changed(&before);

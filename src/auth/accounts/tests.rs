@@ -275,6 +275,17 @@ async fn failures_delay_the_account_at_that_address_alone() {
 }
 
 #[tokio::test]
+async fn an_own_password_is_set_so_often_and_no_more() {
+    let world = World::new();
+    let (ada, boss) = (world.account("ada", Role::User), world.account("boss", Role::Admin));
+    let hash = Hash::of(PASSWORD).unwrap();
+    let set = |by: &Caller| world.auth.accounts.set_password(by, &ada.id, hash.clone());
+    let refused = (0..1000).find_map(|_| set(&caller(&ada)).err());
+    assert!(matches!(refused.unwrap().kind, Kind::TooMany(_)));
+    set(&caller(&boss)).unwrap();
+}
+
+#[tokio::test]
 async fn a_hash_of_other_parameters_is_renewed_at_the_next_sign_in() {
     let world = World::new();
     let account = world.account("a", Role::User);

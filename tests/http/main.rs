@@ -32,6 +32,7 @@ mod poisoned;
 mod pushes;
 mod roles;
 mod server;
+mod sign_in;
 mod status;
 mod targets;
 mod traces;

@@ -275,6 +275,34 @@ async fn failures_delay_the_account_at_that_address_alone() {
 }
 
 #[tokio::test]
+async fn failures_behind_the_same_address_lock_nobody_out_who_signed_in_there() {
+    let world = World::new();
+    world.account("a", Role::User);
+    world.account("b", Role::User);
+    let accounts = &world.auth.accounts;
+    accounts.verify_password("a", PASSWORD, HERE).await.unwrap();
+    // Somebody behind the same address tries passwords of this account, and of others.
+    for n in 0..25 {
+        for email in ["a", "nobody", &n.to_string()] {
+            accounts.inner.attempts.failed(email, HERE, Instant::now());
+        }
+    }
+    accounts.verify_password("a", PASSWORD, HERE).await.unwrap();
+    // One that has not signed in there waits, and so does one that does not exist.
+    for email in ["b", "nobody"] {
+        let refused = accounts.verify_password(email, PASSWORD, HERE).await.unwrap_err();
+        assert!(matches!(refused, Refusal::TooMany(_)), "{email}: {refused}");
+    }
+    // Whoever does not know the password cannot tell the one that is known from the others.
+    for email in ["a", "nobody"] {
+        let before = accounts.inner.attempts.wait(email, HERE, Instant::now());
+        let refused = accounts.verify_password(email, "wrong", HERE).await.unwrap_err();
+        assert!(matches!(refused, Refusal::TooMany(_)), "{email}: {refused}");
+        assert!(accounts.inner.attempts.wait(email, HERE, Instant::now()) < before, "{email}");
+    }
+}
+
+#[tokio::test]
 async fn an_own_password_is_set_so_often_and_no_more() {
     let world = World::new();
     let (ada, boss) = (world.account("ada", Role::User), world.account("boss", Role::Admin));

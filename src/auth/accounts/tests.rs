@@ -329,6 +329,20 @@ async fn a_hash_of_other_parameters_is_renewed_at_the_next_sign_in() {
 }
 
 #[test]
+fn names_and_emails_that_deceive_are_refused() {
+    for member in ["givenName", "familyName", "organization", "email"] {
+        let body = serde_json::json!({member: "ada\u{202e}nimda", "roles": ["User"]}).to_string();
+        let fault = Edit::read(body.as_bytes()).unwrap_err();
+        assert_eq!(fault.errors[0].place, Place::Pointer(format!("/{member}")));
+        assert!(fault.errors[0].message.contains("U+202E"), "{fault:?}");
+    }
+    let body =
+        |member: &str| serde_json::json!({member: "a\u{200c}b", "roles": ["User"]}).to_string();
+    assert!(Edit::read(body("givenName").as_bytes()).is_ok());
+    assert!(Edit::read(body("email").as_bytes()).is_err());
+}
+
+#[test]
 fn bodies_are_read_with_every_finding() {
     let pointers = |fault: Fault| -> Vec<String> {
         assert_eq!(fault.kind, Kind::Invalid);

@@ -9,6 +9,7 @@
 //! | `sessions`, `keys` | the credentials that the gateway gives out itself |
 //! | `audit` | what happened to all of them |
 //! | `oidc` | sign-in by the authorization code flow |
+//! | `roca` | RSA keys of providers that can be factored |
 //! | `tokens` | bearer tokens of an authorization server, and the service accounts they make |
 
 pub mod account;
@@ -23,6 +24,7 @@ pub mod mapping;
 pub mod oidc;
 pub mod password;
 pub mod refusal;
+mod roca;
 pub mod role;
 pub mod sessions;
 pub mod tokens;

@@ -131,6 +131,7 @@ pub static TABLE: &[Setting] = &[
     setting("security.role.user", Kind::Text, "The role value that makes a User.").or("ACCURIDS_USER"),
     setting("framework.security.oauth2.client.registration.<id>.client-id", Kind::Text, "The client id from the provider. Required for sign-in."),
     setting("framework.security.oauth2.client.registration.<id>.client-secret", Kind::Text, "The client secret from the provider. Required for sign-in.").secret(),
+    setting("framework.security.oauth2.client.registration.<id>.client-authentication-method", Kind::Choice(&["client_secret_basic", "client_secret_post"]), "How the token endpoint gets the client secret: in the header `Authorization`, or in the body. Without it: what discovery says, else `client_secret_basic`."),
     setting("framework.security.oauth2.client.registration.<id>.redirect-uri", Kind::RedirectUri, "The redirect URI. `{baseUrl}` is `service.base-url`, or without it the address that the request was sent to, by the forwarded headers of trusted proxies; `{registrationId}` is the registration identifier.").or("{baseUrl}/login/oauth2/code/{registrationId}"),
     setting("framework.security.oauth2.client.registration.<id>.scope", Kind::List, "The scopes asked for; `openid` among them.").or("profile,openid"),
     setting("framework.security.oauth2.client.registration.<id>.authorization-grant-type", Kind::Choice(&["authorization_code"]), "Always `authorization_code`.").or("authorization_code"),

@@ -1,12 +1,13 @@
 //! Penstock: a semantic data gateway for the edge.
 //!
 //! Each layer knows only what is below it: `cli` > `app` > `http` > `gateway` > `graphql` > `export` > `business_object` >
-//! the `penstock_store` crate; `clock`, `config`, `disk`, `fault`, `files`, `memory`, `nearest`, `network`, `telemetry` and `time` stand beside them.
+//! the `penstock_store` crate; `characters`, `clock`, `config`, `disk`, `fault`, `files`, `memory`, `nearest`, `network`, `telemetry` and `time` stand beside them.
 //! ARCHITECTURE.md is the map.
 
 pub mod app;
 pub mod auth;
 pub mod business_object;
+mod characters;
 pub mod cli;
 pub mod clock;
 pub mod commit;

@@ -4,13 +4,15 @@
 //! within a second. Of refusals that repeat, the first few of a minute are kept and logged; the rest are
 //! counted, and one event with their number follows, so that a flood of them never floods the disk. What an
 //! account changes of itself and its keys has a pace (`pace`), so that it does not push out what others did.
+//! The log is bounded, and each kind of event has a share of it (`shares`).
 mod pace;
+mod shares;
 
 use super::Caller;
 use super::later::Later;
 use crate::commit::{CommitCheck, commit};
 use crate::fault::{Fault, Kind};
-use crate::time;
+use crate::{network, time};
 use pace::Paces;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 use serde::{Deserialize, Serialize};
@@ -21,16 +23,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The collection of documents that holds it: the event's number, big-endian, to JSON. Numbers begin at 1
-/// and have no gaps, so that the first and the last one tell how many there are.
+/// and grow; events that were deleted leave gaps.
 pub const COLLECTION: &str = "audit";
 
-/// Refusals of one kind, address and account that are kept as they are, in a window of time.
+/// Refusals of one kind, address (for IPv6 its /64) and account that are kept as they are, in a window of
+/// time.
 const KEPT: u64 = 3;
 /// The same of all refusals together.
 const KEPT_IN_ALL: u64 = 60;
 const WINDOW: Duration = Duration::from_mins(1);
-/// Kinds, addresses and accounts that are told apart in a window.
-const TOLD_APART: usize = 256;
 /// Characters of an event's detail: parts of it may come from outside.
 const DETAIL: usize = 500;
 /// Events looked at under one read of the store.
@@ -99,9 +100,11 @@ pub struct Filter {
 #[derive(Debug, Default)]
 struct Refusals {
     begun: Option<Instant>,
-    kept: u64,
-    /// How often each happened, and what was not kept of it.
-    seen: HashMap<Source, (u64, Arc<AtomicU64>)>,
+    kept_in_all: u64,
+    kept: HashMap<Source, u64>,
+    /// How many were not kept. Only a source that used up its own part is counted separately: one that
+    /// merely came too late is counted with all others of its kind, however many sources there are.
+    counted: HashMap<Source, Arc<AtomicU64>>,
 }
 
 /// What makes refusals the same.
@@ -109,6 +112,7 @@ struct Refusals {
 struct Source {
     what: &'static str,
     account: Option<String>,
+    /// The network: a single host can use all addresses of a /64 of IPv6.
     from: Option<IpAddr>,
 }
 
@@ -121,7 +125,10 @@ enum Fate {
 }
 
 impl Audit {
-    pub(super) fn new(store: Store, later: Later, most: usize) -> Self {
+    pub(super) fn open(store: Store, later: Later, most: usize) -> Self {
+        if let Err(fault) = shares::rebuild_if_stale(&store) {
+            tracing::warn!(%fault, "The audit log's events could not be sorted by kind. Until the next start it may exceed service.limits.audit.");
+        }
         Self { store, later, most, refusals: Arc::default(), paces: Arc::default() }
     }
 
@@ -144,7 +151,12 @@ impl Audit {
                 self.later.after(WINDOW, move |transaction| {
                     let count = count.load(Ordering::Relaxed);
                     let Source { what, account, from } = source.clone();
-                    let detail = format!("{count} more like those before, within a minute");
+                    let network = match from {
+                        Some(IpAddr::V6(network)) => format!(" from {network}/64"),
+                        _ => String::new(),
+                    };
+                    let detail =
+                        format!("{count} more like those before{network}, within a minute");
                     let event = Event { what, account, by: None, from, detail };
                     log(&event);
                     keep(transaction, &Record::of(event, count), most)
@@ -258,18 +270,19 @@ impl Refusals {
             *self = Self { begun: Some(now), ..Self::default() };
         }
         let Event { what, account, from, .. } = event.clone();
-        let mut source = Source { what, account, from };
-        if self.seen.len() >= TOLD_APART && !self.seen.contains_key(&source) {
-            source = Source { what, account: None, from: None };
-        }
-        let (seen, more) = self.seen.entry(source.clone()).or_default();
-        *seen += 1;
-        if *seen <= KEPT && self.kept < KEPT_IN_ALL {
-            self.kept += 1;
+        let mut source = Source { what, account, from: from.map(network::of) };
+        let kept = self.kept.get(&source).copied().unwrap_or_default();
+        if kept < KEPT && self.kept_in_all < KEPT_IN_ALL {
+            self.kept_in_all += 1;
+            self.kept.insert(source, kept + 1);
             return Fate::Kept;
         }
-        if more.fetch_add(1, Ordering::Relaxed) == 0 {
-            return Fate::CountBegins(source, more.clone());
+        if kept < KEPT {
+            source = Source { what, account: None, from: None };
+        }
+        let count = self.counted.entry(source.clone()).or_default();
+        if count.fetch_add(1, Ordering::Relaxed) == 0 {
+            return Fate::CountBegins(source, count.clone());
         }
         Fate::Counted
     }
@@ -310,21 +323,17 @@ fn log(event: &Event) {
     }
 }
 
-/// Keeps a record and lets go of those past the bound.
+/// Keeps a record and deletes those that are too many.
 fn keep(transaction: &mut Transaction<'_>, record: &Record, most: usize) -> Result<(), Fault> {
     if most == 0 {
         return Ok(());
     }
-    let number = 1 + number_of(transaction, true)?.unwrap_or(0);
+    let number = 1 + number_of(transaction, true)?.unwrap_or_default();
     let value = serde_json::to_vec(record)
         .map_err(|error| Fault::new(Kind::Internal, format!("writing an event failed: {error}")))?;
     transaction.put(COLLECTION, &number.to_be_bytes(), &value)?;
-    while let Some(first) = number_of(transaction, false)?
-        && number - first >= most as u64
-    {
-        transaction.delete(COLLECTION, &first.to_be_bytes())?;
-    }
-    Ok(())
+    shares::list(transaction, &record.what, number)?;
+    shares::evict(transaction, most as u64)
 }
 
 /// The number of the first or the last event.

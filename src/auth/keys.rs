@@ -13,6 +13,7 @@ use super::later::Later;
 use super::{Account, Caller, Credential, Refusal, Requester, Role};
 use crate::business_object::catalogue::Catalogue;
 use crate::business_object::json::{self, Members};
+use crate::characters;
 use crate::clock::Clock;
 use crate::fault::{Fault, Finding, Kind};
 use crate::time;
@@ -174,8 +175,8 @@ fn check_name(name: &str) -> Result<String, String> {
         Err("it is empty; say what the key is for".to_owned())
     } else if name.chars().count() > LONGEST {
         Err(format!("it is longer than {LONGEST} characters"))
-    } else if name.contains(char::is_control) {
-        Err("a control character stands in it".to_owned())
+    } else if let Some(why) = characters::describe_deceptive(name, characters::is_deceptive) {
+        Err(why)
     } else {
         Ok(name.to_owned())
     }

@@ -10,6 +10,7 @@
 //! | `sessions`, `keys` | the credentials that the gateway gives out itself |
 //! | `audit` | what happened to all of them |
 //! | `oidc` | sign-in by the authorization code flow |
+//! | `roca` | RSA keys of providers that can be factored |
 //! | `tokens` | bearer tokens of an authorization server, and the service accounts they make |
 
 pub mod account;
@@ -25,6 +26,7 @@ pub mod mapping;
 pub mod oidc;
 pub mod password;
 pub mod refusal;
+mod roca;
 pub mod role;
 pub mod sessions;
 pub mod tokens;
@@ -77,7 +79,7 @@ impl Auth {
         let later = Later::start(store.clone()).map_err(|error| {
             Fault::new(Kind::Internal, format!("no thread could be started: {error}"))
         })?;
-        let audit = Audit::new(store.clone(), later.clone(), settings.limits.audit);
+        let audit = Audit::open(store.clone(), later.clone(), settings.limits.audit);
         let people = if security.oidc.is_some() { Source::OpenIdConnect } else { Source::BuiltIn };
         let dir = settings.data_dir.clone();
         let accounts = Accounts::open(store, &later, &audit, people, dir)?;

@@ -10,6 +10,7 @@ mod login;
 mod provider;
 
 use super::{Identity, Profile, Role, Source, mapping};
+use crate::characters;
 use crate::clock::Clock;
 use crate::config::{self, Claims, RoleValues, Security};
 use crate::fault::Fault;
@@ -89,6 +90,17 @@ pub enum Failed {
     /// What the provider sent does not hold, or it does not know this gateway.
     #[error("the provider's answer does not hold: {0}")]
     Untrusted(String),
+    /// Neither the ID token nor the userinfo endpoint has a claim that is required.
+    #[error(
+        "neither the ID token nor the userinfo endpoint has the claim {claims}, which {setting} names; \
+         release it to this gateway at the provider, or name another claim"
+    )]
+    MissingClaim {
+        /// The claims, any of which would do.
+        claims: String,
+        /// The setting that names them.
+        setting: &'static str,
+    },
     /// The provider knows who it is, and none of the roles there opens this gateway.
     #[error("{name} has no role here: none of the values of the roles claim is mapped")]
     NoRole {
@@ -182,11 +194,22 @@ impl Oidc {
         let tokens = inner.provider.exchange(&login, code, &names).await?;
         let attribute = inner.settings.user_name_attribute.clone();
         let Some(name) = mapping::text(std::slice::from_ref(&attribute), &tokens.claims) else {
-            return Err(Failed::Untrusted(format!(
-                "neither the ID token nor the userinfo endpoint has the claim {attribute}, which user-name-attribute names"
-            )));
+            return Err(Failed::MissingClaim { claims: attribute, setting: "user-name-attribute" });
         };
-        let text = |names: &[String]| mapping::text(names, &tokens.claims);
+        if let Some(why) = characters::describe_deceptive(&name, characters::is_deceptive_in_id) {
+            return Err(Failed::Untrusted(format!("the claim {attribute}: {why}")));
+        }
+        let text = |names: &[String]| {
+            let mut text = mapping::text(names, &tokens.claims)?;
+            text.retain(|c| !characters::is_deceptive(c));
+            Some(text).filter(|text| !text.is_empty())
+        };
+        if !mapping::is_there(&inner.claims.roles, &tokens.claims) {
+            return Err(Failed::MissingClaim {
+                claims: inner.claims.roles.join(" or "),
+                setting: "service.security.claims.roles",
+            });
+        }
         let Some(role) = mapping::role(&inner.roles, &inner.claims.roles, &tokens.claims) else {
             return Err(Failed::NoRole { name });
         };

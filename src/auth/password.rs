@@ -1,13 +1,15 @@
 //! Passwords: Argon2id (RFC 9106), one at a time, never on a thread that serves requests.
 use crate::fault::{Fault, Kind};
+use crate::network;
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use rand::RngCore;
 use rand::seq::IndexedRandom;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -26,9 +28,15 @@ const RETURNED: usize = 33 * 1024;
 /// Bytes of a new password.
 const LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
 
-/// Hashes that may wait for their turn, and how long.
-const WAITING: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Hashes that may wait for their turn on behalf of unauthenticated clients, and of one address among them
+/// (for IPv6 its /64): as many addresses as an attacker has must not be enough to fill the queue soon.
+const WAITING: usize = 64;
+const WAITING_OF_ONE: usize = 8;
+/// The same on behalf of those who are known.
+const WAITING_KNOWN: usize = 16;
+const WAITING_KNOWN_OF_ONE: usize = 4;
+/// How long they wait.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Long enough, and tried first all the same.
 const COMMON: [&str; 24] = [
@@ -183,15 +191,26 @@ pub fn random() -> String {
 }
 
 /// The turns of hashing. Cheap to clone.
+///
+/// Those who are known (local administration, whoever is signed in, an account where it signed in lately) have a
+/// queue of their own: however many others wait, at most one of them is ahead.
 #[derive(Debug, Clone)]
 pub(super) struct Turns {
     one: Arc<Semaphore>,
-    waiting: Arc<AtomicUsize>,
+    /// Had by the one unknown client that may wait for `one`.
+    next_unknown: Arc<Semaphore>,
+    known: Waiting,
+    unknown: Waiting,
 }
 
 impl Default for Turns {
     fn default() -> Self {
-        Self { one: Arc::new(Semaphore::new(1)), waiting: Arc::default() }
+        Self {
+            one: Arc::new(Semaphore::new(1)),
+            next_unknown: Arc::new(Semaphore::new(1)),
+            known: Waiting::new(WAITING_KNOWN, WAITING_KNOWN_OF_ONE),
+            unknown: Waiting::new(WAITING, WAITING_OF_ONE),
+        }
     }
 }
 
@@ -200,11 +219,21 @@ impl Turns {
     /// wait already, or the turn does not come in time.
     pub(super) async fn take<T: Send + 'static>(
         &self,
+        (is_known, from): (bool, Option<IpAddr>),
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        let place = Place::take(&self.waiting)?;
-        let turn = self.one.clone().acquire_owned();
-        let turn = tokio::time::timeout(PATIENCE, turn).await.ok()?.ok()?;
+        let from = from.map(network::of);
+        let known = is_known.then(|| self.known.enter(from)).flatten();
+        let is_known = known.is_some();
+        let place = match known {
+            Some(place) => place,
+            None => self.unknown.enter(from)?,
+        };
+        let turn = async {
+            let _next = if is_known { None } else { Some(self.next_unknown.acquire().await.ok()?) };
+            self.one.clone().acquire_owned().await.ok()
+        };
+        let turn = tokio::time::timeout(PATIENCE, turn).await.ok()??;
         drop(place);
         let work = tokio::task::spawn_blocking(move || {
             let done = work();
@@ -216,19 +245,49 @@ impl Turns {
     }
 }
 
-/// One who waits.
-struct Place(Arc<AtomicUsize>);
+/// Those who wait in one queue, by address. Cheap to clone.
+#[derive(Debug, Clone)]
+struct Waiting {
+    places: Arc<Mutex<HashMap<Option<IpAddr>, usize>>>,
+    most: usize,
+    most_of_one: usize,
+}
 
-impl Place {
-    fn take(waiting: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(waiting.clone());
-        (waiting.fetch_add(1, Ordering::Relaxed) < WAITING).then_some(place)
+impl Waiting {
+    fn new(most: usize, most_of_one: usize) -> Self {
+        Self { places: Arc::default(), most, most_of_one }
     }
+
+    /// `None` when the queue is full, or this address has its share of it. Local requests have no address,
+    /// and all of the queue.
+    fn enter(&self, from: Option<IpAddr>) -> Option<Place> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = places.get(&from).copied().unwrap_or_default();
+        if places.values().sum::<usize>() >= self.most
+            || (from.is_some() && own >= self.most_of_one)
+        {
+            return None;
+        }
+        places.insert(from, own + 1);
+        Some(Place { waiting: self.clone(), from })
+    }
+}
+
+/// One who waits.
+struct Place {
+    waiting: Waiting,
+    from: Option<IpAddr>,
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let mut places = self.waiting.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = places.get_mut(&self.from) {
+            *own -= 1;
+            if *own == 0 {
+                places.remove(&self.from);
+            }
+        }
     }
 }
 
@@ -277,31 +336,81 @@ mod tests {
         assert_ne!(random(), random());
     }
 
-    #[tokio::test]
-    async fn one_hashes_at_a_time_and_few_wait() {
-        let turns = Turns::default();
+    /// Keeps the one turn taken until the sender is dropped.
+    async fn busy(turns: &Turns) -> std::sync::mpsc::Sender<()> {
         let (go, wait) = std::sync::mpsc::channel::<()>();
-        let first = tokio::spawn({
-            let turns = turns.clone();
-            async move { turns.take(move || wait.recv().is_err()).await }
-        });
+        let all = turns.clone();
+        tokio::spawn(async move { all.take((true, None), move || wait.recv().is_err()).await });
         while turns.one.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
+        go
+    }
+
+    fn waiting(waiting: &Waiting) -> usize {
+        waiting.places.lock().unwrap().values().sum()
+    }
+
+    fn address(n: usize) -> Option<IpAddr> {
+        Some(IpAddr::V4(u32::try_from(n).unwrap().into()))
+    }
+
+    #[tokio::test]
+    async fn one_hashes_at_a_time_and_few_wait() {
+        let turns = Turns::default();
+        let go = busy(&turns).await;
         let others: Vec<_> = (0..WAITING)
             .map(|n| {
                 let turns = turns.clone();
-                tokio::spawn(async move { turns.take(move || n).await })
+                tokio::spawn(async move { turns.take((false, address(n)), move || n).await })
             })
             .collect();
-        while turns.waiting.load(Ordering::Relaxed) < WAITING {
+        while waiting(&turns.unknown) < WAITING {
             tokio::task::yield_now().await;
         }
-        assert_eq!(turns.take(|| ()).await, None);
+        assert_eq!(turns.take((false, address(WAITING)), || ()).await, None);
         drop(go);
-        assert_eq!(first.await.unwrap(), Some(true));
         for (n, other) in others.into_iter().enumerate() {
             assert_eq!(other.await.unwrap(), Some(n));
         }
+        assert_eq!((waiting(&turns.unknown), waiting(&turns.known)), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn those_who_are_known_wait_for_few_of_those_who_are_not() {
+        let turns = Turns::default();
+        let go = busy(&turns).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let take = |is_known, n| {
+            let (turns, order) = (turns.clone(), order.clone());
+            tokio::spawn(async move {
+                turns.take((is_known, address(n)), move || order.lock().unwrap().push(n)).await
+            })
+        };
+        let mut all: Vec<_> = (0..WAITING).map(|n| take(false, n)).collect();
+        while waiting(&turns.unknown) < WAITING {
+            tokio::task::yield_now().await;
+        }
+        all.push(take(true, 1000));
+        while waiting(&turns.known) < 1 {
+            tokio::task::yield_now().await;
+        }
+        drop(go);
+        for one in all {
+            assert_eq!(one.await.unwrap(), Some(()));
+        }
+        let place = order.lock().unwrap().iter().position(|n| *n == 1000).unwrap();
+        assert!(place <= 1, "{place} were ahead");
+    }
+
+    #[test]
+    fn one_address_has_a_part_of_the_queue() {
+        let queue = Waiting::new(WAITING, WAITING_OF_ONE);
+        let own: Vec<_> = (0..WAITING_OF_ONE).map(|_| queue.enter(address(1)).unwrap()).collect();
+        assert!(queue.enter(address(1)).is_none());
+        assert!(queue.enter(address(2)).is_some() && queue.enter(None).is_some());
+        drop(own);
+        assert!(queue.enter(address(1)).is_some());
+        assert!(queue.places.lock().unwrap().is_empty());
     }
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `token` | a token's form, and the claims that say whether it is for this gateway, now |
 //! | `bearer` | who it speaks for: a client application or a person |
+//! | `log` | what the log says of a token that is refused |
 //! | `keys`, `provider`, `jwks` | the issuer's keys: read, fetched, kept |
 //! | `crypto` | the signatures, by ring |
 //!
@@ -15,6 +16,7 @@ mod bearer;
 mod crypto;
 mod jwks;
 mod keys;
+mod log;
 mod provider;
 mod token;
 
@@ -26,6 +28,7 @@ use crate::fault::{Fault, Kind};
 use bearer::Bearer;
 use jsonwebtoken::Algorithm;
 use jwks::Jwks;
+use log::Log;
 use provider::Provider;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
@@ -47,6 +50,7 @@ struct Shared {
     jwks: Jwks,
     accounts: Accounts,
     clock: Clock,
+    log: Log,
 }
 
 impl Tokens {
@@ -72,6 +76,8 @@ impl Tokens {
             expected: Expected {
                 issuer: resource_server.issuer_uri.clone(),
                 audiences: resource_server.audiences.clone(),
+                client_id_audience: resource_server.client_id_audience.clone(),
+                client_ids: security.client_ids.clone(),
                 algorithms: algorithms(&security.algorithms)?,
             },
             resource_server: resource_server.clone(),
@@ -84,6 +90,7 @@ impl Tokens {
             jwks,
             accounts: accounts.clone(),
             clock: clock.clone(),
+            log: Log::default(),
         }))))
     }
 
@@ -100,7 +107,7 @@ impl Tokens {
     /// `Refusal::Forbidden` for a good one without a role, of a disabled account, or of a person who has no
     /// account here; `Refusal::Unavailable` when the issuer's keys are not to be had.
     pub async fn caller(&self, token: &str, from: Option<IpAddr>) -> Result<Caller, Refusal> {
-        let checked = self.check(token).await;
+        let checked = self.check(token, from).await;
         if let Err(refusal) = &checked {
             tracing::debug!(?from, %refusal, "An access token was refused.");
         }
@@ -111,17 +118,25 @@ impl Tokens {
     }
 
     /// The claims of a good token.
-    async fn check(&self, text: &str) -> Result<Map<String, Value>, Refusal> {
+    async fn check(&self, text: &str, from: Option<IpAddr>) -> Result<Map<String, Value>, Refusal> {
+        let token = Token::read(text, &self.0.expected)?;
+        if let Err(refusal) = self.verify(&token).await {
+            self.0.log.refused(&token, &self.0.expected, from, &refusal);
+            return Err(refusal);
+        }
+        Ok(token.claims)
+    }
+
+    async fn verify(&self, token: &Token<'_>) -> Result<(), Refusal> {
         let Shared { expected, jwks, clock, .. } = &*self.0;
-        let token = Token::read(text, expected)?;
         token.check(expected, clock.now())?;
         let current = jwks.current().await?;
-        if is_signed(&token, &current) {
-            return Ok(token.claims);
+        if is_signed(token, &current) {
+            return Ok(());
         }
         let (newer, was_asked) = jwks.newer(&current).await?;
-        if is_signed(&token, &newer) {
-            return Ok(token.claims);
+        if is_signed(token, &newer) {
+            return Ok(());
         }
         if !was_asked && token.key_id.as_ref().is_some_and(|id| !newer.keys.has(id)) {
             return Err(Refusal::Unavailable(
@@ -136,17 +151,18 @@ impl Tokens {
     async fn account(&self, claims: Map<String, Value>) -> Result<Caller, Refusal> {
         let role = mapping::role(&self.0.role_values, &self.0.claims.roles, &claims);
         match Bearer::of(&claims)? {
-            Bearer::Client { subject, client_id } => {
+            // Whatever it lacks of a person's claims: somebody who is known as a person is no client.
+            Bearer::Client { subject, client_id } if self.find_person(&claims).is_none() => {
                 self.service_account(subject, client_id, role).await
             }
-            Bearer::Person => self.person(&claims, role),
+            Bearer::Client { .. } | Bearer::Person => self.person(&claims, role),
         }
     }
 
     async fn service_account(
         &self,
         subject: String,
-        client_id: String,
+        client_id: Option<String>,
         role: Option<Role>,
     ) -> Result<Caller, Refusal> {
         let Some(role) = role.or(self.0.resource_server.default_role) else {
@@ -157,11 +173,8 @@ impl Tokens {
             ));
         };
         let domain = self.0.resource_server.email_domain.as_deref().unwrap_or_default();
-        let profile = Profile {
-            email: Some(format!("{subject}{domain}")),
-            client_id: Some(client_id),
-            ..Profile::default()
-        };
+        let profile =
+            Profile { email: Some(format!("{subject}{domain}")), client_id, ..Profile::default() };
         let identity = Identity {
             source: Source::ServiceAccount,
             issuer: self.0.expected.issuer.clone(),
@@ -182,6 +195,13 @@ impl Tokens {
         Ok(bearer(account, role))
     }
 
+    /// The account of the person that the claims name.
+    fn find_person(&self, claims: &Map<String, Value>) -> Option<Arc<Account>> {
+        let issuer = self.0.resource_server.sign_in_issuer.clone()?;
+        let name = mapping::text(self.0.user_name_attribute.as_slice(), claims)?;
+        self.0.accounts.find(&Identity { source: Source::OpenIdConnect, issuer, name })
+    }
+
     /// A person's token acts as the account that the person's sign-in has made, and does at most what both
     /// may.
     fn person(&self, claims: &Map<String, Value>, role: Option<Role>) -> Result<Caller, Refusal> {
@@ -190,16 +210,13 @@ impl Tokens {
                 "the access token is one that a person delegated, not a client application's own: {why}"
             )))
         };
-        let (Some(issuer), Some(attribute)) =
-            (&self.0.resource_server.sign_in_issuer, &self.0.user_name_attribute)
-        else {
+        if self.0.resource_server.sign_in_issuer.is_none() {
             return forbidden("nobody signs in here through its issuer");
-        };
-        let Some(name) = mapping::text(std::slice::from_ref(attribute), claims) else {
+        }
+        if mapping::text(self.0.user_name_attribute.as_slice(), claims).is_none() {
             return forbidden("it lacks the claim that provider.<id>.user-name-attribute names");
-        };
-        let identity = Identity { source: Source::OpenIdConnect, issuer: issuer.clone(), name };
-        match self.0.accounts.find(&identity) {
+        }
+        match self.find_person(claims) {
             Some(account) if !account.enabled => forbidden("that person's account is disabled"),
             Some(account) => {
                 let Some(role) = role else {

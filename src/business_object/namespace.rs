@@ -5,6 +5,7 @@
 
 use super::catalogue;
 use super::json::{self, Members};
+use crate::characters::is_deceptive;
 use crate::fault::{Fault, Finding, Kind};
 use oxrdf::{GraphName, NamedNode, NamedNodeRef};
 use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transaction};
@@ -292,7 +293,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
         "white space stands at its end".to_owned()
     } else if name == "." || name == ".." {
         "URIs would lose it".to_owned()
-    } else if let Some(c) = name.chars().find(|c| FORBIDDEN.contains(c) || c.is_control()) {
+    } else if let Some(c) = name.chars().find(|c| FORBIDDEN.contains(c) || is_deceptive(*c)) {
         format!("{c:?} is none of its characters")
     } else {
         return Ok(());

@@ -30,9 +30,9 @@ pub use fault::ConfigFault;
 pub use kind::{Kind, check_bucket_name};
 pub use load::{Loaded, check_file, load};
 pub use settings::{
-    Claims, Compression, Effective, ForwardHeaders, GraphqlLimits, Limits, LogFormat, Oidc,
-    ResourceServer, RoleValues, Security, Server, SessionLimits, Settings, Target, TargetKind,
-    Targets, Times, Tls,
+    Claims, ClientAuthentication, Compression, Effective, ForwardHeaders, GraphqlLimits, Limits,
+    LogFormat, Oidc, ResourceServer, RoleValues, Security, Server, SessionLimits, Settings, Target,
+    TargetKind, Targets, Times, Tls,
 };
 pub use sources::Sources;
 pub use table::{Setting, TABLE};

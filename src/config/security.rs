@@ -2,7 +2,9 @@
 use super::build::{Values, absent};
 use super::fault::ConfigFault;
 use super::load::Typed;
-use super::settings::{Claims, Oidc, ResourceServer, RoleValues, Security, SessionLimits};
+use super::settings::{
+    Claims, ClientAuthentication, Oidc, ResourceServer, RoleValues, Security, SessionLimits,
+};
 use super::table::SIGN_IN_PROFILES;
 use crate::auth::Role;
 use std::path::PathBuf;
@@ -15,6 +17,7 @@ const REGISTRATION: &str = "service.security.registration";
 const TENANT: &str = "service.security.tenant-id";
 const DEFAULT_ROLE: &str = "service.security.defaultServiceAccountRole";
 const CLIENT: &str = "framework.security.oauth2.client.";
+const CLIENT_ID: &str = "framework.security.oauth2.client.registration.<id>.client-id";
 const JWT: &str = "framework.security.oauth2.resourceserver.jwt.";
 
 /// What the profile `azuread` presets, from the values given. What needs one that is not given is left
@@ -31,7 +34,7 @@ pub(super) fn presets(given: impl Fn(&str) -> Option<String>) -> Vec<(String, St
     if let Some(tenant) = given(TENANT) {
         let login = format!("https://login.microsoftonline.com/{tenant}");
         presets.extend([
-            (provider("issuer-uri"), format!("{login}/v2.0")),
+            (provider("issuer-uri"), v2_issuer(&tenant)),
             (provider("authorization-uri"), format!("{login}/oauth2/v2.0/authorize")),
             (provider("token-uri"), format!("{login}/oauth2/v2.0/token")),
             (provider("jwk-set-uri"), format!("{login}/discovery/v2.0/keys")),
@@ -71,7 +74,14 @@ pub(super) fn security(
     {
         server.sign_in_issuer = Some(oidc.identity_issuer().to_owned());
     }
+    if let (Some(oidc), Some(server)) = (&oidc, &mut resource_server)
+        && values.list("profiles.active").iter().any(|name| name == AZUREAD)
+    {
+        server.client_id_audience = client_id_audience(oidc, server, values.text(TENANT));
+    }
+    let client_ids = values.0.iter().filter(|(_, typed)| typed.entry.setting.name == CLIENT_ID);
     Security {
+        client_ids: client_ids.filter_map(|(name, _)| values.text(name)).collect(),
         oidc,
         resource_server,
         algorithms: values.list("service.security.jwt.algorithms"),
@@ -88,18 +98,30 @@ pub(super) fn security(
     }
 }
 
+/// The audience of access tokens of version 2.0 of the cloud directory, which is the bare client id, where
+/// `api://<client id>` is expected in those of version 1.0.
+fn client_id_audience(
+    oidc: &Oidc,
+    server: &ResourceServer,
+    tenant: Option<String>,
+) -> Option<String> {
+    let is_v2 = server.issuer_uri == v2_issuer(&tenant?);
+    let is_expected = server.audiences.contains(&format!("api://{}", oidc.client_id));
+    (is_v2 && is_expected).then(|| oidc.client_id.clone())
+}
+
+fn v2_issuer(tenant: &str) -> String {
+    format!("https://login.microsoftonline.com/{tenant}/v2.0")
+}
+
 /// Whether people sign in at the provider that also issues the access tokens. The cloud directory's
 /// tenants have two forms of their issuer; without an issuer it is the same keys that tell.
 fn is_one_provider(oidc: &Oidc, server: &ResourceServer, tenant: Option<&str>) -> bool {
     let Some(issuer) = &oidc.issuer_uri else {
         return oidc.jwk_set_uri.is_some() && oidc.jwk_set_uri == server.jwk_set_uri;
     };
-    let forms = tenant.map(|tenant| {
-        [
-            format!("https://login.microsoftonline.com/{tenant}/v2.0"),
-            format!("https://sts.windows.net/{tenant}/"),
-        ]
-    });
+    let forms =
+        tenant.map(|tenant| [v2_issuer(tenant), format!("https://sts.windows.net/{tenant}/")]);
     *issuer == server.issuer_uri
         || forms.is_some_and(|forms| forms.contains(issuer) && forms.contains(&server.issuer_uri))
 }
@@ -181,6 +203,13 @@ fn registration(
             .text(&format!("{CLIENT}{part}.{id}.{property}"))
             .or_else(|| values.text(&format!("{CLIENT}{part}.<id>.{property}")))
     };
+    let client_authentication =
+        values.text(&registered("client-authentication-method")).map(|method| {
+            match method.as_str() {
+                "client_secret_post" => ClientAuthentication::Post,
+                _ => ClientAuthentication::Basic,
+            }
+        });
     let mut scopes = values.list(&registered("scope"));
     if scopes.is_empty() {
         scopes = values.list(&format!("{CLIENT}registration.<id>.scope"));
@@ -205,6 +234,7 @@ fn registration(
     Some(Oidc {
         client_id: client_id?,
         client_secret: client_secret?,
+        client_authentication,
         redirect_uri,
         scopes,
         issuer_uri,
@@ -260,6 +290,7 @@ fn resource_server(
         issuer_uri,
         jwk_set_uri,
         audiences,
+        client_id_audience: None,
         default_role,
         email_domain,
         max_stale,

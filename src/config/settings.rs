@@ -224,6 +224,8 @@ pub struct Security {
     pub oidc: Option<Oidc>,
     /// The access tokens of machines; without `issuer-uri` there are none.
     pub resource_server: Option<ResourceServer>,
+    /// The client id of each registration: ID tokens have one of them as their audience.
+    pub client_ids: Vec<String>,
     /// `service.security.claims.*`
     pub claims: Claims,
     /// `security.role.*`
@@ -263,6 +265,8 @@ pub struct Oidc {
     pub client_secret: String,
     /// `redirect-uri`, with its placeholders.
     pub redirect_uri: String,
+    /// `client-authentication-method`; without it what discovery says counts.
+    pub client_authentication: Option<ClientAuthentication>,
     /// `scope`
     pub scopes: Vec<String>,
     /// `provider.<id>.issuer-uri`
@@ -277,6 +281,15 @@ pub struct Oidc {
     pub user_info_uri: Option<String>,
     /// `provider.<id>.user-name-attribute`
     pub user_name_attribute: String,
+}
+
+/// How the token endpoint gets the client secret (RFC 6749, 2.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientAuthentication {
+    /// `client_secret_basic`: in the header `Authorization`.
+    Basic,
+    /// `client_secret_post`: in the body.
+    Post,
 }
 
 impl Oidc {
@@ -301,6 +314,9 @@ pub struct ResourceServer {
     pub jwk_set_uri: Option<String>,
     /// `audiences`
     pub audiences: Vec<String>,
+    /// The client id of the registration, where access tokens carry it as their audience: the profile
+    /// `azuread` with the issuer of version 2.0.
+    pub client_id_audience: Option<String>,
     /// The issuer that the accounts of persons name, when the provider that they sign in at is this one:
     /// a token that such a person delegated acts as that account.
     pub sign_in_issuer: Option<String>,

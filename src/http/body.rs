@@ -2,7 +2,6 @@
 use super::access::check_after_body;
 use super::origin::Origin;
 use super::problem::Problem;
-use super::share::Shares;
 use super::state::{State, state};
 use crate::memory::{Level, Memory};
 use crate::network;
@@ -10,11 +9,12 @@ use http_body_util::BodyExt;
 use salvo::http::header::{CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderValue};
 use salvo::http::{Method, ReqBody, StatusCode};
 use salvo::{Depot, Request};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// A whole body must have come within this time, however slowly its bytes drip.
@@ -28,11 +28,12 @@ const FORM: u64 = 3 * SMALL;
 /// Bytes of all small bodies at once of those who are known, and of strangers.
 const KNOWN: u64 = 4 << 20;
 const STRANGERS: u64 = 1 << 20;
-/// Bytes of a body of a stranger: of a password and an email.
-const STRANGE: u64 = 16 << 10;
-/// Bodies of strangers that are on their way at once from one address, and from all.
-const FROM_ONE: u64 = 16;
-const FROM_ALL: u64 = 1024;
+/// Bytes of a body of an unauthenticated client: of an email, a password and a path to go on to, percent-encoded.
+const STRANGE: u64 = 10 << 10;
+/// Bodies of unauthenticated clients that are on their way at once from one address (for IPv6 its /64), and
+/// from all. Together they fit into their room, so that none is refused for the size of others.
+const FROM_ONE: usize = 8;
+const FROM_ALL: usize = 96;
 /// Bytes of a body that is taken while memory is short.
 const ALONE: u64 = 1 << 20;
 /// For so long a refused body is read and thrown away, so that its sender gets to read the answer
@@ -46,7 +47,8 @@ pub(super) struct Admission {
     permits: Arc<Semaphore>,
     /// How many there are.
     all: usize,
-    memory: Memory,
+    /// `None` for a room so small that it counts for nothing while memory is short.
+    memory: Option<Memory>,
 }
 
 /// The rooms for bodies. Those that anybody may send have one of their own, so that none of them takes the
@@ -57,7 +59,7 @@ pub(super) struct Rooms {
     pub(super) data: Admission,
     known: Admission,
     strangers: Admission,
-    addresses: Shares<Option<IpAddr>>,
+    arriving: Arriving,
 }
 
 impl Rooms {
@@ -67,8 +69,9 @@ impl Rooms {
         Self {
             data: room(data),
             known: room(KNOWN),
-            strangers: room(STRANGERS),
-            addresses: Shares::new(FROM_ALL, FROM_ONE),
+            // Nobody may be kept from signing in because memory is short and another body is on its way.
+            strangers: Admission { memory: None, ..room(STRANGERS) },
+            arriving: Arriving::default(),
         }
     }
 }
@@ -78,7 +81,7 @@ impl Rooms {
 pub(super) struct Room {
     permits: Arc<Semaphore>,
     held: OwnedSemaphorePermit,
-    memory: Memory,
+    memory: Option<Memory>,
 }
 
 impl Admission {
@@ -88,14 +91,14 @@ impl Admission {
     pub(super) fn new(bytes: u64, memory: Memory) -> Self {
         let units = usize::try_from(bytes / Self::UNIT).unwrap_or(usize::MAX);
         let all = units.clamp(1, Semaphore::MAX_PERMITS);
-        Self { permits: Arc::new(Semaphore::new(all)), all, memory }
+        Self { permits: Arc::new(Semaphore::new(all)), all, memory: Some(memory) }
     }
 
     /// Room for a body of so many bytes, or 503. While memory is short small bodies are taken one at a time,
     /// so that what arrives then still gets on.
     pub(super) fn admit(&self, bytes: u64) -> Result<Room, Problem> {
         let is_alone = self.permits.available_permits() == self.all;
-        if self.memory.level() == Level::Short && (bytes > ALONE || !is_alone) {
+        if is_short(self.memory.as_ref()) && (bytes > ALONE || !is_alone) {
             return Err(short());
         }
         // One of unknown length counts, too.
@@ -118,7 +121,7 @@ impl Room {
         let units = (bytes as u64).div_ceil(Admission::UNIT);
         let more = units.saturating_sub(self.held.num_permits() as u64);
         if more > 0 {
-            if bytes as u64 > ALONE && self.memory.level() == Level::Short {
+            if bytes as u64 > ALONE && is_short(self.memory.as_ref()) {
                 return Err(short());
             }
             let more = u32::try_from(more).unwrap_or(u32::MAX);
@@ -129,6 +132,10 @@ impl Room {
     }
 }
 
+fn is_short(memory: Option<&Memory>) -> bool {
+    memory.is_some_and(|memory| memory.level() == Level::Short)
+}
+
 /// 503: the process has used up nearly all the memory that it may have.
 fn short() -> Problem {
     Problem::unavailable(
@@ -136,6 +143,58 @@ fn short() -> Problem {
         "memory is short (service.limits.memory, or the limit of the gateway's control group): bodies of up \
          to 1 MiB are taken one at a time, larger ones not; try again, or send less at once",
     )
+}
+
+/// The bodies of unauthenticated clients that are on their way. A new one always finds a place: where an
+/// address, or all of them, have as many as they may, the body that has taken longest is cut off. So clients
+/// that send slowly, from however many addresses, keep nobody from signing in.
+#[derive(Debug, Default)]
+struct Arriving(Mutex<Places>);
+
+#[derive(Debug, Default)]
+struct Places {
+    next: u64,
+    /// By the order in which they began; dropping the sender cuts the body off.
+    bodies: BTreeMap<u64, (Option<IpAddr>, oneshot::Sender<()>)>,
+}
+
+/// The place of one such body, until this is dropped.
+struct Place<'a> {
+    arriving: &'a Arriving,
+    id: u64,
+}
+
+impl Arriving {
+    /// Takes a place. The receiver ends when the body has to make room for another one.
+    fn enter(&self, from: Option<IpAddr>) -> (Place<'_>, oneshot::Receiver<()>) {
+        let from = from.map(network::of);
+        let (keep, cut_off) = oneshot::channel();
+        let mut places = self.places();
+        let mut own = places.bodies.iter().filter(|(_, (address, _))| *address == from);
+        let slowest = match (own.next(), own.count() + 1) {
+            (Some((id, _)), count) if count >= FROM_ONE => Some(*id),
+            _ if places.bodies.len() >= FROM_ALL => places.bodies.keys().next().copied(),
+            _ => None,
+        };
+        if let Some(id) = slowest {
+            places.bodies.remove(&id);
+        }
+        let id = places.next;
+        places.next += 1;
+        places.bodies.insert(id, (from, keep));
+        (Place { arriving: self, id }, cut_off)
+    }
+
+    // Nothing panics while they are held.
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.arriving.places().bodies.remove(&self.id);
+    }
 }
 
 /// A body in memory, and the room that it takes.
@@ -276,13 +335,16 @@ pub(super) async fn of_stranger(
     origin: &Origin,
 ) -> Result<Whole, Problem> {
     let rooms = &state.rooms;
-    let Some(_on_its_way) = rooms.addresses.take(&origin.client.map(network::of), 1) else {
-        return Err(Problem::unavailable(
+    let (_place, cut_off) = rooms.arriving.enter(origin.client);
+    tokio::select! {
+        biased;
+        whole = within(req, Terms::small(&rooms.strangers, STRANGE)) => whole,
+        _ = cut_off => Err(Problem::unavailable(
             1,
-            "too many requests without a session from this address wait for the rest of their body; try again",
-        ));
-    };
-    within(req, Terms::small(&rooms.strangers, STRANGE)).await
+            "the body was cut off because it came slowly and newer requests without a session needed its \
+             place; send the request again",
+        )),
+    }
 }
 
 async fn within(req: &mut Request, terms: Terms<'_>) -> Result<Whole, Problem> {
@@ -380,6 +442,7 @@ mod tests {
     use salvo::hyper::body::{Body, Frame, SizeHint};
     use std::pin::Pin;
     use std::task::{Context, Poll};
+    use tokio::sync::oneshot::error::TryRecvError::{Closed, Empty};
 
     #[test]
     fn media_types_are_read_with_their_parameters() {
@@ -450,6 +513,39 @@ mod tests {
         let data = Terms { reserves: true, ..terms };
         let refused = read(&mut stuck(SMALL), data).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+
+    #[tokio::test]
+    async fn a_new_body_of_an_unauthenticated_client_finds_a_place_whoever_holds_the_others() {
+        let arriving = Arriving::default();
+        let address = |n: usize| Some(IpAddr::V4(u32::try_from(n).unwrap().into()));
+        let mut held: Vec<_> = (0..FROM_ALL).map(|n| arriving.enter(address(n))).collect();
+        assert!(held.iter_mut().all(|(_, cut_off)| cut_off.try_recv() == Err(Empty)));
+        let (place, mut cut_off) = arriving.enter(address(1000));
+        assert_eq!(held[0].1.try_recv(), Err(Closed));
+        assert_eq!((held[1].1.try_recv(), cut_off.try_recv()), (Err(Empty), Err(Empty)));
+        // Dropping one that was cut off frees no second place.
+        held.remove(0);
+        assert_eq!(arriving.places().bodies.len(), FROM_ALL);
+        drop((place, held));
+        assert!(arriving.places().bodies.is_empty());
+
+        // One address cuts off its own alone.
+        let (_other, mut others) = arriving.enter(address(1));
+        let network = |n: usize| Some(format!("2001:db8::{n:x}").parse().unwrap());
+        let mut own: Vec<_> = (0..=FROM_ONE).map(|n| arriving.enter(network(n))).collect();
+        assert_eq!((own[0].1.try_recv(), own[1].1.try_recv()), (Err(Closed), Err(Empty)));
+        assert_eq!(others.try_recv(), Err(Empty));
+        assert!(FROM_ALL as u64 * STRANGE <= STRANGERS);
+    }
+
+    #[tokio::test]
+    async fn memory_that_is_short_keeps_nobody_from_signing_in() {
+        let rooms = Rooms::new(64 << 20, &Memory::new(Some(1)));
+        let _slow = rooms.strangers.admit(STRANGE).unwrap();
+        rooms.strangers.admit(STRANGE).unwrap();
+        let _known = rooms.known.admit(1).unwrap();
+        assert!(rooms.known.admit(1).is_err());
     }
 
     #[test]

@@ -351,6 +351,38 @@ fn what_azuread_presets_can_be_overridden() {
 }
 
 #[test]
+fn with_the_issuer_of_version_2_the_bare_client_id_is_an_audience() {
+    let v2 = format!("--{JWT}issuer-uri=https://login.microsoftonline.com/t-1/v2.0");
+    let audience = |sources: &Sources| {
+        loaded(sources).settings.security.resource_server.unwrap().client_id_audience
+    };
+    assert_eq!(audience(&azuread(&[&v2])).as_deref(), Some("c-1"));
+    let other = format!("--{JWT}audiences=api://other");
+    let foreign = format!("--{JWT}issuer-uri=https://login.microsoftonline.com/t-2/v2.0");
+    for more in [&[][..], &[&v2, other.as_str()], &[foreign.as_str()]] {
+        assert_eq!(audience(&azuread(more)), None, "{more:?}");
+    }
+    let loaded =
+        loaded(&azuread(&["--framework.security.oauth2.client.registration.x.client-id=c-2"]));
+    assert_eq!(loaded.settings.security.client_ids, ["c-1", "c-2"]);
+}
+
+#[test]
+fn how_the_secret_is_sent_can_be_said() {
+    for (given, expected) in [
+        (None, None),
+        (Some("client_secret_basic"), Some(config::ClientAuthentication::Basic)),
+        (Some("client_secret_post"), Some(config::ClientAuthentication::Post)),
+    ] {
+        let mut sources = oauth2();
+        let setting = given.map(|given| format!("--{CLIENT}client-authentication-method={given}"));
+        sources.arguments.extend(setting);
+        let oidc = loaded(&sources).settings.security.oidc.unwrap();
+        assert_eq!(oidc.client_authentication, expected);
+    }
+}
+
+#[test]
 fn the_sample_deployment_overrides_the_role_values() {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/samples/azuread");
     let mut sources = in_dir(sample.as_ref());
@@ -414,6 +446,10 @@ fn each_mistake_stops_the_start_with_its_reason() {
         (
             "--CLIENT.authorization-grant-type=client_credentials",
             "CLIENT.authorization-grant-type = \"client_credentials\" (from --CLIENT.authorization-grant-type): expected authorization_code",
+        ),
+        (
+            "--CLIENT.client-authentication-method=private_key_jwt",
+            "CLIENT.client-authentication-method = \"private_key_jwt\" (from --CLIENT.client-authentication-method): expected one of client_secret_basic, client_secret_post",
         ),
         (
             "--CLIENT.scope=profile",

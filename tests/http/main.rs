@@ -35,6 +35,7 @@ mod revoked;
 mod roles;
 mod server;
 mod shared_property;
+mod sign_in;
 mod status;
 mod targets;
 mod traces;

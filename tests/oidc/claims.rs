@@ -18,6 +18,22 @@ async fn without_a_mapped_role_nobody_comes_in() {
 }
 
 #[tokio::test]
+async fn a_claim_that_is_missing_is_named() {
+    let Some(provider) = Provider::start(&[]) else { return };
+    let attribute = "--framework.security.oauth2.client.provider.kc.user-name-attribute=employee";
+    for (setting, claim) in [
+        (attribute, "employee"),
+        ("--service.security.claims.roles=groups,teams", "groups or teams"),
+    ] {
+        let gateway = Gateway::at(&provider, &[setting]).await;
+        let page = Browser::new().sign_in(&gateway.url, "alice").await;
+        page.expect(403, &format!("sent no claim {claim}."));
+        let told = gateway.events("sign-in.refused");
+        assert!(told[0].contains(&format!("the claim {claim}, which")), "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn claims_of_the_userinfo_endpoint_count_too() {
     let Some(provider) = Provider::start(&[("IN_USERINFO", "1")]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;

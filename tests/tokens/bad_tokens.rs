@@ -329,8 +329,12 @@ impl Forger<'_> {
             json!({"typ": "Logout"}),
             json!({"token_use": "id"}),
             json!({"events": {"http://schemas.openid.net/event/backchannel-logout": {}}}),
-            // What a provider without nonce and at_hash would give: no client is named.
-            json!({"azp": null, "preferred_username": null}),
+            // Bound to a key of whoever sends it (RFC 7800; RFC 8705, 3.1; RFC 9449, 6.1).
+            json!({"cnf": {"jwk": {"kty": "oct"}}}),
+            json!({"cnf": {"x5t#S256": "h"}}),
+            json!({"cnf": {"jkt": "h"}}),
+            json!({"cnf": {}}),
+            json!({"cnf": false}),
         ] {
             self.claim(401, &id_token);
         }
@@ -340,8 +344,9 @@ impl Forger<'_> {
             json!({"sub": 7}),
             json!({"sub": ["plant-7"]}),
             json!({"sub": "a\u{0}b"}),
+            json!({"sub": "a\u{202e}b"}),
+            json!({"sub": "plant-7\u{200b}"}),
             json!({"sub": "x".repeat(256)}),
-            json!({"azp": null}),
             json!({"azp": 7}),
             json!({"azp": ""}),
         ] {
@@ -372,6 +377,7 @@ impl Forger<'_> {
             json!({"sub": "person", "preferred_username": "ada@example.org"}),
             json!({"sub": "person", "oid": "another"}),
             json!({"sub": "person", "sid": "s"}),
+            json!({"sub": "person", "email": "ada@example.org", "name": "Ada"}),
         ] {
             self.claim(403, &delegated);
         }

@@ -155,6 +155,46 @@ async fn a_delegated_token_does_what_both_it_and_the_person_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_a_person_who_is_disabled_is_never_taken_for_a_client_s() {
+    let (key, issuer) = parts().await;
+    let client = "--framework.security.oauth2.client";
+    let sign_in = [
+        "--security=oauth2".to_owned(),
+        "--profiles.active=oauth2".to_owned(),
+        "--service.security.registration=kc".to_owned(),
+        format!("{client}.registration.kc.client-id=penstock-web"),
+        format!("{client}.registration.kc.client-secret=web-secret-0123456789abcdef0123456"),
+        format!("{client}.provider.kc.issuer-uri={}", issuer.url),
+    ];
+    let sign_in: Vec<&str> = sign_in.iter().map(String::as_str).collect();
+    let gateway = Gateway::start(&issuer, &sign_in).await;
+    let auth = gateway.opened.auth.clone();
+    let (accounts, url) = (auth.accounts.clone(), issuer.url.clone());
+    let signed_in = tokio::task::spawn_blocking(move || {
+        let source = Source::OpenIdConnect;
+        for name in ["boss", "ada"] {
+            let identity = Identity { source, issuer: url.clone(), name: name.to_owned() };
+            accounts.signed_in(&identity, &Profile::default(), Role::Admin).unwrap();
+        }
+        let identity = Identity { source, issuer: url, name: "ada".to_owned() };
+        accounts.find(&identity).unwrap().id.clone()
+    });
+    disable(&auth, signed_in.await.unwrap()).await;
+    for of_ada in [
+        json!({"sub": "ada", "azp": "app", "email": "ada@plant.example", "name": "Ada"}),
+        // With nothing that tells of a person but the subject.
+        json!({"sub": "ada", "azp": "app"}),
+        json!({"sub": "ada", "azp": null}),
+        json!({"sub": "ada", "azp": "ada"}),
+    ] {
+        let token = key.token(&with(&claims(&issuer), &of_ada));
+        assert_eq!(gateway.status(&token).await, 403, "{of_ada}");
+    }
+    assert_eq!(gateway.accounts().len(), 2);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_account_of_another_issuer_or_kind_is_another_account() {
     let (key, issuer) = parts().await;
     let dir = tempfile::tempdir().unwrap();

@@ -10,6 +10,7 @@ mod bad_tokens;
 mod clients;
 mod forge;
 mod gateway;
+mod id_tokens;
 mod issuer;
 mod keys;
 mod provider;

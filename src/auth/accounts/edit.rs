@@ -5,6 +5,7 @@ use super::super::{Account, Caller, Credential, Requester, Role, Source};
 use super::{Accounts, COLLECTION, blank};
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::json::{self, Json, Members};
+use crate::characters;
 use crate::fault::{Fault, Finding, Kind};
 use std::fmt;
 use std::sync::Arc;
@@ -207,8 +208,8 @@ fn name(members: &mut Members<'_>, member: &'static str) -> Option<String> {
     if text.chars().count() > LONGEST {
         members.find(member, format!("it is longer than {LONGEST} characters"));
     }
-    if text.contains(char::is_control) {
-        members.find(member, "a control character stands in it");
+    if let Some(why) = characters::describe_deceptive(&text, characters::is_deceptive) {
+        members.find(member, why);
     }
     (!text.is_empty()).then_some(text)
 }
@@ -233,6 +234,8 @@ fn role(roles: &[Json]) -> Result<Role, String> {
 fn check_email(email: &str) -> Result<(), String> {
     if email.contains(char::is_whitespace) {
         Err("white space stands in it".to_owned())
+    } else if email.contains(['\u{200c}', '\u{200d}']) {
+        Err("it contains U+200C or U+200D, which are invisible; remove them".to_owned())
     } else if email == "me" {
         Err("`me` stands for the account that asks".to_owned())
     } else {
@@ -318,7 +321,7 @@ impl Accounts {
     ///
     /// # Errors
     /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::Conflict` for an account of
-    /// another source.
+    /// another source; `Kind::TooMany` when somebody changes the own account too often.
     pub fn set_password(
         &self,
         by: &dyn Requester,
@@ -341,6 +344,7 @@ impl Accounts {
             generation: before.generation + 1,
             ..(*before).clone()
         };
+        self.inner.audit.pace(by.caller())?;
         let detail = "its other sessions have ended";
         let changed = event(by.caller(), "password.changed", &account, detail);
         let account = self.save(&writer, by, account, &[changed])?;

@@ -36,13 +36,24 @@ impl Accounts {
         let this = self.clone();
         let (given, password) = (email.trim().to_lowercase(), password.to_owned());
         let email = given.clone();
-        // Looked at when the turn comes: who sends a hundred at once waits for each of them.
-        let verified =
-            self.inner.turns.take(move || this.verify(&email, &password, from, Instant::now()));
-        let refusal = match verified.await {
-            Some(Ok(account)) => return Ok(self.seen(&account.id).unwrap_or(account)),
-            Some(Err(refusal)) => refusal,
-            None => busy(),
+        let refusal = match self.delay(&given, from, Instant::now()) {
+            Some(wait) => {
+                // As late as if the password had been checked.
+                tokio::time::sleep(self.inner.attempts.check_time()).await;
+                Refusal::TooMany(wait)
+            }
+            None => {
+                let is_known = self.inner.attempts.is_known(&given, from, Instant::now());
+                // Looked at again when the turn comes: who sends a hundred at once waits for each of them.
+                let verified = self.inner.turns.take((is_known, from), move || {
+                    this.verify(&email, &password, from, Instant::now())
+                });
+                match verified.await {
+                    Some(Ok(account)) => return Ok(self.seen(&account.id).unwrap_or(account)),
+                    Some(Err(refusal)) => refusal,
+                    None => busy(),
+                }
+            }
         };
         let account = self.entries().by_email(&given).map(|account| account.id.clone());
         // A password typed into the wrong field must not get into the trail: no unknown name does.
@@ -52,6 +63,12 @@ impl Accounts {
         Err(refusal)
     }
 
+    /// How long an attempt to sign in must wait, unless the account is known at this address.
+    fn delay(&self, email: &str, from: Option<IpAddr>, now: Instant) -> Option<Duration> {
+        let attempts = &self.inner.attempts;
+        attempts.wait(email, from, now).filter(|_| !attempts.is_known(email, from, now))
+    }
+
     fn verify(
         &self,
         email: &str,
@@ -59,22 +76,32 @@ impl Accounts {
         from: Option<IpAddr>,
         now: Instant,
     ) -> Result<Arc<Account>, Refusal> {
-        if let Some(wait) = self.inner.attempts.wait(email, from, now) {
+        let attempts = &self.inner.attempts;
+        let wait = attempts.wait(email, from, now);
+        if let Some(wait) = self.delay(email, from, now) {
             return Err(Refusal::TooMany(wait));
         }
         let account = self.entries().by_email(email).cloned();
         let account = account.filter(|_| self.has_passwords());
         let hash = account.as_ref().and_then(|account| account.password.clone());
+        let begun = Instant::now();
         let is_right = password.len() <= LONGEST
             && hash.clone().unwrap_or_else(Hash::of_nobody).is_of(password);
+        attempts.note_check_time(begun.elapsed());
         let (Some(account), Some(hash), true) = (account, hash, is_right) else {
-            self.inner.attempts.failed(email, from, now);
+            if let Some(wait) = wait {
+                // Whoever does not know the password must not learn that the account is known here.
+                attempts.failed_in_delay(email, from);
+                return Err(Refusal::TooMany(wait));
+            }
+            attempts.failed(email, from, now);
             return Err(Refusal::Invalid("the email or the password is wrong".to_owned()));
         };
-        self.inner.attempts.succeeded(email, from);
+        attempts.succeeded(email, from);
         if !account.enabled {
             return Err(disabled());
         }
+        attempts.remember(email, from, now);
         if !hash.is_current() {
             self.rehash(&account.id, &hash, password);
         }
@@ -101,12 +128,14 @@ impl Accounts {
     /// `Kind::Unavailable` when too many hash.
     pub async fn hash(&self, password: &str) -> Result<Hash, Fault> {
         let password = password.to_owned();
-        self.inner.turns.take(move || Hash::of(&password)).await.unwrap_or_else(|| {
-            Err(Fault::new(
-                Kind::Unavailable(BUSY),
-                "too many passwords are being checked; try again",
-            ))
-        })
+        self.inner.turns.take((true, None), move || Hash::of(&password)).await.unwrap_or_else(
+            || {
+                Err(Fault::new(
+                    Kind::Unavailable(BUSY),
+                    "too many passwords are being checked; try again",
+                ))
+            },
+        )
     }
 
     /// Whether this is the account's password now, at the price of an attempt to sign in.

@@ -275,6 +275,45 @@ async fn failures_delay_the_account_at_that_address_alone() {
 }
 
 #[tokio::test]
+async fn failures_behind_the_same_address_lock_nobody_out_who_signed_in_there() {
+    let world = World::new();
+    world.account("a", Role::User);
+    world.account("b", Role::User);
+    let accounts = &world.auth.accounts;
+    accounts.verify_password("a", PASSWORD, HERE).await.unwrap();
+    // Somebody behind the same address tries passwords of this account, and of others.
+    for n in 0..25 {
+        for email in ["a", "nobody", &n.to_string()] {
+            accounts.inner.attempts.failed(email, HERE, Instant::now());
+        }
+    }
+    accounts.verify_password("a", PASSWORD, HERE).await.unwrap();
+    // One that has not signed in there waits, and so does one that does not exist.
+    for email in ["b", "nobody"] {
+        let refused = accounts.verify_password(email, PASSWORD, HERE).await.unwrap_err();
+        assert!(matches!(refused, Refusal::TooMany(_)), "{email}: {refused}");
+    }
+    // Whoever does not know the password cannot tell the one that is known from the others.
+    for email in ["a", "nobody"] {
+        let before = accounts.inner.attempts.wait(email, HERE, Instant::now());
+        let refused = accounts.verify_password(email, "wrong", HERE).await.unwrap_err();
+        assert!(matches!(refused, Refusal::TooMany(_)), "{email}: {refused}");
+        assert!(accounts.inner.attempts.wait(email, HERE, Instant::now()) < before, "{email}");
+    }
+}
+
+#[tokio::test]
+async fn an_own_password_is_set_so_often_and_no_more() {
+    let world = World::new();
+    let (ada, boss) = (world.account("ada", Role::User), world.account("boss", Role::Admin));
+    let hash = Hash::of(PASSWORD).unwrap();
+    let set = |by: &Caller| world.auth.accounts.set_password(by, &ada.id, hash.clone());
+    let refused = (0..1000).find_map(|_| set(&caller(&ada)).err());
+    assert!(matches!(refused.unwrap().kind, Kind::TooMany(_)));
+    set(&caller(&boss)).unwrap();
+}
+
+#[tokio::test]
 async fn a_hash_of_other_parameters_is_renewed_at_the_next_sign_in() {
     let world = World::new();
     let account = world.account("a", Role::User);
@@ -287,6 +326,20 @@ async fn a_hash_of_other_parameters_is_renewed_at_the_next_sign_in() {
     let renewed = world.auth.accounts.get(&account.id).unwrap().password.clone().unwrap();
     assert!(renewed.is_current());
     assert!(signs_in(&world.restarted(&[]), "a", PASSWORD).await);
+}
+
+#[test]
+fn names_and_emails_that_deceive_are_refused() {
+    for member in ["givenName", "familyName", "organization", "email"] {
+        let body = serde_json::json!({member: "ada\u{202e}nimda", "roles": ["User"]}).to_string();
+        let fault = Edit::read(body.as_bytes()).unwrap_err();
+        assert_eq!(fault.errors[0].place, Place::Pointer(format!("/{member}")));
+        assert!(fault.errors[0].message.contains("U+202E"), "{fault:?}");
+    }
+    let body =
+        |member: &str| serde_json::json!({member: "a\u{200c}b", "roles": ["User"]}).to_string();
+    assert!(Edit::read(body("givenName").as_bytes()).is_ok());
+    assert!(Edit::read(body("email").as_bytes()).is_err());
 }
 
 #[test]

@@ -5,7 +5,7 @@ fn world(most: usize) -> (tempfile::TempDir, Store, Audit) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
     let later = Later::start(store.clone()).unwrap();
-    (dir, store.clone(), Audit::new(store, later, most))
+    (dir, store.clone(), Audit::open(store, later, most))
 }
 
 fn event(what: &'static str, account: &str) -> Event {
@@ -81,7 +81,9 @@ fn a_flood_from_everywhere_is_bounded_too() {
         kept += u64::from(matches!(refusals.fate(&event, now), Fate::Kept));
     }
     assert_eq!(kept, KEPT_IN_ALL);
-    assert!(refusals.seen.len() <= TOLD_APART + 1);
+    assert!(
+        refusals.kept.len() + refusals.counted.len() <= usize::try_from(KEPT_IN_ALL).unwrap() + 1
+    );
     let event = event("request.refused", "a");
     assert!(matches!(refusals.fate(&event, now + WINDOW), Fate::Kept));
 }
@@ -98,4 +100,104 @@ fn long_details_are_cut() {
     let (_dir, _store, audit) = world(10);
     audit.record(Event { detail: "ü".repeat(10_000), ..event("sign-in", "a") });
     assert_eq!(all(&audit)[0].detail.chars().count(), DETAIL);
+}
+
+/// The kinds of the events that are kept, oldest first.
+fn kinds(audit: &Audit) -> Vec<String> {
+    all(audit).into_iter().rev().map(|record| record.what).collect()
+}
+
+#[test]
+fn no_flood_of_one_kind_evicts_events_of_another() {
+    let (_dir, _store, audit) = world(40);
+    for what in ["key.created", "sign-in", "sign-in.refused", "definition.changed"] {
+        for n in 0..10 {
+            audit.record(event(what, &n.to_string()));
+        }
+    }
+    audit.later.flush_all();
+    for flood in ["sign-in", "sign-in.refused", "definition.changed", "key.created"] {
+        // A refusal from an account of its own is not counted with others.
+        for n in 0..50 {
+            audit.record(event(flood, &format!("{flood} {n}")));
+        }
+        audit.later.flush_all();
+        let kept = all(&audit);
+        assert_eq!(kept.len(), 40);
+        for what in ["key.created", "sign-in", "sign-in.refused", "definition.changed"] {
+            let count = kept.iter().filter(|record| record.what == what).count();
+            assert_eq!(count, 10, "{what} after a flood of {flood}");
+        }
+    }
+}
+
+#[test]
+fn a_kind_borrows_what_others_do_not_use_and_gives_it_back() {
+    let (_dir, _store, audit) = world(8);
+    let record = |what, count: u32| {
+        for n in 0..count {
+            audit.record(event(what, &n.to_string()));
+        }
+        audit.later.flush_all();
+    };
+    record("sign-in.refused", 12);
+    assert_eq!(kinds(&audit), ["sign-in.refused"; 8]);
+    record("key.created", 6);
+    assert_eq!(kinds(&audit)[2..], ["key.created"; 6]);
+    // Refusals hold what they are guaranteed, and take no more of what changes have borrowed.
+    record("request.refused", 20);
+    assert_eq!(kinds(&audit)[..6], ["key.created"; 6]);
+    assert_eq!(kinds(&audit)[6..], ["request.refused"; 2]);
+}
+
+#[test]
+fn what_an_earlier_version_wrote_is_sorted_by_its_kind() {
+    let (_dir, store, audit) = world(8);
+    let write = |what, number: u64| {
+        let value = serde_json::to_vec(&Record::of(event(what, "a"), 1)).unwrap();
+        store
+            .transact::<_, Fault>(|t| Ok(t.put(COLLECTION, &number.to_be_bytes(), &value)?))
+            .unwrap();
+    };
+    for _ in 0..3 {
+        audit.record(event("key.created", "a"));
+    }
+    drop(audit);
+    (4..=20).for_each(|number| write("sign-in", number));
+    let audit = Audit::open(store.clone(), Later::start(store.clone()).unwrap(), 8);
+    for _ in 0..5 {
+        audit.record(event("sign-in", "a"));
+    }
+    let kept = kinds(&audit);
+    assert_eq!(kept.len(), 8, "{kept:?}");
+    assert_eq!(kept[..3], ["key.created"; 3]);
+    assert_eq!(all(&audit)[0].id, 25);
+}
+
+#[test]
+fn failed_keys_from_many_addresses_make_few_events() {
+    let (_dir, _store, audit) = world(10_000);
+    for n in 0..3000_u32 {
+        let from = Some(IpAddr::V4((0x0a00_0000 + n % 300).into()));
+        audit.record(Event { account: None, from, ..event("request.refused", "") });
+    }
+    audit.later.flush_all();
+    let kept = all(&audit);
+    let limit = usize::try_from(KEPT_IN_ALL + KEPT_IN_ALL / KEPT).unwrap() + 1;
+    assert!(kept.len() <= limit, "{}", kept.len());
+    assert_eq!(kept.iter().map(|record| record.count).sum::<u64>(), 3000);
+}
+
+#[test]
+fn a_network_of_ipv6_is_one_source_of_refusals() {
+    let (_dir, _store, audit) = world(100);
+    for n in 0..50_u16 {
+        let from = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, n).into();
+        audit.record(Event { account: None, from: Some(from), ..event("request.refused", "") });
+    }
+    audit.later.flush_all();
+    let kept = all(&audit);
+    assert_eq!(kept.len(), usize::try_from(KEPT).unwrap() + 1);
+    assert_eq!(kept[1].from.unwrap().to_string(), "2001:db8:0:1::2");
+    assert!(kept[0].detail.contains("2001:db8:0:1::/64"), "{}", kept[0].detail);
 }

@@ -24,6 +24,15 @@ fn at(pointer: &str) -> Vec<Place> {
 }
 
 #[test]
+fn a_name_that_deceives_is_refused() {
+    for name in ["line\u{202e}4", "line\u{200b}4", "line\n4"] {
+        let body = serde_json::json!({"name": name, "role": "User"}).to_string();
+        let fault = New::read(body.as_bytes()).unwrap_err();
+        assert_eq!(fault.errors[0].place, Place::Pointer("/name".to_owned()), "{name:?}");
+    }
+}
+
+#[test]
 fn a_key_is_shown_once_and_kept_hashed() {
     let world = World::new();
     let ada = world.account("ada", Role::Contributor);

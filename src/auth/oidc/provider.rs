@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::config::{self, Security};
 use crate::fault::Fault;
 use endpoints::{Endpoints, undiscovered};
-use id_token::{Expected, may_have_a_new_key, nobody, payload, untrusted};
+use id_token::{Expected, may_have_a_new_key, nobody, payload, untrusted, without_weak};
 use openidconnect::core::{
     CoreAuthenticationFlow, CoreClient, CoreErrorResponseType, CoreIdToken, CoreJsonWebKeySet,
 };
@@ -231,7 +231,7 @@ impl Provider {
             }
         }
         let fetched = CoreJsonWebKeySet::fetch_async(&endpoints.keys, &self.http).await;
-        let keys = fetched.map_err(undiscovered)?;
+        let keys = without_weak(&fetched.map_err(undiscovered)?);
         *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys.clone());
         self.expected.check(id_token, with, keys).map_err(|error| untrusted(&error))
     }
@@ -303,7 +303,7 @@ impl Provider {
         };
         let (endpoints, keys) = Endpoints::discover(issuer, &self.settings, &self.http).await?;
         if self.settings.jwk_set_uri.is_none() {
-            *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys);
+            *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(without_weak(&keys));
         }
         Ok(endpoints)
     }

@@ -1,6 +1,7 @@
 //! Who a token speaks for: a client application, or a person who delegated it.
-use super::token::refuse;
+use super::token::{CLIENT_ID_CLAIMS, refuse};
 use crate::auth::Refusal;
+use crate::characters::is_deceptive_in_id;
 use serde_json::{Map, Value};
 
 /// The longest `sub` or client id that is kept.
@@ -13,8 +14,8 @@ pub(super) enum Bearer {
     Client {
         /// `sub`
         subject: String,
-        /// `azp`, `appid`, `client_id` or `cid`.
-        client_id: String,
+        /// `azp`, `appid`, `client_id` or `cid`, if the token has one of them.
+        client_id: Option<String>,
     },
     /// A person, through a client application.
     Person,
@@ -31,8 +32,8 @@ impl Bearer {
     /// | `sub` is the client id (RFC 9068, 2.2) | a client |
     /// | `gty` `client-credentials` (Auth0) | a client |
     /// | `preferred_username` `service-account-<client id>` (Keycloak) | a client |
-    /// | `oid` (Entra ID) | `sub`: a client; else a person |
-    /// | `scope`, or what tells of a sign-in | a person |
+    /// | `oid` (Entra ID) | `sub`, and nothing tells of a person: a client; else a person |
+    /// | `scope`, or what tells of a sign-in or a person | a person |
     /// | none of these | a client |
     pub(super) fn of(claims: &Map<String, Value>) -> Result<Self, Refusal> {
         if claims.contains_key("scp") {
@@ -41,43 +42,43 @@ impl Bearer {
         let Some(subject) = name(claims, &["sub"]) else {
             return refuse("it has no subject (sub) that an account can be known by");
         };
-        let client_id = name(claims, &["azp", "appid", "client_id", "cid"]);
-        let is_client = match (text(claims, "idtyp"), client_id) {
-            (Some(kind), _) if kind != "app" => false,
-            (Some(_), _) => true,
-            (None, None) => false,
-            (None, Some(client)) => is_of_client(claims, subject, client),
-        };
-        match client_id {
-            Some(client) if is_client => {
-                Ok(Self::Client { subject: subject.to_owned(), client_id: client.to_owned() })
-            }
-            None if is_client || !tells_of_sign_in(claims) => {
-                refuse("it names no client application (azp, appid or client_id)")
-            }
-            _ => Ok(Self::Person),
+        let client_id = name(claims, &CLIENT_ID_CLAIMS);
+        if client_id.is_none() && CLIENT_ID_CLAIMS.iter().any(|name| claims.contains_key(*name)) {
+            return refuse(
+                "it names no client application that an account can be known by (azp, appid or client_id)",
+            );
         }
+        let is_client = match text(claims, "idtyp") {
+            Some(kind) => kind == "app",
+            None => is_of_client(claims, subject, client_id),
+        };
+        if !is_client {
+            return Ok(Self::Person);
+        }
+        let client_id = client_id.map(str::to_owned);
+        Ok(Self::Client { subject: subject.to_owned(), client_id })
     }
 }
 
-fn is_of_client(claims: &Map<String, Value>, subject: &str, client: &str) -> bool {
-    let own_name = format!("service-account-{client}");
-    if subject == client
+fn is_of_client(claims: &Map<String, Value>, subject: &str, client: Option<&str>) -> bool {
+    let is_own_name = |name: &str| {
+        client.is_some_and(|client| name.eq_ignore_ascii_case(&format!("service-account-{client}")))
+    };
+    if client == Some(subject)
         || text(claims, "gty") == Some("client-credentials")
-        || text(claims, "preferred_username")
-            .is_some_and(|name| name.eq_ignore_ascii_case(&own_name))
+        || text(claims, "preferred_username").is_some_and(is_own_name)
     {
         return true;
     }
     match text(claims, "oid") {
-        Some(object) => object == subject,
+        Some(object) => object == subject && !tells_of_sign_in(claims),
         None => !claims.contains_key("scope") && !tells_of_sign_in(claims),
     }
 }
 
-/// Claims of somebody who signed in.
+/// Claims of somebody who signed in, or of a person (OpenID Connect Core 1.0, 5.1).
 fn tells_of_sign_in(claims: &Map<String, Value>) -> bool {
-    const MARKS: [&str; 9] = [
+    const MARKS: [&str; 16] = [
         "sid",
         "session_state",
         "auth_time",
@@ -87,6 +88,13 @@ fn tells_of_sign_in(claims: &Map<String, Value>) -> bool {
         "unique_name",
         "given_name",
         "family_name",
+        "middle_name",
+        "nickname",
+        "name",
+        "email",
+        "email_verified",
+        "user_email",
+        "phone_number",
     ];
     MARKS.iter().any(|mark| claims.contains_key(*mark))
 }
@@ -99,7 +107,7 @@ fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 fn name<'a>(claims: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
     let present = names.iter().filter_map(|name| text(claims, name));
     let can_name = |name: &&str| {
-        !name.is_empty() && name.len() <= LONGEST_NAME && !name.chars().any(char::is_control)
+        !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(is_deceptive_in_id)
     };
     present.into_iter().find(can_name)
 }
@@ -131,6 +139,8 @@ mod tests {
                 json!({"sub": "u", "azp": "Plant", "scope": "email", "preferred_username": "service-account-plant"}),
             ),
             ("plain", json!({"sub": "s", "client_id": "plant"})),
+            ("without a client id", json!({"sub": "s", "roles": ["USER"]})),
+            ("without a client id, of Entra ID", json!({"sub": "s", "idtyp": "app"})),
         ];
         for (of_what, claims) in clients {
             assert!(matches!(of(&claims), Ok(Bearer::Client { .. })), "{of_what}");
@@ -150,6 +160,12 @@ mod tests {
             json!({"sub": "u", "azp": "plant", "sid": "x"}),
             json!({"sub": "u", "idtyp": "user"}),
             json!({"sub": "u", "upn": "ada@example.org"}),
+            json!({"sub": "u", "azp": "plant", "email": "ada@example.org", "name": "Ada"}),
+            json!({"sub": "u", "azp": "plant", "email": "ada@example.org"}),
+            json!({"sub": "u", "azp": "plant", "name": "Ada"}),
+            json!({"sub": "u", "azp": "plant", "user_email": "ada@example.org"}),
+            json!({"sub": "u", "oid": "u", "azp": "plant", "name": "Ada"}),
+            json!({"sub": "u", "scope": "openid"}),
         ];
         for claims in persons {
             let bearer = of(&claims);
@@ -158,14 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_client_or_subject_is_refused() {
+    fn what_names_no_usable_client_or_subject_is_refused() {
         for claims in [
             json!({"azp": "plant"}),
             json!({"sub": "", "azp": "plant"}),
             json!({"sub": 7, "azp": "plant"}),
             json!({"sub": "a\nb", "azp": "plant"}),
-            json!({"sub": "s"}),
-            json!({"sub": "s", "idtyp": "app"}),
+            json!({"sub": "a\u{202e}b", "azp": "plant"}),
+            json!({"sub": "a\u{200b}b", "azp": "plant"}),
+            json!({"sub": "a\u{200d}b", "azp": "plant"}),
+            json!({"sub": "s", "azp": "a\u{202e}b"}),
+            json!({"sub": "s", "azp": ""}),
+            json!({"sub": "s", "azp": 7}),
             json!({"sub": "s".repeat(256), "azp": "plant"}),
         ] {
             assert!(matches!(of(&claims), Err(Refusal::Invalid(_))), "{claims}");

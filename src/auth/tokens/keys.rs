@@ -1,4 +1,7 @@
 //! The public keys of a provider: a JSON Web Key Set (RFC 7517), read once.
+use crate::auth::roca;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::Value;
@@ -68,6 +71,17 @@ impl Key {
     fn read(value: &Value) -> Option<Self> {
         let key: Jwk = serde_json::from_value(value.clone()).ok()?;
         let of_its_kind: &[Algorithm] = match &key.algorithm {
+            AlgorithmParameters::RSA(key)
+                if URL_SAFE_NO_PAD.decode(&key.n).is_ok_and(|modulus| roca::is_weak(&modulus)) =>
+            {
+                let kid = value.get("kid").and_then(Value::as_str);
+                tracing::warn!(
+                    kid,
+                    "An RSA key of the token issuer is not used, because its private key can be computed from it \
+                     (ROCA, CVE-2017-15361). Replace it at the issuer."
+                );
+                return None;
+            }
             AlgorithmParameters::RSA(_) => &[
                 Algorithm::RS256,
                 Algorithm::RS384,
@@ -147,6 +161,14 @@ mod tests {
         assert_eq!(count(Some("plain"), Algorithm::HS256), 0);
         assert_eq!(count(None, Algorithm::PS256), 2);
         assert_eq!(count(Some("other"), Algorithm::RS256), 0);
+    }
+
+    #[test]
+    fn a_key_that_can_be_factored_is_left_out() {
+        let weak = rsa(&json!({"kid": "weak", "n": roca::tests::WEAK}));
+        let keys = read(&[weak.clone(), rsa(&json!({"kid": "sound"}))]).unwrap();
+        assert!(keys.has("sound") && !keys.has("weak"));
+        assert!(read(&[weak]).is_err());
     }
 
     #[test]

@@ -18,11 +18,20 @@ const OWN_KEYS: [&str; 3] = ["jwk", "jku", "x5u"];
 /// logout tokens.
 const NOT_OF_ACCESS_TOKENS: [&str; 5] = ["nonce", "at_hash", "c_hash", "s_hash", "events"];
 
+/// Claims that say which client application a token was issued to.
+pub(super) const CLIENT_ID_CLAIMS: [&str; 4] = ["azp", "appid", "client_id", "cid"];
+/// Claims that access tokens have and ID tokens do not.
+const OF_ACCESS_TOKENS: [&str; 6] = ["scp", "scope", "idtyp", "gty", "appid", "client_id"];
+
 /// What a token must say.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) issuer: String,
     pub(super) audiences: Vec<String>,
+    /// An audience of tokens that have `azp`.
+    pub(super) client_id_audience: Option<String>,
+    /// The client ids of the registrations, which are the audiences of ID tokens.
+    pub(super) client_ids: Vec<String>,
     pub(super) algorithms: Vec<Algorithm>,
 }
 
@@ -85,18 +94,13 @@ impl<'a> Token<'a> {
                 "its issuer (iss) is not, to the letter, the one that is configured here",
             );
         }
-        let audience = match self.claims.get("aud") {
-            Some(Value::String(audience)) => expected.audiences.contains(audience),
-            Some(Value::Array(audiences)) => {
-                let named = |name: &Value| {
-                    name.as_str()
-                        .is_some_and(|name| expected.audiences.iter().any(|one| one == name))
-                };
-                audiences.iter().all(Value::is_string) && audiences.iter().any(named)
-            }
-            _ => false,
-        };
-        if !audience {
+        let audiences = self.audiences();
+        let is_expected = audiences.iter().any(|audience| {
+            expected.audiences.iter().any(|one| one == audience)
+                || (expected.client_id_audience.as_deref() == Some(*audience)
+                    && self.text("azp").is_some())
+        });
+        if !is_expected {
             return refuse("its audience (aud) is not this gateway");
         }
         #[expect(
@@ -117,11 +121,49 @@ impl<'a> Token<'a> {
         self.time("iat")?;
         let is_other_kind = NOT_OF_ACCESS_TOKENS.iter().any(|name| self.claims.contains_key(*name))
             || self.claims.get("token_use").is_some_and(|of| of.as_str() != Some("access"))
-            || !self.claims.get("typ").is_none_or(is_access_token_type);
+            || !self.claims.get("typ").is_none_or(is_access_token_type)
+            || expected.client_ids.iter().any(|client_id| {
+                audiences.contains(&client_id.as_str()) && self.may_be_id_token_of(client_id)
+            });
         if is_other_kind {
             return refuse("it is an ID token or one for another use, not an access token");
         }
+        if self.claims.contains_key("cnf") {
+            return refuse(
+                "it is bound to a key or certificate of its sender (cnf), which is not checked here; ask the issuer for \
+                 a bearer token",
+            );
+        }
         Ok(())
+    }
+
+    /// The audiences; none where one of them is no text.
+    fn audiences(&self) -> Vec<&str> {
+        match self.claims.get("aud") {
+            Some(Value::String(audience)) => vec![audience],
+            Some(Value::Array(audiences)) => {
+                audiences.iter().map(Value::as_str).collect::<Option<_>>().unwrap_or_default()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a token whose audience is this client may be an ID token: those are issued to the very client
+    /// that they are for, and some name no other.
+    fn may_be_id_token_of(&self, client_id: &str) -> bool {
+        match CLIENT_ID_CLAIMS.iter().find_map(|name| self.text(name)) {
+            None => true,
+            Some(issued_to) => {
+                issued_to == client_id
+                    && self.text("sub") != Some(client_id)
+                    && !OF_ACCESS_TOKENS.iter().any(|name| self.claims.contains_key(*name))
+            }
+        }
+    }
+
+    /// A claim that is a text, and not an empty one.
+    fn text(&self, name: &str) -> Option<&str> {
+        self.claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
     /// Whether this key has signed it.

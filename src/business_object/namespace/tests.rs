@@ -177,7 +177,20 @@ fn names_are_checked() {
         assert_eq!(check_name(good), Ok(()), "{good}");
     }
     let longer = "ü".repeat(65);
-    for bad in ["", " a", "a ", "a:b", "a/b", "<a>", "a\nb", "a\\", "..", ".", longer.as_str()] {
+    for bad in [
+        "",
+        " a",
+        "a ",
+        "a:b",
+        "a/b",
+        "<a>",
+        "a\nb",
+        "a\\",
+        "..",
+        ".",
+        longer.as_str(),
+        "a\u{202e}b",
+    ] {
         assert!(check_name(bad).is_err(), "{bad}");
     }
 }

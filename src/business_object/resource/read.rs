@@ -2,6 +2,7 @@
 use super::{Condition, Conditions, Definition, PushTarget};
 use crate::business_object::json::{self, Json, MAX_NESTING, Members, push_pointer};
 use crate::business_object::mapping::{self, Mapping};
+use crate::characters::is_deceptive;
 use crate::config::check_bucket_name;
 use crate::fault::{Fault, Finding, Kind};
 use oxrdf::{NamedNode, Term};
@@ -113,7 +114,7 @@ fn check_name(name: &str) -> Result<(), String> {
         Err("white space stands at its end".to_owned())
     } else if name == "." || name == ".." {
         Err("URLs would lose it".to_owned())
-    } else if let Some(c) = name.chars().find(|c| *c == '/' || c.is_control()) {
+    } else if let Some(c) = name.chars().find(|c| *c == '/' || is_deceptive(*c)) {
         Err(format!("{c:?} is none of its characters"))
     } else if uuid::Uuid::try_parse(name).is_ok() {
         Err("it looks like an id, and paths take either".to_owned())

@@ -98,25 +98,33 @@ pub(crate) async fn sign_in(
     }
     let sent = body::of_stranger(req, &state, origin(depot)).await?;
     if is_form {
-        form(auth, sent.bytes(), (req, depot, res)).await
+        let fields = fields(sent.bytes())?;
+        // Checking the password takes long: meanwhile the room is for the bodies of others.
+        drop(sent);
+        form(auth, &fields, (req, depot, res)).await
     } else {
-        json(auth, sent.bytes(), (req, depot, res)).await
+        let credentials = credentials(sent.bytes())?;
+        drop(sent);
+        json(auth, &credentials, (req, depot, res)).await
     }
 }
 
-async fn json(
-    auth: &Auth,
-    sent: &[u8],
-    (req, depot, res): (&Request, &Depot, &mut Response),
-) -> Result<(), Problem> {
+fn credentials(sent: &[u8]) -> Result<Credentials, Problem> {
     // What serde says of a value could repeat a password.
-    let sent: Credentials = serde_json::from_slice(sent).map_err(|error| {
+    serde_json::from_slice(sent).map_err(|error| {
         Problem::malformed(format!(
             "line {}, column {}: expected {{\"email\": \"...\", \"password\": \"...\"}}",
             error.line(),
             error.column()
         ))
-    })?;
+    })
+}
+
+async fn json(
+    auth: &Auth,
+    sent: &Credentials,
+    (req, depot, res): (&Request, &Depot, &mut Response),
+) -> Result<(), Problem> {
     let origin = origin(depot);
     let verified = auth.accounts.verify_password(&sent.email, &sent.password, origin.client).await;
     let account = verified.map_err(Problem::from)?;
@@ -129,10 +137,9 @@ async fn json(
 
 async fn form(
     auth: &Auth,
-    sent: &[u8],
+    sent: &BTreeMap<String, String>,
     (req, depot, res): (&Request, &Depot, &mut Response),
 ) -> Result<(), Problem> {
-    let sent = fields(sent)?;
     let field = |name: &str| sent.get(name).map(String::as_str).unwrap_or_default();
     let origin = origin(depot);
     let back = Back::read(Some(field("return")));

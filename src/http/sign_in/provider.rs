@@ -160,6 +160,17 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
             "You are not signed in",
             &["The sign-in was cancelled, or was not allowed."],
         ),
+        Failed::MissingClaim { claims, .. } => {
+            nobody = format!("{id}, where you sign in, sent no claim {claims}.");
+            (
+                StatusCode::FORBIDDEN,
+                "The sign-in lacks a claim",
+                &[
+                    &nobody,
+                    "Ask whoever manages the identity provider to release it to this gateway.",
+                ],
+            )
+        }
         Failed::NoRole { name } => {
             nobody = format!(
                 "You are known as {name}, and none of your roles there opens this gateway."

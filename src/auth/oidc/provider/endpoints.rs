@@ -2,7 +2,7 @@
 use super::super::Failed;
 use super::Http;
 use crate::auth::fetch::Missing;
-use crate::config::{self, Kind};
+use crate::config::{self, ClientAuthentication, Kind};
 use openidconnect::core::{
     CoreAuthDisplay, CoreClaimName, CoreClaimType, CoreClientAuthMethod, CoreGrantType,
     CoreJsonWebKey, CoreJsonWebKeySet, CoreJweContentEncryptionAlgorithm,
@@ -68,7 +68,7 @@ impl Endpoints {
             user_info: settings.user_info_uri.clone(),
             end_session: None,
             names_issuer: false,
-            auth_type: AuthType::BasicAuth,
+            auth_type: auth_type(settings, ClientAuthentication::Basic),
         }
     }
 
@@ -107,9 +107,20 @@ impl Endpoints {
             user_info: own(&settings.user_info_uri, user_info).ok(),
             end_session: end_session.filter(|url| Kind::Endpoint.accepts(url)),
             names_issuer: more.authorization_response_iss_parameter_supported,
-            auth_type: if in_body { AuthType::RequestBody } else { AuthType::BasicAuth },
+            auth_type: auth_type(
+                settings,
+                if in_body { ClientAuthentication::Post } else { ClientAuthentication::Basic },
+            ),
         };
         Ok((endpoints, metadata.jwks().clone()))
+    }
+}
+
+/// How the token endpoint gets the secret: as configured, else as `otherwise`.
+fn auth_type(settings: &config::Oidc, otherwise: ClientAuthentication) -> AuthType {
+    match settings.client_authentication.unwrap_or(otherwise) {
+        ClientAuthentication::Basic => AuthType::BasicAuth,
+        ClientAuthentication::Post => AuthType::RequestBody,
     }
 }
 

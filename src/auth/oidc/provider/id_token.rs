@@ -1,10 +1,11 @@
 //! Whether an ID token holds (OpenID Connect Core 1.0, 3.1.3.7 and 3.1.3.8).
 use super::super::Failed;
+use crate::auth::roca;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use openidconnect::ClaimsVerificationError::{self, InvalidAudience, Other, SignatureVerification};
 use openidconnect::core::{
-    CoreIdToken, CoreIdTokenVerifier, CoreJsonWebKeySet, CoreJwsSigningAlgorithm,
+    CoreIdToken, CoreIdTokenVerifier, CoreJsonWebKey, CoreJsonWebKeySet, CoreJwsSigningAlgorithm,
 };
 use openidconnect::{
     AccessToken, AccessTokenHash, ClientId, IssuerUrl, Nonce, SignatureVerificationError,
@@ -73,6 +74,26 @@ fn check_hash(
     }
 }
 
+/// The keys without RSA keys that can be factored.
+pub(super) fn without_weak(keys: &CoreJsonWebKeySet) -> CoreJsonWebKeySet {
+    let is_weak = |key: &CoreJsonWebKey| {
+        let key = serde_json::to_value(key).unwrap_or_default();
+        let modulus = key.get("n").and_then(Value::as_str);
+        let modulus = modulus.and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
+        let is_weak = modulus.is_some_and(|modulus| roca::is_weak(&modulus));
+        if is_weak {
+            let kid = key.get("kid").and_then(Value::as_str);
+            tracing::warn!(
+                kid,
+                "An RSA key of the provider is not used, because its private key can be computed from it (ROCA, \
+                 CVE-2017-15361). Replace it at the provider."
+            );
+        }
+        is_weak
+    };
+    CoreJsonWebKeySet::new(keys.keys().iter().filter(|key| !is_weak(key)).cloned().collect())
+}
+
 /// Whether the keys may have been changed since they were fetched.
 pub(super) fn may_have_a_new_key(error: &ClaimsVerificationError) -> bool {
     use SignatureVerificationError::{AmbiguousKeyId, CryptoError, NoMatchingKey};
@@ -98,7 +119,7 @@ pub(super) fn payload(token: &str) -> Result<Map<String, Value>, Failed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openidconnect::core::{CoreEdDsaPrivateSigningKey, CoreHmacKey, CoreJsonWebKey};
+    use openidconnect::core::{CoreEdDsaPrivateSigningKey, CoreHmacKey};
     use openidconnect::{JsonWebKeyId, PrivateSigningKey as _};
     use serde_json::json;
 
@@ -184,6 +205,16 @@ mod tests {
         ] {
             assert!(check(header, &change).is_err(), "{header} {change}");
         }
+    }
+
+    #[test]
+    fn a_key_that_can_be_factored_is_left_out() {
+        let weak = json!({"kty": "RSA", "kid": "weak", "n": roca::tests::WEAK, "e": "AQAB"});
+        let sound = json!({"kty": "RSA", "kid": "sound", "n": "u1W-pj_S_pQ", "e": "AQAB"});
+        let keys = json!({"keys": [weak, sound]});
+        let keys = without_weak(&serde_json::from_value(keys).unwrap());
+        let kept = serde_json::to_value(keys.keys()).unwrap();
+        assert_eq!((kept.as_array().unwrap().len(), &kept[0]["kid"]), (1, &json!("sound")));
     }
 
     #[test]

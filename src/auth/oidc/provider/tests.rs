@@ -2,7 +2,72 @@ use super::*;
 use crate::auth::world::settings;
 use penstock_store::{Options, Store};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+
+/// What the token endpoint gets to read, without discovery and with this setting.
+async fn exchange(more: Option<&str>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let client = "--framework.security.oauth2.client";
+    let mut arguments = vec![
+        "--security=oauth2".to_owned(),
+        "--profiles.active=oauth2".to_owned(),
+        "--service.security.registration=kc".to_owned(),
+        format!("{client}.registration.kc.client-id=web"),
+        format!("{client}.registration.kc.client-secret=web-secret"),
+        format!("{client}.provider.kc.authorization-uri={address}/authorize"),
+        format!("{client}.provider.kc.token-uri={address}/token"),
+        format!("{client}.provider.kc.jwk-set-uri={address}/jwks"),
+    ];
+    arguments.extend(
+        more.map(|method| {
+            format!("{client}.registration.kc.client-authentication-method={method}")
+        }),
+    );
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+    let settings = settings(dir.path(), &arguments);
+    let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {}).unwrap();
+    let clock = Clock::open(store).unwrap();
+    let oidc = settings.security.oidc.as_ref().unwrap();
+    let provider = Provider::new(oidc, &settings.security, &clock).unwrap();
+    let request = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut read = Vec::new();
+        // The body is one line of a form, and the verifier is its last field or not: its end is not told by it.
+        while !String::from_utf8_lossy(&read).contains("code_verifier=") {
+            let mut piece = [0; 1024];
+            let count = stream.read(&mut piece).await.unwrap();
+            assert!(count > 0, "it ended early");
+            read.extend_from_slice(&piece[..count]);
+        }
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+        String::from_utf8(read).unwrap()
+    });
+    let login = Login {
+        state: "s".to_owned(),
+        nonce: "n".to_owned(),
+        verifier: "v".repeat(43),
+        redirect_uri: "http://localhost/login/oauth2/code/kc".to_owned(),
+        back: "/".to_owned(),
+        begun: 0,
+    };
+    assert!(provider.exchange(&login, "code".to_owned(), &[]).await.is_err());
+    request.await.unwrap()
+}
+
+#[tokio::test]
+async fn the_secret_is_sent_as_the_configuration_says() {
+    for (method, in_body) in
+        [(None, false), (Some("client_secret_basic"), false), (Some("client_secret_post"), true)]
+    {
+        let request = exchange(method).await;
+        let has_header = request.to_lowercase().contains("authorization: basic");
+        let has_field = request.contains("client_secret=web-secret");
+        assert_eq!((has_header, has_field), (!in_body, in_body), "{method:?}: {request}");
+    }
+}
 
 #[tokio::test]
 async fn a_provider_that_went_away_is_asked_again_only_after_a_while() {

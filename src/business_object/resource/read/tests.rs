@@ -180,6 +180,7 @@ fn names_are_checked() {
     refused("name", json!("a".repeat(201)), "/name", "more than 200 characters");
     refused("name", json!("日".repeat(23)), "/name", "207 bytes in the keys of exports");
     refused("name", json!("a\u{7}"), "/name", "none of its characters");
+    refused("name", json!("a\u{202e}b"), "/name", "'\\u{202e}' is none of its characters");
     refused("name", json!(" a"), "/name", "white space");
     refused("name", json!(".."), "/name", "URLs would lose it");
     refused("name", json!("0190a3c1-7f00-7000-8000-000000000000"), "/name", "looks like an id");

@@ -1,0 +1,146 @@
+//! What the log says of refused tokens, so that an operator sees which setting does not match. Anybody can
+//! send tokens: some lines a minute, of a bounded length, and no more of a token than its issuer and audience.
+use super::token::{Expected, Token};
+use crate::auth::Refusal;
+use serde_json::Value;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Lines in a window of time.
+const LINES: u32 = 10;
+const WINDOW: Duration = Duration::from_mins(1);
+/// Characters of a claim.
+const LONGEST: usize = 200;
+
+/// How many lines were written in this window.
+#[derive(Debug, Default)]
+pub(super) struct Log(Mutex<Option<(Instant, u32)>>);
+
+impl Log {
+    /// Logs what a refused token says and what it should say.
+    pub(super) fn refused(
+        &self,
+        token: &Token<'_>,
+        expected: &Expected,
+        from: Option<IpAddr>,
+        refusal: &Refusal,
+    ) {
+        if !self.has_room(Instant::now()) {
+            return;
+        }
+        let mut audiences = expected.audiences.clone();
+        audiences.extend(expected.client_id_audience.iter().map(|id| format!("{id} (with azp)")));
+        tracing::warn!(
+            from = from.map(tracing::field::display),
+            iss = shown(token.claims.get("iss")),
+            expected_iss = expected.issuer,
+            aud = shown(token.claims.get("aud")),
+            expected_aud = audiences.join(", "),
+            %refusal,
+            "An access token was refused."
+        );
+    }
+
+    fn has_room(&self, now: Instant) -> bool {
+        // It changes by single assignments: a panic leaves it whole.
+        let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (begun, lines) = window.get_or_insert((now, 0));
+        if now.duration_since(*begun) >= WINDOW {
+            (*begun, *lines) = (now, 0);
+        }
+        *lines += 1;
+        *lines <= LINES
+    }
+}
+
+/// A claim as JSON, cut and without characters that deceive.
+fn shown(claim: Option<&Value>) -> String {
+    let Some(claim) = claim else { return "missing".to_owned() };
+    let text = claim.to_string();
+    let cut: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    let cut = cut.replace("\\\"", "\"");
+    if text.chars().nth(LONGEST).is_some() { format!("{cut}…") } else { cut }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn claims_are_shown_cut_and_harmless() {
+        assert_eq!(shown(None), "missing");
+        assert_eq!(shown(Some(&json!(["api://a", 7]))), "[\"api://a\",7]");
+        assert_eq!(
+            shown(Some(&json!("a\u{202e}\n\u{1b}[31m"))),
+            "\"a\\u{202e}\\\\n\\\\u001b[31m\""
+        );
+        let long = shown(Some(&json!("x".repeat(100_000))));
+        assert_eq!(long.chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn a_refused_token_is_logged_with_what_was_expected() {
+        use base64::Engine;
+        use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+        let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
+        let text = format!(
+            "{}.{}.planted-signature",
+            part(&json!({"alg": "RS256"})),
+            part(&json!({"iss": "https://v2.example", "aud": "c-1", "sub": "planted-subject"}))
+        );
+        let expected = Expected {
+            issuer: "https://v1.example".to_owned(),
+            audiences: vec!["api://c-1".to_owned()],
+            client_id_audience: None,
+            client_ids: Vec::new(),
+            algorithms: vec![jsonwebtoken::Algorithm::RS256],
+        };
+        let token = Token::read(&text, &expected).unwrap();
+        let lines = Lines::default();
+        let to = tracing_subscriber::fmt().with_ansi(false).with_writer(lines.clone()).finish();
+        let refusal = Refusal::Invalid("why".to_owned());
+        crate::telemetry::heard(to, || {
+            Log::default().refused(&token, &expected, None, &refusal);
+        });
+        let written = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let line = written.lines().next().unwrap();
+        for part in ["https://v2.example", "https://v1.example", "c-1", "api://c-1", "why"] {
+            assert!(line.contains(part), "{part} is not in {line}");
+        }
+        assert!(!written.contains("planted"), "{written}");
+    }
+
+    /// Where the log goes.
+    #[derive(Clone, Default)]
+    struct Lines(std::sync::Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl tracing_subscriber::fmt::MakeWriter<'_> for Lines {
+        type Writer = Self;
+
+        fn make_writer(&self) -> Self {
+            self.clone()
+        }
+    }
+
+    #[test]
+    fn some_lines_a_minute_are_written() {
+        let (log, now) = (Log::default(), Instant::now());
+        let written = |now| (0..100).filter(|_| log.has_room(now)).count();
+        assert_eq!(written(now), 10);
+        assert_eq!(written(now + WINDOW / 2), 0);
+        assert_eq!(written(now + WINDOW), 10);
+    }
+}

@@ -1,0 +1,198 @@
+//! ID tokens are no access tokens, whatever they lack, and tokens without a client id are taken where nothing
+//! speaks for an ID token.
+use crate::forge::{Key, with};
+use crate::gateway::{Gateway, problem};
+use crate::issuer::Issuer;
+use serde_json::{Value, json};
+
+const TENANT: &str = "11111111-2222-3333-4444-555555555555";
+const CLIENT_ID: &str = "99999999-8888-7777-6666-555555555555";
+
+fn v2_issuer() -> String {
+    format!("https://login.microsoftonline.com/{TENANT}/v2.0")
+}
+
+/// A gateway with the profile `azuread`, whose keys are those of this issuer.
+async fn azuread(issuer: &Issuer, dir: &std::path::Path, more: &[String]) -> Gateway {
+    let client = "--framework.security.oauth2.client";
+    let jwt = "--framework.security.oauth2.resourceserver.jwt";
+    let mut arguments = vec![
+        "--profiles.active=azuread".to_owned(),
+        format!("--service.security.tenant-id={TENANT}"),
+        format!("{client}.registration.azure.client-id={CLIENT_ID}"),
+        format!("{client}.registration.azure.client-secret=s"),
+        format!("{jwt}.jwk-set-uri={}/jwks", issuer.url),
+    ];
+    arguments.extend(more.iter().cloned());
+    Gateway::start_with(dir, arguments).await
+}
+
+fn v2() -> String {
+    format!("--framework.security.oauth2.resourceserver.jwt.issuer-uri={}", v2_issuer())
+}
+
+/// An access token of version 2.0 by client credentials.
+fn v2_claims() -> Value {
+    let claims = crate::forge::claims(&v2_issuer(), CLIENT_ID);
+    let of_v2 = json!({"azp": "plant", "azpacr": "1", "oid": "o", "sub": "o", "ver": "2.0",
+        "tid": TENANT, "aio": "x", "uti": "x", "rh": "x"});
+    with(&claims, &of_v2)
+}
+
+fn sign(key: &Key, claims: &Value) -> String {
+    key.sign(&with(&key.header(), &json!({"typ": "JWT"})), claims)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn access_tokens_of_version_2_are_taken_when_only_the_issuer_is_changed() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = azuread(&issuer, dir.path(), &[v2()]).await;
+    let user = gateway.user(&sign(&key, &v2_claims())).await;
+    assert_eq!((&user["email"], &user["serviceAccount"]), (&json!("o"), &json!(true)));
+    // The form of version 1.0 stays the audience of those who ask for it.
+    let api = json!({"aud": format!("api://{CLIENT_ID}")});
+    assert_eq!(gateway.status(&sign(&key, &with(&v2_claims(), &api))).await, 200);
+    for bad in [
+        json!({"azp": null}),
+        json!({"azp": ""}),
+        json!({"azp": null, "appid": "plant"}),
+        json!({"aud": "another"}),
+        json!({"iss": format!("https://sts.windows.net/{TENANT}/")}),
+    ] {
+        assert_eq!(gateway.status(&sign(&key, &with(&v2_claims(), &bad))).await, 401, "{bad}");
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bare_client_id_is_no_audience_of_version_1_or_of_another_one_s_choice() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    let v1 = json!({"iss": format!("https://sts.windows.net/{TENANT}/"), "azp": null, "appid": "plant", "ver": "1.0"});
+    let api = json!({"aud": format!("api://{CLIENT_ID}")});
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = azuread(&issuer, dir.path(), &[]).await;
+    let token = with(&v2_claims(), &v1);
+    assert_eq!(gateway.status(&sign(&key, &with(&token, &api))).await, 200);
+    for azp in [json!(null), json!("plant")] {
+        let bare = with(&token, &json!({"azp": azp}));
+        assert_eq!(gateway.status(&sign(&key, &bare)).await, 401, "{bare}");
+    }
+    gateway.stop().await;
+    let other = "--framework.security.oauth2.resourceserver.jwt.audiences=api://other".to_owned();
+    let gateway = azuread(&issuer, dir.path(), &[v2(), other]).await;
+    assert_eq!(gateway.status(&sign(&key, &v2_claims())).await, 401);
+    gateway.stop().await;
+}
+
+/// What an ID token of version 2.0 has beside the claims of each token.
+fn id_token() -> Value {
+    json!({"azp": null, "azpacr": null, "name": "Ada", "preferred_username": "ada@plant.example",
+        "oid": "ada", "sub": "pairwise"})
+}
+
+/// Each kind of ID token, by what is special about it.
+fn kinds() -> Vec<(&'static str, Value)> {
+    vec![
+        ("as it comes", json!({"nonce": "n", "at_hash": "h"})),
+        ("with a nonce", json!({"nonce": "n"})),
+        ("of the hybrid flow", json!({"c_hash": "h"})),
+        ("with the hash of an access token", json!({"at_hash": "h"})),
+        ("with the hash of the state", json!({"s_hash": "h"})),
+        ("without any mark", json!({})),
+        ("without a name", json!({"name": null, "preferred_username": null})),
+        (
+            "that looks like a client's",
+            json!({"name": null, "preferred_username": null, "oid": "o", "sub": "o"}),
+        ),
+        ("that names the client it is for", json!({"azp": CLIENT_ID})),
+        (
+            "that names the client, without a name",
+            json!({"azp": CLIENT_ID, "name": null, "preferred_username": null}),
+        ),
+        ("with several audiences", json!({"azp": CLIENT_ID, "aud": [CLIENT_ID, "other"]})),
+        (
+            "with the gateway's audience, too",
+            json!({"aud": [CLIENT_ID, format!("api://{CLIENT_ID}")]}),
+        ),
+        ("of Keycloak", json!({"azp": CLIENT_ID, "typ": "ID"})),
+        ("of Cognito", json!({"azp": CLIENT_ID, "token_use": "id"})),
+        ("for another client", json!({"azp": "plant", "nonce": "n"})),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_token_of_any_kind_is_refused() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    let jwt = "--framework.security.oauth2.resourceserver.jwt";
+    // By the preset, and where the operator named the bare client id.
+    for audiences in [None, Some(format!("{jwt}.audiences={CLIENT_ID},api://{CLIENT_ID}"))] {
+        let dir = tempfile::tempdir().unwrap();
+        let more: Vec<_> = [Some(v2()), audiences].into_iter().flatten().collect();
+        let gateway = azuread(&issuer, dir.path(), &more).await;
+        let mut wrong = Vec::new();
+        for (kind, special) in kinds() {
+            let claims = with(&with(&v2_claims(), &id_token()), &special);
+            let status = gateway.status(&sign(&key, &claims)).await;
+            if status != 401 {
+                wrong.push(format!("{kind}: {status}"));
+            }
+        }
+        assert!(wrong.is_empty(), "with {more:?}: {wrong:#?}");
+        assert!(gateway.accounts().is_empty());
+        // A delegated access token has the claims of a person, too: it is one, of nobody here.
+        let delegated = json!({"azp": CLIENT_ID, "scp": "access"});
+        let claims = with(&with(&v2_claims(), &id_token()), &delegated);
+        problem(gateway.ask(&sign(&key, &claims)).await, 403).await;
+        assert_eq!(gateway.status(&sign(&key, &v2_claims())).await, 200);
+        gateway.stop().await;
+    }
+}
+
+/// The arguments of a registration whose client id is `web`, at this issuer.
+fn registration(issuer: &Issuer) -> Vec<String> {
+    let client = "--framework.security.oauth2.client";
+    vec![
+        "--security=oauth2".to_owned(),
+        "--profiles.active=oauth2".to_owned(),
+        "--service.security.registration=kc".to_owned(),
+        format!("{client}.registration.kc.client-id=web"),
+        format!("{client}.registration.kc.client-secret=s"),
+        format!("{client}.provider.kc.issuer-uri={}", issuer.url),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_without_a_client_id_is_known_by_its_subject() {
+    let key = Key::rsa("first");
+    let issuer = Issuer::start(&[&key]).await;
+    let sign_in = registration(&issuer);
+    let mut more: Vec<&str> = sign_in.iter().map(String::as_str).collect();
+    let audiences =
+        "--framework.security.oauth2.resourceserver.jwt.audiences=api://plant-gateway,web";
+    more.push(audiences);
+    let gateway = Gateway::start(&issuer, &more).await;
+    let plain = with(&crate::issuer::claims(&issuer), &json!({"azp": null}));
+    let user = gateway.user(&sign(&key, &plain)).await;
+    assert_eq!((&user["email"], &user["serviceAccount"]), (&json!("plant-7"), &json!(true)));
+    assert_eq!(gateway.accounts()[0].client_id, None);
+    for (bad, status) in [
+        (json!({"aud": "web"}), 401),
+        (json!({"aud": ["web", "api://plant-gateway"]}), 401),
+        (json!({"nonce": "n"}), 401),
+        (json!({"at_hash": "h"}), 401),
+        (json!({"c_hash": "h"}), 401),
+        (json!({"email": "ada@plant.example"}), 403),
+        (json!({"scope": "openid"}), 403),
+    ] {
+        assert_eq!(gateway.status(&sign(&key, &with(&plain, &bad))).await, status, "{bad}");
+    }
+    // Issued to somebody, the client id as audience is what the operator says it is.
+    let named = json!({"aud": "web", "azp": "plant-7"});
+    assert_eq!(gateway.status(&sign(&key, &with(&plain, &named))).await, 200);
+    assert_eq!(gateway.accounts().len(), 1);
+    gateway.stop().await;
+}

@@ -60,6 +60,8 @@ pub enum Kind {
     Target,
     /// Events are gone that this listener has not seen; each listener has its own, whatever it asks for.
     Lost,
+    /// The stream has come to this identifier, and nothing that the listener asked for came since its last event.
+    Position,
 }
 
 /// One event as it is told.
@@ -84,6 +86,7 @@ impl Kind {
             Self::Export => "penstock.export.changed",
             Self::Target => "penstock.target.changed",
             Self::Lost => "penstock.events.lost",
+            Self::Position => "penstock.events.position",
         }
     }
 }

@@ -33,6 +33,11 @@ impl Listener {
         self.after
     }
 
+    /// Returns an event that says only where the listener is, so that its client can go on from there.
+    pub fn position(&self) -> Event {
+        self.events.event(self.after, None, Kind::Position, "events", &json!({}))
+    }
+
     /// Waits for the next events. It may be left off at any await.
     pub async fn next(&mut self) -> Vec<Event> {
         loop {

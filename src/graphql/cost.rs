@@ -20,7 +20,8 @@ const NESTING: usize = 64;
 /// Levels of selections within selections, those of fragments within fragments counted too.
 const LEVELS: usize = 64;
 
-/// The most fields of a document, those of a fragment counted wherever it is spread: what validating it costs.
+/// The most fields of all operations of a document, those of a fragment counted wherever it is spread: what validating
+/// it costs.
 const FIELDS: usize = 1_000;
 
 /// The deepest selection of a document: the introspection query of common tools has 15 levels.
@@ -69,13 +70,27 @@ pub(super) fn check_text(text: &str) -> Result<(), String> {
 pub(super) fn check(document: &ExecutableDocument, depth: usize) -> Result<(), String> {
     let mut known = HashMap::new();
     let depth = depth.max(DEPTH);
-    for (_, operation) in document.operations.iter() {
-        let size = selection(&operation.node.selection_set.node, document, &mut known, LEVELS)?;
-        if size.fields > FIELDS {
-            return Err(format!("the document asks for more than {FIELDS} fields"));
-        }
+    let mut fields = 0_usize;
+    let mut add = |size: Size| {
         if size.depth > depth {
             return Err(format!("the document is nested deeper than {depth} levels of fields"));
+        }
+        fields = fields.saturating_add(size.fields.max(1));
+        if fields > FIELDS {
+            return Err(format!(
+                "the document has more than {FIELDS} fields in all its operations"
+            ));
+        }
+        Ok(())
+    };
+    // All of them are validated, whichever is asked for.
+    for (_, operation) in document.operations.iter() {
+        add(selection(&operation.node.selection_set.node, document, &mut known, LEVELS)?)?;
+    }
+    // So are fragments that no operation spreads.
+    for (name, fragment) in &document.fragments {
+        if !known.contains_key(name) {
+            add(selection(&fragment.node.selection_set.node, document, &mut known, LEVELS)?)?;
         }
     }
     Ok(())
@@ -354,6 +369,23 @@ mod tests {
         });
         assert!(cost(&chain).unwrap_err().contains("deeper than 64"));
         assert_eq!(cost("{ ...a ...a } fragment a on Query { b }"), Ok(()));
+    }
+
+    #[test]
+    fn the_fields_of_all_operations_and_fragments_count() {
+        let repeated = |count: usize, part: &dyn Fn(usize) -> String| -> String {
+            (0..count).map(part).collect()
+        };
+        let operations = |count| repeated(count, &|i| format!("query q{i} {{ a }} "));
+        assert_eq!(cost(&operations(1000)), Ok(()));
+        assert!(cost(&operations(1001)).unwrap_err().contains("more than 1000 fields"));
+        let fragments = |count| {
+            "{ a } ".to_owned() + &repeated(count, &|i| format!("fragment f{i} on Query {{ a }} "))
+        };
+        assert_eq!(cost(&fragments(999)), Ok(()));
+        assert!(cost(&fragments(1000)).unwrap_err().contains("more than 1000 fields"));
+        let unused = format!("{{ a }} fragment f on Query {{ {} }}", "b ".repeat(1000));
+        assert!(cost(&unused).unwrap_err().contains("more than 1000 fields"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `schema`, `built` | the schema of the moment; how a document is prepared and executed |
+//! | `introspection` | what the library's introspection lacks |
 //! | `model`, `names` | what it says of Business Objects; names derived from any |
 //! | `types`, `system` | its types, of Business Objects and of the gateway |
 //! | `cost` | what a document asks for, told beforehand |
@@ -21,6 +22,7 @@ mod cost;
 mod document;
 mod execute;
 mod input;
+mod introspection;
 mod model;
 mod names;
 mod objects;

@@ -3,6 +3,7 @@ use super::built::Built;
 use super::cost::{self, Cost};
 use super::document::Document;
 use super::execute::Execution;
+use super::introspection;
 use crate::auth::{Caller, Credential};
 use crate::business_object::catalogue::Catalogue;
 use crate::config::GraphqlLimits;
@@ -103,7 +104,7 @@ impl Schema {
     /// `Kind::Internal` when the types do not fit together.
     pub fn sdl(&self, caller: &Caller) -> Result<String, Fault> {
         let options = SDLExportOptions::new().include_specified_by();
-        Ok(self.0.seen_by(caller)?.dynamic.sdl_with_options(options))
+        Ok(introspection::describe(&self.0.seen_by(caller)?.dynamic.sdl_with_options(options)))
     }
 
     /// A turn for what may look at many objects, until it is dropped; `None` when it does not come in the time
@@ -207,9 +208,9 @@ impl Inner {
         let mut request =
             Request::new(query.document).variables(variables.clone()).only_introspection();
         request.operation_name.clone_from(&query.operation);
-        request.set_parsed_query(document.clone());
+        request.set_parsed_query(introspection::adapt(document.clone()));
         // Nothing in it waits for anything.
-        let response = Handle::current().block_on(built.dynamic.execute(request));
+        let mut response = Handle::current().block_on(built.dynamic.execute(request));
         if !response.errors.is_empty() {
             return Err(Answer::with(response.errors));
         }
@@ -217,6 +218,7 @@ impl Inner {
         let asked = asked.ok_or_else(|| Answer::refused("there is no such operation"))?;
         let cost = Cost::of(&built.model, &asked).map_err(Answer::refused)?;
         self.check(cost)?;
+        introspection::complete(&asked, &mut response.data);
         let reads = cost.complexity > 0;
         let introspected = response.data;
         let operation = query.operation;

@@ -23,8 +23,7 @@ pub(super) struct Document(OnceLock<Bytes>);
 impl Document {
     fn handle(&self, depot: &mut Depot, res: &mut Response) {
         let members = self.0.get_or_init(|| {
-            // The document is plain data, which always has a JSON form.
-            let json = openapi::document(&state(depot).settings).to_json().unwrap_or_default();
+            let json = openapi::document(&state(depot).settings).to_string();
             Bytes::copy_from_slice(json.strip_prefix('{').unwrap_or_default().as_bytes())
         });
         let prefix = &origin(depot).prefix;

@@ -37,6 +37,10 @@ const RETRY: Duration = Duration::from_secs(2);
 /// the last `service.events.depth` events. Otherwise the first event is one of type
 /// `penstock.events.lost`, which comes whatever `types` asks for: read the resources again then. Without
 /// the header the stream begins with what happens next. Every 15 s there is a sign of life.
+///
+/// The first event, and every 15 s one where others came that `types` does not ask for, is of type
+/// `penstock.events.position`: its `id` is how far the stream has come, for `Last-Event-ID`. Ignore types that you do
+/// not know.
 #[endpoint(
     operation_id = "listen",
     tags("Gateway"),
@@ -85,8 +89,8 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 /// Tells what happens until nobody takes it any more, or the listener may not hear it any more.
 async fn tell(mut listener: Listener, sender: &Sender<Bytes>, still: impl Fn() -> bool) {
     let mut told = listener.at();
-    // An id without data is remembered by the client (HTML Standard, 9.2.6).
-    let mut piece = format!("retry: {}\nid: {told}\n\n", RETRY.as_millis());
+    // An id without data would do (HTML Standard, 9.2.6), but some clients dispatch that as an event without data.
+    let mut piece = format!("retry: {}\n{}", RETRY.as_millis(), frames(&[listener.position()]));
     let mut beat = interval(HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     beat.reset();
@@ -96,7 +100,7 @@ async fn tell(mut listener: Listener, sender: &Sender<Bytes>, still: impl Fn() -
         }
         piece = tokio::select! {
             biased;
-            _ = beat.tick() => sign_of_life(&mut told, listener.at()),
+            _ = beat.tick() => sign_of_life(&mut told, &listener),
             events = listener.next() => {
                 told = events.last().map_or(told, |event| event.id);
                 frames(&events)
@@ -108,13 +112,14 @@ async fn tell(mut listener: Listener, sender: &Sender<Bytes>, still: impl Fn() -
     }
 }
 
-/// A comment, or the identifier of events that were not asked for: they need not be told of as lost.
-fn sign_of_life(told: &mut u64, at: u64) -> String {
-    if *told == at {
+/// Returns a comment, or the position where it has moved by events that were not asked for: the client need not be
+/// told of those as lost.
+fn sign_of_life(told: &mut u64, listener: &Listener) -> String {
+    if *told == listener.at() {
         return ":\n\n".to_owned();
     }
-    *told = at;
-    format!("id: {at}\n\n")
+    *told = listener.at();
+    frames(&[listener.position()])
 }
 
 fn frames(events: &[Event]) -> String {

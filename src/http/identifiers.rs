@@ -1,4 +1,5 @@
 //! A minted URI that leads here: the object in the form that the client asks for.
+use super::accept::{Range, accepted, quality};
 use super::problem::Problem;
 use super::reply::{Outcome, Reply};
 use super::service::origin;
@@ -11,7 +12,7 @@ use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer};
 use penstock_store::Read;
 use salvo::http::StatusCode;
-use salvo::http::header::{ACCEPT, VARY};
+use salvo::http::header::VARY;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -61,7 +62,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 async fn find(req: &Request, depot: &Depot) -> Outcome {
     let gateway = gateway(depot)?;
     let path = req.uri().path().to_owned();
-    let accepted = accepted(req);
+    let accepted = accepted(req.headers());
     let candidates = candidates(&path, depot, &gateway);
     blocking(move || {
         let read = gateway.store.read();
@@ -205,60 +206,4 @@ fn write(format: RdfFormat, quads: &[Quad]) -> Result<Vec<u8>, Problem> {
             "the object could not be written; the gateway's log says why",
         )
     })
-}
-
-/// One media range of `Accept` (RFC 9110, 12.5.1), its weight in thousandths.
-#[derive(Debug, PartialEq, Eq)]
-struct Range {
-    range: String,
-    quality: u16,
-}
-
-/// What the request accepts; anything when it does not say.
-fn accepted(req: &Request) -> Vec<Range> {
-    let lines = req.headers().get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    let ranges: Vec<_> = lines.flat_map(ranges).collect();
-    if ranges.is_empty() { vec![Range { range: "*/*".into(), quality: 1000 }] } else { ranges }
-}
-
-fn ranges(line: &str) -> Vec<Range> {
-    let ranges = line.split(',').map(str::trim).filter(|range| !range.is_empty());
-    ranges
-        .map(|range| {
-            let mut parts = range.split(';').map(str::trim);
-            let name = parts.next().unwrap_or_default().to_ascii_lowercase();
-            let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
-            let weight = weight.map_or(Some(1.0), |text| text.parse::<f32>().ok());
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "0 to 1000"
-            )]
-            let quality = weight.map_or(0, |q| (q.clamp(0.0, 1.0) * 1000.0).round() as u16);
-            Range { range: name, quality }
-        })
-        .collect()
-}
-
-/// The weight of a media type: that of the most specific range that holds it.
-fn quality(accepted: &[Range], media_type: &str) -> u16 {
-    let of = |range: &str| accepted.iter().find(|r| r.range == range).map(|r| r.quality);
-    let group = media_type.split_once('/').map_or("*/*".into(), |(kind, _)| format!("{kind}/*"));
-    of(media_type).or_else(|| of(&group)).or_else(|| of("*/*")).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_most_specific_range_decides() {
-        let accepted = ranges("text/*;q=0.5, application/json ;q=0, */*;q=0.1, text/turtle");
-        assert_eq!(quality(&accepted, "text/turtle"), 1000);
-        assert_eq!(quality(&accepted, "text/plain"), 500);
-        assert_eq!(quality(&accepted, "application/json"), 0);
-        assert_eq!(quality(&accepted, "application/n-triples"), 100);
-        assert_eq!(quality(&ranges("image/png"), "text/turtle"), 0);
-        assert_eq!(quality(&ranges("text/turtle;q=x"), "text/turtle"), 0);
-    }
 }

@@ -1,30 +1,47 @@
-//! `/metrics`: the text format that Prometheus reads.
+//! `/metrics`: the two text formats that Prometheus reads.
+use super::accept::{accepted, quality};
 use super::reply::{Outcome, Reply};
 use super::state::{blocking, state};
 use crate::clock::is_synchronised;
 use crate::disk;
 use crate::export::TargetState;
 use crate::gateway::Gateway;
-use crate::telemetry::metrics::{self, CONTENT_TYPE, Gauges, TargetGauges, encode};
+use crate::telemetry::metrics::{self, Format, Gauges, TargetGauges, encode};
 use jiff::Timestamp;
-use salvo::Depot;
+use salvo::http::header::{HeaderMap, VARY};
 use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
 
-/// The metrics in the text format of `OpenMetrics`, which Prometheus reads.
+/// The metrics in the text format of Prometheus, or as `OpenMetrics` where `Accept` names that.
 #[endpoint(
     operation_id = "metrics",
     tags("Gateway"),
-    responses((status_code = 200, description = "The metrics.", body = String,
-        content_type = "application/openmetrics-text")),
+    responses((status_code = 200, description = "The metrics.",
+        headers(("Vary" = String, description = "`Accept`")),
+        content(("text/plain" = String), ("application/openmetrics-text" = String)))),
 )]
-pub(super) async fn get(depot: &mut Depot) -> Outcome {
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+    let format = accepted_format(req.headers());
     let state = state(depot);
     // What is counted is told even while the store is being opened.
     let text = blocking(move || {
         let gauges = state.gateway().map_or_else(|_| Ok(Gauges::default()), gauges)?;
-        Ok(encode(&gauges))
+        Ok(encode(&gauges, format))
     });
-    Ok(Reply::bytes(CONTENT_TYPE, text.await?))
+    Ok(Reply::bytes(format.content_type(), text.await?).header(VARY, "Accept"))
+}
+
+/// `OpenMetrics` only for clients that name it: others that take any type may know only the older format.
+fn accepted_format(headers: &HeaderMap) -> Format {
+    const OPEN_METRICS: &str = "application/openmetrics-text";
+    let accepted = accepted(headers);
+    let weight = quality(&accepted, OPEN_METRICS);
+    let is_named = accepted.iter().any(|range| range.range == OPEN_METRICS);
+    if is_named && weight > 0 && weight >= quality(&accepted, "text/plain") {
+        Format::OpenMetrics
+    } else {
+        Format::Text
+    }
 }
 
 fn gauges(gateway: &Gateway) -> Result<Gauges, super::problem::Problem> {
@@ -62,5 +79,40 @@ fn target(state: TargetState) -> TargetGauges {
         attempts: state.attempts,
         last_delivery_seconds: moment(state.last_delivery)
             .map_or(0.0, |at| at.as_duration().as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use salvo::http::header::ACCEPT;
+
+    #[test]
+    fn open_metrics_is_for_those_who_name_it() {
+        let format = |accept: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, accept.parse().unwrap());
+            accepted_format(&headers)
+        };
+        assert_eq!(accepted_format(&HeaderMap::new()), Format::Text);
+        for text in [
+            "text/plain",
+            "*/*",
+            "application/*",
+            "text/plain;version=0.0.4, application/openmetrics-text;q=0.5",
+            "application/openmetrics-text;q=0, */*",
+        ] {
+            assert_eq!(format(text), Format::Text, "{text}");
+        }
+        for open in [
+            "application/openmetrics-text",
+            "application/openmetrics-text; version=1.0.0, text/plain;q=0.9",
+            // Prometheus 3.
+            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,\
+             application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;q=0.3,\
+             text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+        ] {
+            assert_eq!(format(open), Format::OpenMetrics, "{open}");
+        }
     }
 }

@@ -3,11 +3,12 @@
 //! `router` is the table of contents: every route with its least role, its handler and the problems it
 //! can answer. There is one file per resource. `service` is what every request passes before its
 //! route; `access` lets on those who may use it, whom `caller` finds by their `credential`; `page` keeps
-//! out what other sites' pages send. `body`, `query`, `etag`, `origin` read the parts of a request;
+//! out what other sites' pages send. `accept`, `body`, `query`, `etag`, `origin` read the parts of a request;
 //! `reply` and `problem` are the two kinds of answers to programs, `admin` and `sign_in` have the pages;
 //! `sending` bounds what is not yet sent of all of them; `openapi` makes the document from the table and
 //! `shapes`.
 
+mod accept;
 mod access;
 mod admin;
 mod api_keys;

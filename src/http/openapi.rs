@@ -9,14 +9,45 @@ use salvo::oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdCon
 use salvo::oapi::security::{SecurityRequirement, SecurityScheme};
 use salvo::oapi::{BasicType, Operation, Ref, RefOr};
 use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
+use serde_json::Value;
 
 /// Problems that every route can answer: a foreign `Host`, a fault of the gateway, and not yet open.
 const EVERYWHERE: &[u16] = &[400, 403, 500, 503];
 /// Problems of every route that not everybody may use, beside those.
 const GUARDED: &[u16] = &[401, 429];
 
-/// The document of all routes.
-pub(super) fn document(settings: &Settings) -> OpenApi {
+/// Returns the document as JSON.
+pub(super) fn document(settings: &Settings) -> Value {
+    let mut json = serde_json::to_value(describe_all(settings))
+        .expect("the document is plain data, which always has a JSON form");
+    unwrap_descriptions(&mut json);
+    json
+}
+
+/// Moves descriptions to where they belong: salvo writes a described reference as
+/// `allOf: [{"$ref": …}, {"description": …}]`, of which client generators make nothing. In OpenAPI 3.1 a description
+/// may stand beside `$ref`.
+fn unwrap_descriptions(json: &mut Value) {
+    match json {
+        Value::Array(items) => items.iter_mut().for_each(unwrap_descriptions),
+        Value::Object(members) => {
+            members.values_mut().for_each(unwrap_descriptions);
+            let Some(Value::Array(parts)) = members.get_mut("allOf") else { return };
+            let [Value::Object(schema), Value::Object(words)] = parts.as_mut_slice() else {
+                return;
+            };
+            if words.keys().any(|key| key != "description") {
+                return;
+            }
+            schema.append(words);
+            *json = Value::Object(std::mem::take(schema));
+        }
+        _ => {}
+    }
+}
+
+/// Describes all routes.
+fn describe_all(settings: &Settings) -> OpenApi {
     let mut document = OpenApi::with_info(
         Info::new("Penstock", env!("CARGO_PKG_VERSION"))
             .description("A semantic data gateway: JSON in, RDF on disk, exports in order."),
@@ -199,11 +230,26 @@ fn meaning(status: StatusCode) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::{Sources, load};
+    use serde_json::json;
+
+    #[test]
+    fn a_description_stands_beside_the_reference() {
+        let settings = load(&Sources::default()).unwrap().settings;
+        let document = document(&settings);
+        let status = &document["components"]["schemas"]["Status"]["properties"];
+        let schema = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+        let store = json!({"$ref": schema("StoreStatus")["$ref"], "description": "The store."});
+        assert_eq!(status["store"], store);
+        let certificate = &status["certificate"];
+        assert_eq!(certificate["oneOf"], json!([{"type": "null"}, schema("CertificateStatus")]));
+        assert_eq!(certificate["description"], "The certificate of HTTPS; null without HTTPS.");
+        assert!(!document.to_string().contains("allOf"), "generators make nothing of allOf");
+    }
 
     #[test]
     fn every_route_of_the_table_is_described() {
         let settings = load(&Sources::default()).unwrap().settings;
-        let document = serde_json::to_value(document(&settings)).unwrap();
+        let document = document(&settings);
         for route in table() {
             let method = route.method.as_str().to_lowercase();
             let operation = &document["paths"][route.path][&method];

@@ -1,4 +1,4 @@
-//! The metrics, in the text format of `OpenMetrics` 1.0, which Prometheus reads.
+//! The metrics, in the two text formats that Prometheus reads.
 //!
 //! They belong to the process, so they are reached through functions rather than handed around. What
 //! happened is counted here as it happens; what is, is given as [`Gauges`] at the scrape.
@@ -9,6 +9,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,8 +19,24 @@ pub use super::counts::{Count, Snapshot};
 use super::gauges;
 pub use super::gauges::{Gauges, TargetGauges};
 
-/// The media type of what [`encode`] gives.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// A format that metrics are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The text format of Prometheus, version 0.0.4.
+    Text,
+    /// `OpenMetrics` 1.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// Returns its media type, with the version.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
 
 /// Business Objects that get a label of their own.
 const NAMES: usize = 200;
@@ -94,15 +111,47 @@ pub fn recent_counts() -> Snapshot {
     METRICS.counts.snapshot()
 }
 
-/// Everything counted so far and `gauges`, as text. The first call begins the uptime, so [`start`]
+/// Writes everything counted so far and `gauges`. The first call begins the uptime, so [`start`]
 /// comes before it.
-pub fn encode(gauges: &Gauges) -> String {
+pub fn encode(gauges: &Gauges, format: Format) -> String {
     let mut text = String::new();
     let now = gauges::registry(gauges, METRICS.started.elapsed());
     let written = encode_registry(&mut text, &METRICS.registry)
         .and_then(|()| encode_registry(&mut text, &now))
         .and_then(|()| encode_eof(&mut text));
     debug_assert!(written.is_ok(), "writing to a String cannot fail");
+    match format {
+        Format::Text => to_text_format(&text),
+        Format::OpenMetrics => text,
+    }
+}
+
+/// Turns `OpenMetrics` into the text format of Prometheus. The samples are the same; only the comments differ: there
+/// a metric is described under the names of its samples, so that a counter's end in `_total` and an info's in
+/// `_info`. An info is a gauge, and there is neither `# UNIT` nor `# EOF`.
+fn to_text_format(open_metrics: &str) -> String {
+    let mut text = String::with_capacity(open_metrics.len());
+    // `# HELP` comes before `# TYPE`, which says how the metric is named.
+    let mut help = "";
+    for line in open_metrics.lines() {
+        if let Some(described) = line.strip_prefix("# HELP ") {
+            help = described;
+        } else if let Some((name, kind)) =
+            line.strip_prefix("# TYPE ").and_then(|typed| typed.rsplit_once(' '))
+        {
+            let (suffix, kind) = match kind {
+                "counter" => ("_total", "counter"),
+                "info" => ("_info", "gauge"),
+                "unknown" => ("", "untyped"),
+                other => ("", other),
+            };
+            let words = help.strip_prefix(name).unwrap_or_default();
+            let _ = write!(text, "# HELP {name}{suffix}{words}\n# TYPE {name}{suffix} {kind}\n");
+        } else if !line.starts_with('#') {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
     text
 }
 
@@ -294,7 +343,7 @@ mod tests {
 
     #[test]
     fn what_happened_is_counted_and_what_is_is_shown() {
-        let before = encode(&Gauges::default());
+        let before = encode(&Gauges::default(), Format::OpenMetrics);
         ingestion("committed", 3, 100, 0.01);
         ingestion("refused", 7, 900, 0.01);
         delivery("plant", true, 50, 0.2);
@@ -314,7 +363,7 @@ mod tests {
             }],
             ..Gauges::default()
         };
-        let after = encode(&gauges);
+        let after = encode(&gauges, Format::OpenMetrics);
         let grown = |line: &str| value(&after, line) - value(&before, line);
         let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
         assert!(close(grown("penstock_ingestions_total{outcome=\"committed\"}"), 1.0));
@@ -333,5 +382,37 @@ mod tests {
         assert!(after.contains(&format!("version=\"{}\"", env!("CARGO_PKG_VERSION"))), "{after}");
         assert!(value(&after, "process_resident_memory_bytes") > 1e6, "{after}");
         assert!(after.ends_with("# EOF\n") && after.matches("# EOF").count() == 1);
+    }
+
+    #[test]
+    fn the_text_format_has_the_same_samples_under_their_own_names() {
+        http_request("/health/live", "GET", 200, 0.001);
+        let gauges = Gauges { quads: 42, ..Gauges::default() };
+        let (text, open) = (encode(&gauges, Format::Text), encode(&gauges, Format::OpenMetrics));
+        for described in [
+            "# HELP penstock_http_requests_total HTTP requests answered, by route, method and status.\n\
+             # TYPE penstock_http_requests_total counter\npenstock_http_requests_total{",
+            "# TYPE penstock_http_seconds histogram\npenstock_http_seconds_sum ",
+            "# TYPE penstock_build_info gauge\npenstock_build_info{",
+            "# TYPE penstock_store_quads gauge\npenstock_store_quads 42\n",
+        ] {
+            assert!(text.contains(described), "{described:?} in {text}");
+        }
+        // Other tests count meanwhile: the names are compared, not the values.
+        let names = |text: &str| -> Vec<String> {
+            let samples = text.lines().filter(|line| !line.starts_with('#'));
+            let names = samples.filter_map(|line| line.split(['{', ' ']).next());
+            let mut names: Vec<_> = names.map(str::to_owned).collect();
+            names.dedup();
+            names
+        };
+        assert_eq!(names(&text), names(&open));
+        let typed: HashSet<_> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+            .map(|(_, kind)| kind)
+            .collect();
+        assert_eq!(typed, HashSet::from(["counter", "gauge", "histogram"]));
+        assert!(!text.contains("# EOF") && !text.contains("# UNIT"));
     }
 }

@@ -31,7 +31,10 @@ impl Curl {
                     let _ = begun.send(());
                 }
                 if let Some(data) = line.strip_prefix("data: ") {
-                    let _ = sender.send(serde_json::from_str(data).expect("data is JSON"));
+                    let event: Value = serde_json::from_str(data).expect("data is JSON");
+                    if event["type"] != "penstock.events.position" {
+                        let _ = sender.send(event);
+                    }
                 }
             }
         });

@@ -26,6 +26,7 @@ async function ask(query) {
 
 const introspection = await ask(getIntrospectionQuery({
     descriptions: true, specifiedByUrl: true, directiveIsRepeatable: true, inputValueDeprecation: true,
+    schemaDescription: true, experimentalDirectiveDeprecation: true, oneOf: true,
 }));
 assert.deepEqual(introspection.errors, undefined);
 const introspected = buildClientSchema(introspection.data);
@@ -35,6 +36,12 @@ const written = buildSchema(await answer.text());
 
 const shown = schema => printSchema(lexicographicSortSchema(schema));
 assert.equal(shown(introspected), shown(written));
+assert.match(written.description, /this gateway holds/);
+const { directives } = introspection.data.__schema;
+assert.ok(directives.length > 0);
+for (const { name, isDeprecated, deprecationReason } of directives) {
+    assert.deepEqual([isDeprecated, deprecationReason], [false, null], name);
+}
 for (const schema of [introspected, written]) {
     assert.deepEqual(validateSchema(schema), []);
 }

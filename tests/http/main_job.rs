@@ -94,9 +94,21 @@ async fn from_a_definition_to_a_delivered_file() {
         (&limits["graphql"]["depth"], &limits["graphql"]["timeSeconds"]),
         (&20.into(), &10.0.into())
     );
-    let metrics = server.get("/metrics").await.expect(200);
-    assert!(metrics.header("content-type").starts_with("application/openmetrics-text"));
-    assert!(String::from_utf8_lossy(&metrics.body).contains("penstock_"));
+    for (accept, media_type) in [
+        ("*/*", "text/plain; version=0.0.4; charset=utf-8"),
+        ("text/plain", "text/plain; version=0.0.4; charset=utf-8"),
+        (
+            "application/openmetrics-text",
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        ),
+    ] {
+        let metrics = server.send("GET", "/metrics", &[("Accept", accept)], "").await.expect(200);
+        assert_eq!(metrics.header("content-type"), media_type, "{accept}");
+        assert_eq!(metrics.header("vary"), "Accept");
+        let text = String::from_utf8_lossy(&metrics.body);
+        assert_eq!(text.ends_with("# EOF\n"), accept.contains("openmetrics"), "{text}");
+        assert!(text.contains("penstock_"), "{text}");
+    }
     assert_eq!(server.get("/health/live").await.expect(200).json()["status"], "live");
     assert_eq!(server.get("/health/ready").await.expect(200).json()["status"], "ready");
 }

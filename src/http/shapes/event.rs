@@ -26,7 +26,8 @@ pub(in crate::http) struct Event {
     /// `application/json`
     pub(in crate::http) datacontenttype: String,
     /// The record of the ingestion, the export, or the target, as its own resource shows it; of
-    /// `penstock.events.lost` how many events are gone (`count`, null when that is not known).
+    /// `penstock.events.lost` how many events are gone (`count`, null when that is not known); of
+    /// `penstock.events.position` an empty object.
     pub(in crate::http) data: Value,
 }
 
@@ -42,4 +43,6 @@ pub(in crate::http) enum EventType {
     TargetChanged,
     #[salvo(schema(rename = "penstock.events.lost"))]
     EventsLost,
+    #[salvo(schema(rename = "penstock.events.position"))]
+    EventsPosition,
 }

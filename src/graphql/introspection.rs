@@ -1,0 +1,114 @@
+//! What the library's introspection lacks: a description of this schema, and whether a directive is deprecated, which
+//! newer clients ask for (`includeDeprecated`, `isDeprecated` and `deprecationReason` of the working draft).
+use super::document::{Document, Selected};
+use super::system::QUERY;
+use async_graphql::parser::types::{
+    DocumentOperations, ExecutableDocument, Selection, SelectionSet,
+};
+use async_graphql::{Name, Positioned, Value};
+
+/// What the schema is about; the library would describe what a schema is.
+const DESCRIPTION: &str =
+    "What this gateway holds: the objects of its Business Objects, and its own state.";
+
+const SCHEMA: &str = "__Schema";
+const DIRECTIVE: &str = "__Directive";
+
+/// Replaces what the library would refuse: fields of directives that it does not know ask for the name instead.
+/// [`complete`] puts the answer in their place.
+pub(super) fn adapt(mut document: ExecutableDocument) -> ExecutableDocument {
+    let operations: Vec<_> = match &mut document.operations {
+        DocumentOperations::Single(only) => vec![only],
+        DocumentOperations::Multiple(all) => all.values_mut().collect(),
+    };
+    for operation in operations {
+        adapt_selection(&mut operation.node.selection_set.node, QUERY);
+    }
+    for fragment in document.fragments.values_mut() {
+        let on = fragment.node.type_condition.node.on.node.clone();
+        adapt_selection(&mut fragment.node.selection_set.node, &on);
+    }
+    document
+}
+
+fn adapt_selection(set: &mut SelectionSet, type_name: &str) {
+    for item in &mut set.items {
+        match &mut item.node {
+            Selection::Field(field) => {
+                let field = &mut field.node;
+                let below = &mut field.selection_set.node;
+                match (type_name, field.name.node.as_str()) {
+                    (QUERY, "__schema") => adapt_selection(below, SCHEMA),
+                    (SCHEMA, "directives") => {
+                        field.arguments.retain(|(name, value)| {
+                            let value = value.node.clone().into_const();
+                            name.node.as_str() != "includeDeprecated"
+                                || !matches!(value, Some(Value::Boolean(_)))
+                        });
+                        adapt_selection(below, DIRECTIVE);
+                    }
+                    (DIRECTIVE, "isDeprecated" | "deprecationReason") => {
+                        let key = field.response_key().clone();
+                        field.name = Positioned::new(Name::new("name"), field.name.pos);
+                        field.alias = Some(key);
+                    }
+                    _ => {}
+                }
+            }
+            Selection::InlineFragment(fragment) => {
+                let fragment = &mut fragment.node;
+                let on = fragment.type_condition.as_ref().map(|on| on.node.on.node.clone());
+                let on = on.as_deref().unwrap_or(type_name);
+                adapt_selection(&mut fragment.selection_set.node, on);
+            }
+            Selection::FragmentSpread(_) => {}
+        }
+    }
+}
+
+/// Puts into the library's answer what it does not know.
+pub(super) fn complete(document: &Document<'_>, data: &mut Value) {
+    let Value::Object(data) = data else { return };
+    let sets = [&document.operation.selection_set.node];
+    for asked in document.collect(&sets, &|name| name == QUERY) {
+        let Some(Value::Object(schema)) = data.get_mut(asked.key) else { continue };
+        if asked.field.node.name.node != "__schema" {
+            continue;
+        }
+        for Selected { key, field, sets } in document.collect(&asked.sets, &|name| name == SCHEMA) {
+            match (field.node.name.node.as_str(), schema.get_mut(key)) {
+                ("description", Some(description)) => *description = Value::from(DESCRIPTION),
+                ("directives", Some(Value::List(directives))) => {
+                    complete_directives(document, &sets, directives);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// No directive of this schema is deprecated.
+fn complete_directives(document: &Document<'_>, sets: &[&SelectionSet], directives: &mut [Value]) {
+    for Selected { key, field, .. } in document.collect(sets, &|name| name == DIRECTIVE) {
+        let value = match field.node.name.node.as_str() {
+            "isDeprecated" => Value::Boolean(false),
+            "deprecationReason" => Value::Null,
+            _ => continue,
+        };
+        for directive in &mut *directives {
+            if let Value::Object(members) = directive {
+                members.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// Adds the description of the schema to its SDL. The definition of the schema is the last one there.
+pub(super) fn describe(sdl: &str) -> String {
+    match sdl.rsplit_once("\nschema {") {
+        Some((types, schema)) => {
+            format!("{types}\n\"\"\"\n{DESCRIPTION}\n\"\"\"\nschema {{{schema}")
+        }
+        None => sdl.to_owned(),
+    }
+}

@@ -1,5 +1,5 @@
 //! The proof for the consumer: `penstock verify-export --bucket` finds what is missing, doubled, damaged or
-//! foreign, and so does the script of docs/verify-export.md.
+//! foreign, and so does the script of docs/exports.md.
 #![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
 
 mod export_support;
@@ -48,8 +48,7 @@ fn penstock(dir: &Path, arguments: &[&str]) -> (i32, String) {
 /// The script of the documentation, as it stands there.
 fn script(dir: &Path, bucket: &Path) -> (i32, String) {
     let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.md"))
-            .unwrap();
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/exports.md")).unwrap();
     let (_, code) = page.split_once("```python\n").unwrap();
     std::fs::write(dir.join("verify.py"), code.split("```").next().unwrap()).unwrap();
     let output = Command::new("python3").arg(dir.join("verify.py")).arg(bucket).output().unwrap();

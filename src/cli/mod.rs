@@ -34,7 +34,7 @@ use std::process::ExitCode;
 const ABOUT: &str = "A semantic data gateway for the edge: JSON in, RDF on disk, exports in order";
 
 const AFTER: &str = "Settings are given as --name=value, in application.yaml, or in the environment; \
-CONFIGURATION.md lists them.
+docs/configuration.md lists them.
 
 Exit status: 0 done, 1 it failed, 2 used wrongly; of serve also 74 the disk, 77 permissions, 78 the \
 configuration.";

@@ -31,7 +31,7 @@ pub(super) fn command() -> Command {
         .after_help(
             "A bucket that is named by its URL is read with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION \
              of the environment. What is missing behind the last sequence cannot be told from a bucket: the gateway \
-             says at /api/v1/targets what still waits. docs/verify-export.md has the same check in a few lines of Python.\n\n\
+             says at /api/v1/targets what still waits. docs/exports.md has the same check in a few lines of Python.\n\n\
              Exit status: 0 everything is there and whole, 1 something is not, or could not be read.\n\nExamples:\n  \
              penstock verify-export data/buckets/operations/Pumps/*.json\n  \
              penstock verify-export --json export.json\n  \

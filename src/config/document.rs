@@ -1,47 +1,58 @@
-//! The settings' documentation, made from the table; its test keeps the page true.
+//! Generates docs/configuration.md from the table of settings; a test compares the two.
 use super::kind::Kind;
 use super::table::TABLE;
 use std::fmt::Write;
 
 const HEAD: &str = "# Configuration
 
-This page is made from the table of settings in `src/config/table.rs`; `UPDATE=1 cargo test --lib
-config::document` makes it anew.
+Every setting has one dotted name. Set it in a file, in the environment, in a credentials file or on the command
+line. `penstock check FILE` checks a configuration file.
 
-Every setting has one dotted name. It is looked for in these places, and the later one wins:
+This page is generated from `src/config/table.rs`: `UPDATE=1 cargo test --lib config::document` updates it.
 
-1. the default;
-2. `application.yaml`, `application.yml`, `application.properties` in the working directory, then in
-   `/etc/penstock`;
+## Where a value comes from
+
+The gateway reads these sources in order. A later source overrides an earlier one.
+
+1. The default.
+2. `application.yaml`, `application.yml`, `application.properties`: first in the working directory, then in
+   `/etc/penstock`.
 3. `application-<profile>.yaml`, `.yml`, `.properties` in the same two directories, for each profile of
-   `profiles.active` in turn;
-4. environment variables: the name in capitals, `_` for each dot, `-` left out or written as `_`
-   (`SERVICE_DATADIR`, `SERVICE_DATA_DIR`). A bucketName is matched without regard to case, `-` and `.`
-   among those that the other places name; if there is none, it is the lower case with `-` for `_`. So
-   it is with registration identifiers;
-5. files in `$CREDENTIALS_DIRECTORY` (systemd's `LoadCredential=`): the file's name is the setting's. A command of
-   root's without it reads `/etc/penstock/credentials`, which the unit loads them from;
+   `profiles.active` in order.
+4. Environment variables: the name in capitals, with `_` for each dot. A `-` is left out or written as `_`:
+   `SERVICE_DATADIR` or `SERVICE_DATA_DIR`.
+5. Files in `$CREDENTIALS_DIRECTORY` (systemd's `LoadCredential=`). The file's name is the setting's name. A command
+   that root runs without this variable reads `/etc/penstock/credentials`, which the unit loads them from.
 6. `--name=value` on the command line.
 
-- `framework.` may be written `spring.`; `tenantId` is `tenant-id`. A bucketName with dots stands in
-  brackets: `service.export.targets[my.bucket].type`.
+## How a value is written
+
+- `framework.` may be written `spring.`, and `tenantId` means `tenant-id`.
+- Put a bucketName that contains dots in brackets: `service.export.targets[my.bucket].type`.
+- In an environment variable, a bucketName matches a configured one regardless of case, `-` and `.`. If none
+  matches, it is the lower-case form with `-` for `_`. Registration identifiers work the same way.
 - A list is a YAML list, or text with commas.
-- A time span is a whole number with `s`, `m`, `h` or `d`. Sizes are bytes, or a number with `KiB`, `MiB`, `GiB` or `TiB`; `MB` is the same as `MiB`.
-- Run by root, Penstock reads files of the working directory only if they and the directory belong to root and
-  nobody else can write them; it warns about those that it ignores.
-- A YAML key has a value or keys below it, never both. So beside `security.role` write `security.mode` for
-  `security`: `security: {mode: oauth2, role: {admin: ADMIN}}`. Dotted keys may stand beside each other.
-- An empty value counts as not given.
-- An unknown name is a warning that names the nearest known one. Every value that is not valid is
-  reported with its origin, and `serve` ends with status 78. A secret is never shown.
+- A time span is a whole number followed by `s`, `m`, `h` or `d`.
+- A size is a number of bytes, or a number followed by `KiB`, `MiB`, `GiB` or `TiB`. `MB` means `MiB`.
+- An empty value counts as not set.
+- A YAML key has either a value or keys below it. Beside `security.role` write `security.mode` for `security`:
+  `security: {mode: oauth2, role: {admin: ADMIN}}`. Dotted keys may stand beside each other.
+
+## Mistakes
+
+- A command run by root reads files of the working directory only if they and the directory belong to root and only
+  root can write to them. It warns about files that it ignores.
+- An unknown name causes a warning that suggests the nearest known one.
+- Every invalid value is reported with its source, and `serve` exits with status 78.
+- Secrets are never shown.
 
 ";
 
 const AZUREAD: &str = "## The profile `azuread`
 
-`profiles.active=azuread` implies `security=oauth2` and stands in for these defaults; every other place wins
-over it. `<tenant>` is `service.security.tenant-id`, `<client-id>` the registration's `client-id`. See
-[docs/sign-in/entra-id.md](docs/sign-in/entra-id.md).
+`profiles.active=azuread` sets `security=oauth2` and the defaults below. Every other source overrides them.
+`<tenant>` is `service.security.tenant-id`; `<client-id>` is the registration's `client-id`. See
+[sign-in/entra-id.md](sign-in/entra-id.md).
 
 | Name | Value |
 |---|---|
@@ -51,7 +62,7 @@ over it. `<tenant>` is `service.security.tenant-id`, `<client-id>` the registrat
 fn markdown() -> String {
     let mut text = HEAD.to_owned();
     settings(&mut text);
-    text.push_str("\nWith no target configured at all, a bucketName is a directory under `<data-dir>/buckets`.\n\n");
+    text.push_str("\nIf no target is configured, each bucketName is a directory under `<data-dir>/buckets`.\n\n");
     text.push_str(AZUREAD);
     let placeholders = |name: &str| match name {
         "service.security.tenant-id" => Some("<tenant>".to_owned()),
@@ -93,7 +104,7 @@ fn value(kind: Kind) -> String {
 mod tests {
     #[test]
     fn the_page_is_what_the_table_says() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/CONFIGURATION.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
         let made = super::markdown();
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(path, &made).unwrap();
@@ -101,7 +112,7 @@ mod tests {
         let page = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
             page == made,
-            "CONFIGURATION.md is not what src/config/table.rs says; make it anew with:\n  UPDATE=1 cargo test --lib config::document"
+            "docs/configuration.md differs from src/config/table.rs; generate it with:\n  UPDATE=1 cargo test --lib config::document"
         );
     }
 }

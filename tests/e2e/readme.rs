@@ -1,9 +1,11 @@
-//! The README's commands do what the README says: each block of `bash` is run, in order, in one shell.
+//! The README's commands do what the README says: each block of `bash` is run, in order, in one shell. The
+//! configuration in docs/exports.md is valid.
 use crate::server::{Server, binary, penstock};
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
 const README: &str = include_str!("../../README.md");
+const EXPORTS: &str = include_str!("../../docs/exports.md");
 
 #[test]
 fn every_command_of_the_readme_works() {
@@ -43,10 +45,10 @@ fn every_command_of_the_readme_works() {
 }
 
 #[test]
-fn the_configuration_of_the_readme_is_right() {
+fn the_configuration_of_the_page_on_exports_is_valid() {
     let dir = tempfile::tempdir().unwrap();
-    let sample = blocks(README, "yaml");
-    assert!(sample.contains("type: s3"), "the README has lost its configuration");
+    let sample = blocks(EXPORTS, "yaml");
+    assert!(sample.contains("type: s3"), "the page has lost its configuration");
     std::fs::write(dir.path().join("application.yaml"), sample).unwrap();
     let check = penstock(dir.path()).args(["check", "application.yaml"]).output().unwrap();
     let said = String::from_utf8_lossy(&check.stdout);
@@ -55,10 +57,10 @@ fn the_configuration_of_the_readme_is_right() {
 }
 
 /// The text of all blocks in this language.
-fn blocks(readme: &str, language: &str) -> String {
+fn blocks(page: &str, language: &str) -> String {
     let mut text = String::new();
     let mut inside = false;
-    for line in readme.lines() {
+    for line in page.lines() {
         match line.strip_prefix("```") {
             Some(fence) => inside = fence == language,
             None if inside => {

@@ -26,6 +26,7 @@ mod identifiers;
 mod issuer;
 mod lifecycle;
 mod main_job;
+mod mapping_docs;
 mod ndjson;
 mod opening;
 mod pages;

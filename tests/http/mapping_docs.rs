@@ -1,0 +1,53 @@
+//! The examples of docs/mapping.md become exactly the quads that the page shows.
+use crate::server::Server;
+use oxrdf::Quad;
+use oxrdfio::{RdfFormat, RdfParser};
+use penstock::rdf::{Dump, Format, dump};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+const PAGE: &str = include_str!("../../docs/mapping.md");
+
+#[tokio::test]
+async fn the_examples_become_the_quads_that_the_page_shows() {
+    let server = Server::start(&[]).await;
+    let json = [("Content-Type", "application/json")];
+    for (_, text) in blocks().into_iter().filter(|(info, _)| *info == "json namespaces") {
+        for namespace in serde_json::from_str::<Vec<Value>>(text).unwrap() {
+            let path = format!("/api/v1/namespaces/{}", namespace["name"].as_str().unwrap());
+            server.send("PUT", &path, &json, namespace.to_string()).await.expect(201);
+        }
+    }
+    let mut expected = HashSet::new();
+    let mut examples = 0;
+    for (info, text) in blocks() {
+        if let Some(name) = info.strip_prefix("yaml ") {
+            let definition = json!({"name": name, "config": text}).to_string();
+            server.send("PUT", "/api/v1/business-objects", &json, definition).await.expect(201);
+        } else if let Some(name) = info.strip_prefix("json data ") {
+            let path = format!("/api/v1/business-objects/{name}?mode=ADD");
+            let body = format!("{{\"data\": {text}}}");
+            server.send("POST", &path, &json, body).await.expect(200);
+            examples += 1;
+        } else if info == "trig" {
+            expected.extend(quads(RdfFormat::TriG, text.as_bytes()));
+        }
+    }
+    assert!(examples >= 4 && expected.len() > 20, "the page has lost its examples");
+    let mut stored = Vec::new();
+    let all = Dump { format: Format::NQuads, graph: None };
+    dump(&server.gateway.as_ref().unwrap().store, &all, &mut stored, &mut |_| {}).unwrap();
+    assert_eq!(quads(RdfFormat::NQuads, &stored), expected);
+    server.stop().await;
+}
+
+fn quads(format: RdfFormat, text: &[u8]) -> HashSet<Quad> {
+    RdfParser::from_format(format).for_slice(text).map(Result::unwrap).collect()
+}
+
+/// The code blocks, each with the words after its fence.
+fn blocks() -> Vec<(&'static str, &'static str)> {
+    let parts: Vec<&str> = PAGE.split("\n```").collect();
+    let inner = parts.iter().skip(1).step_by(2);
+    inner.map(|block| block.split_once('\n').unwrap()).collect()
+}

@@ -10,7 +10,7 @@ mod shares;
 
 use super::Caller;
 use super::later::Later;
-use crate::commit::{CommitCheck, commit};
+use crate::commit::{CommitCheck, GuardedStore, NoClient, commit};
 use crate::fault::{Fault, Kind};
 use crate::{network, time};
 use pace::Paces;
@@ -241,8 +241,8 @@ impl Audit {
 ///
 /// # Errors
 /// When the store takes no commit.
-pub fn keep_offline(store: &Store, most: usize, event: Event) -> Result<(), Fault> {
-    store.transact::<_, Fault>(|transaction| {
+pub fn keep_offline(store: &GuardedStore, most: usize, event: Event) -> Result<(), Fault> {
+    store.commit::<_, Fault>(&NoClient, |transaction| {
         keep(transaction, &Record::of(event.clone(), 1), most)
     })?;
     log(&event);

@@ -255,13 +255,9 @@ async fn open_with_room(settings: &Arc<Settings>, state: &Arc<State>) -> Result<
         match open(settings.clone(), state.clone()).await {
             Err(fault) if fault.kind == Kind::NoRoom => {
                 if !std::mem::replace(&mut told, true) {
-                    tracing::error!("{fault}; it is tried again until there is room.");
+                    tracing::error!("{}; it is tried again until there is room.", fault.detail);
                 }
-                // Which path it is is for the log.
-                state.waits(Some(
-                    "there is no room on the disk of the gateway, and the store opens once there is"
-                        .to_owned(),
-                ));
+                state.waits(Some(waits_for_room(&fault)));
                 tokio::time::sleep(ROOM).await;
             }
             opened => {
@@ -270,6 +266,14 @@ async fn open_with_room(settings: &Arc<Settings>, state: &Arc<State>) -> Result<
             }
         }
     }
+}
+
+/// Why the gateway is not open, without the path, which is for the log.
+fn waits_for_room(fault: &Fault) -> String {
+    let needed: String = fault.errors.iter().map(|finding| format!(" ({finding})")).collect();
+    format!(
+        "there is no room on the disk of the gateway, and the store opens once there is{needed}"
+    )
 }
 
 /// Opens the gateway beside the server, on a thread that the end of the process does not wait for.
@@ -411,5 +415,25 @@ impl Servers {
             // The server itself keeps the deadline; a second more covers its own end.
             let _ = timeout_at(deadline + Duration::from_secs(1), running).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_store::{DiskFull, Error};
+
+    #[test]
+    fn who_waits_for_disk_space_is_told_how_much_and_not_where() {
+        let full = DiskFull { needed: 38 << 20, free: 36 << 20 };
+        let path = PathBuf::from("/var/lib/penstock/store/index");
+        let fault = gateway::disk(&full.into(), "writing a checkpoint to", &path);
+        assert_eq!(fault.kind, Kind::NoRoom);
+        let refused = Fault::from(Error::Io { action: "writing to", path, source: full.into() });
+        for told in [waits_for_room(&fault), refused.to_string()] {
+            assert!(told.contains("38.0 MiB are needed, and 36.0 MiB are free"), "{told}");
+            assert!(!told.contains("/var"), "{told}");
+        }
+        assert!(fault.detail.contains("/var/lib/penstock/store/index"), "{fault}");
     }
 }

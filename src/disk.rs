@@ -1,5 +1,6 @@
 //! The room on the disk of the data directory, and the part of it that is kept in reserve.
 use crate::fault::{Fault, Kind};
+use penstock_store::DiskFull;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,6 +75,11 @@ impl Disk {
             ),
         ))
     }
+}
+
+/// How much disk space is needed and how much is free, in words.
+pub fn shortage(DiskFull { needed, free }: DiskFull) -> String {
+    format!("{} are needed, and {} are free", mebibytes(needed), mebibytes(free))
 }
 
 fn mebibytes(bytes: u64) -> String {

@@ -1,5 +1,6 @@
 //! What goes wrong, in words for whoever asked: the thing, the value, the place, the cause, the mend.
 use crate::auth::Refusal;
+use crate::disk::shortage;
 use std::fmt;
 use std::time::Duration;
 
@@ -141,7 +142,9 @@ impl From<penstock_store::Error> for Fault {
         match &error {
             Error::TooLarge { .. } => Self::new(Kind::TooLarge, error.to_string()),
             error if error.is_no_room() => {
-                Self::new(Kind::NoRoom, "there is no room on the disk of the gateway")
+                let full = error.disk_full().map(|full| format!(": {}", shortage(full)));
+                let why = full.unwrap_or_default();
+                Self::new(Kind::NoRoom, format!("there is no room on the disk of the gateway{why}"))
             }
             Error::Poisoned { .. } => {
                 tracing::warn!(%error, "The store refused a commit.");

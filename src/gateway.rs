@@ -8,15 +8,15 @@ use crate::business_object::{ingest, namespace};
 use crate::clock::Clock;
 use crate::commit::GuardedStore;
 use crate::config::Settings;
-use crate::disk::Disk;
+use crate::disk::{Disk, shortage};
 use crate::events::{self, Events};
 use crate::export::{self, Exporter};
-use crate::fault::{Fault, Kind};
+use crate::fault::{Fault, Finding, Kind, Place};
 use crate::files::{create_folders, sync_folder, write_atomically};
 use crate::graphql;
 use crate::memory::Memory;
 use nix::unistd::geteuid;
-use penstock_store::{Options, Progress, Read as _, ReadStore, Store, Transaction};
+use penstock_store::{DiskFull, Options, Progress, Read as _, ReadStore, Store, Transaction};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -275,7 +275,11 @@ pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
         }
         _ => String::new(),
     };
-    Fault::new(kind, format!("{action} {}: {error}{mend}", path.display()))
+    let mut fault = Fault::new(kind, format!("{action} {}: {error}{mend}", path.display()));
+    if let Some(full) = DiskFull::of(error) {
+        fault.errors.push(Finding { place: Place::Whole, message: shortage(full) });
+    }
+    fault
 }
 
 /// Whose a path is, or the nearest one above it that is there, where this process is somebody else's.

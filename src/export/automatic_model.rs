@@ -1,6 +1,7 @@
 //! Exports by themselves against a consumer that applies the files in the order of their sequences: whatever
 //! happens in whatever order, it ends with exactly what the view shows.
 mod holders;
+mod reopened;
 mod retention;
 mod room;
 

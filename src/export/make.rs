@@ -93,6 +93,7 @@ pub(super) fn full(
     let name = business_object.object.definition.name.as_str();
     let store = &inner.queue.store;
     let is_for_all = targets.len() == all_targets(business_object).len();
+    let instance = store.read().instance();
     // A store that takes no commits says so before a file is written for nothing.
     commit::<_, Fault>(store, by.check, |_| Ok(()))?;
     let cursor = if is_for_all {
@@ -107,7 +108,7 @@ pub(super) fn full(
         Some(cursor) => Some((0, cursor.open - 1)),
         None => None,
     };
-    let mut making = Making::new(inner, business_object, targets);
+    let mut making = Making::new(inner, business_object, targets, instance);
     making.by = by;
     let path = making.add_file();
     let rendered = making.rendering().full(&path)?;
@@ -133,6 +134,7 @@ pub(super) fn full(
         // Nobody holds anything, so nothing is to be told; a target still starts with a full export, once
         // there is something.
         commit::<_, Fault>(store, by.check, |t| {
+            making.check(t)?;
             also(t)?;
             let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
             if is_for_all {
@@ -153,6 +155,7 @@ pub(super) fn incremental(inner: &Inner, business_object: &Compiled) -> Result<V
     let id = business_object.object.id.as_str();
     let name = business_object.object.definition.name.as_str();
     let store = &inner.queue.store;
+    let instance = store.read().instance();
     // In a commit, as it were, so that one that is just being made is seen.
     let (cursor, _) = store.transact::<_, Error>(|t| match changes::cursor(t, id)? {
         Some(cursor) if changes::has_changes(t, id, &cursor)? => Ok(Some(cursor)),
@@ -172,7 +175,7 @@ pub(super) fn incremental(inner: &Inner, business_object: &Compiled) -> Result<V
     }
     let generation = cursor.done + 1;
     let targets = all_targets(business_object);
-    let mut making = Making::new(inner, business_object, &targets);
+    let mut making = Making::new(inner, business_object, &targets, instance);
     let (changed, gone) = (making.add_file(), making.add_file());
     let (changed, gone) =
         making.rendering().changes(generation, cursor.exports, &changed, &gone)?;
@@ -193,7 +196,10 @@ pub(super) fn incremental(inner: &Inner, business_object: &Compiled) -> Result<V
         .filter_map(|(kind, rendered)| Some((kind, rendered?)))
         .collect();
     if files.is_empty() {
-        store.transact::<_, Error>(|t| also(t, &[]))?;
+        store.transact::<_, Error>(|t| {
+            making.check(t)?;
+            also(t, &[])
+        })?;
         return Ok(Vec::new());
     }
     making.queue(files, Some((generation - 1, generation)), &mut also, started)
@@ -224,8 +230,10 @@ fn view(business_object: &Compiled) -> String {
 }
 
 /// An export in the making; its files are removed unless it is queued.
-struct Making<'a> {
+pub(super) struct Making<'a> {
     inner: &'a Inner,
+    /// The index that it is made from.
+    instance: u64,
     business_object: &'a Compiled,
     targets: &'a [String],
     begun: Stamp,
@@ -237,11 +245,17 @@ struct Making<'a> {
 }
 
 impl<'a> Making<'a> {
-    fn new(inner: &'a Inner, business_object: &'a Compiled, targets: &'a [String]) -> Self {
+    pub(super) fn new(
+        inner: &'a Inner,
+        business_object: &'a Compiled,
+        targets: &'a [String],
+        instance: u64,
+    ) -> Self {
         let files = Unqueued { spool: &inner.queue.spool, names: Vec::new() };
         let begun = inner.stamp();
         Self {
             inner,
+            instance,
             business_object,
             targets,
             begun,
@@ -252,7 +266,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    fn rendering(&self) -> Rendering<'_> {
+    pub(super) fn rendering(&self) -> Rendering<'_> {
         Rendering {
             store: &self.inner.queue.store,
             business_object: self.business_object,
@@ -263,7 +277,7 @@ impl<'a> Making<'a> {
     }
 
     /// Where one more file goes.
-    fn add_file(&mut self) -> PathBuf {
+    pub(super) fn add_file(&mut self) -> PathBuf {
         let id = Uuid::now_v7().to_string();
         let path = self.files.add(&id);
         self.ids.push(id);
@@ -283,8 +297,13 @@ impl<'a> Making<'a> {
         }
     }
 
+    /// Refuses to act on what was read when reopening the store may have cut it off since.
+    fn check(&self, transaction: &Transaction<'_>) -> Result<(), Error> {
+        if transaction.instance() == self.instance { Ok(()) } else { Err(Error::Reopening) }
+    }
+
     /// Queues the files, in the order in which they were added.
-    fn queue(
+    pub(super) fn queue(
         mut self,
         rendered: Vec<(Kind, Rendered)>,
         covers: Option<(u64, u64)>,
@@ -325,9 +344,14 @@ impl<'a> Making<'a> {
             by: self.by,
             made: Stamp { doubt: made.doubt.or(self.begun.doubt), ..made },
         };
-        let added = queue.add(&new, also);
+        let added = queue.add(&new, &mut |t, entries| {
+            self.check(t)?;
+            also(t, entries)
+        });
         let none_remains = added.as_ref().is_err_and(|error| match error {
-            AddError::Refused(_) | AddError::Store(Error::TooLarge { .. }) => true,
+            AddError::Refused(_) | AddError::Store(Error::TooLarge { .. } | Error::Reopening) => {
+                true
+            }
             AddError::Store(error) => error.is_no_room() && queue.store.poisoned().is_none(),
         });
         // Another commit that failed may still be there after the next start, and needs the files then.

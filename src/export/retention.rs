@@ -45,15 +45,16 @@ pub(super) fn sweep(
     let id = business_object.object.id.as_str();
     let (mut after, mut had): (Option<NamedNode>, Option<Had>) = (None, None);
     while !inner.stopping.load(Ordering::Relaxed) {
+        let instance = store.read().instance();
         let from = after.as_ref().map(NamedNode::as_str);
         let (page, _) = members::page_of(store, business_object, from, PAGE)?;
         let Some(last) = page.last().cloned() else { return Ok(()) };
         after = Some(last);
         let Some(cursor) = cursor(inner, business_object)? else { return Ok(()) };
         if had.is_none() {
-            had = Had::find(inner, id, cursor)?;
+            had = Had::find(inner, id, cursor, instance)?;
         }
-        let Some(had) = &had else { return Ok(()) };
+        let Some(had) = had.as_ref().filter(|had| had.instance == instance) else { return Ok(()) };
         let now = inner.options.catalogue.watch().elapsed();
         let (mut unknown, mut over) = (Vec::new(), Vec::new());
         let read = store.read();
@@ -91,7 +92,7 @@ fn begin(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), Fa
 }
 
 /// False when another definition took the place of this one, which is to decide.
-fn remove(
+pub(super) fn remove(
     inner: &Inner,
     business_object: &Compiled,
     retention: Duration,
@@ -122,6 +123,10 @@ fn remove(
         body: Body::Json(b""),
     };
     expire(&inner.queue.store, &limits, &request, uris, &mut |t, uri| {
+        // A delivery that reopening the store cut off was none.
+        if t.instance() != had.instance {
+            return Ok(false);
+        }
         // Since it was looked at, it may have changed.
         let age = changes::age(t, id, uri.as_str())?;
         Ok(age.is_some_and(|age| had.is_over(age, watch.elapsed(), retention)))
@@ -129,7 +134,7 @@ fn remove(
 }
 
 /// How far the exports have come; `None` while some target has not had everything.
-fn cursor(inner: &Inner, business_object: &Compiled) -> Result<Option<Cursor>, Fault> {
+pub(super) fn cursor(inner: &Inner, business_object: &Compiled) -> Result<Option<Cursor>, Fault> {
     let id = business_object.object.id.as_str();
     if make::all_targets(business_object).is_empty() {
         return Ok(None);
@@ -141,15 +146,22 @@ fn cursor(inner: &Inner, business_object: &Compiled) -> Result<Option<Cursor>, F
 
 /// What every target has. It may be some time ago: what is exported meanwhile is of later generations than
 /// the cursor says.
-struct Had {
+pub(super) struct Had {
+    /// The index that all of this was read from.
+    instance: u64,
     cursor: Cursor,
     /// The generations of each export that is not delivered.
     undelivered: Vec<(u64, u64)>,
 }
 
 impl Had {
-    /// With a cursor that was read before; `None` when that cannot be told.
-    fn find(inner: &Inner, id: &str, cursor: Cursor) -> Result<Option<Self>, Fault> {
+    /// With a cursor that was read before, from the index of that instance; `None` when that cannot be told.
+    pub(super) fn find(
+        inner: &Inner,
+        id: &str,
+        cursor: Cursor,
+        instance: u64,
+    ) -> Result<Option<Self>, Fault> {
         let Some(orders) = inner.queue.state().undelivered() else { return Ok(None) };
         let mut undelivered = Vec::new();
         for orders in orders.chunks(PAGE) {
@@ -164,7 +176,7 @@ impl Had {
                 }
             }
         }
-        Ok(Some(Self { cursor, undelivered }))
+        Ok(Some(Self { instance, cursor, undelivered }))
     }
 
     /// Whether an object is old enough and every target has it.

@@ -136,7 +136,7 @@ mod tests {
         let store = open();
         let put = |store: &Store, value: u8| {
             // Long enough that another thread syncs it.
-            store.transact::<_, Error>(|change| change.put("d", b"key", &[value; 20_000]))
+            store.transact::<_, Error>(|change| change.put("d", b"key", &vec![value; 20_000]))
         };
         put(&store, 1).unwrap();
         faults.fail_only(Operation::Apply, 1, Failure::Io);

@@ -214,16 +214,13 @@ fn a_journal_that_ends_before_its_index_is_refused_and_opens_once_it_is_whole() 
     let before = segments(dir.path()).into_iter().rev().nth(1).unwrap();
     // Cut behind its header, behind its first frame, or gone.
     for kept in [Some(40), Some(ends[0]), None] {
-        let (last, end) = match kept {
-            Some(length) => {
-                let kept = &whole[..usize::try_from(length).unwrap()];
-                fs::write(&newest_segment, kept).unwrap();
-                (&newest_segment, length)
-            }
-            None => {
-                fs::remove_file(&newest_segment).unwrap();
-                (&before, fs::metadata(&before).unwrap().len())
-            }
+        let (last, end) = if let Some(length) = kept {
+            let kept = &whole[..usize::try_from(length).unwrap()];
+            fs::write(&newest_segment, kept).unwrap();
+            (&newest_segment, length)
+        } else {
+            fs::remove_file(&newest_segment).unwrap();
+            (&before, fs::metadata(&before).unwrap().len())
         };
         let harmed =
             segments(dir.path()).iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>();

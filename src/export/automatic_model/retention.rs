@@ -10,6 +10,7 @@ use crate::export::{record, retention};
 use oxrdf::NamedNode;
 use penstock_store::Error;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 impl World {
     /// Defines the plants with a retention of ten days.
@@ -33,7 +34,13 @@ impl World {
     }
 
     fn days_pass(&self, days: u64) {
-        self.elapsed.fetch_add(days * 24 * 60 * 60 * 1000, Ordering::Relaxed);
+        self.elapse(Duration::from_hours(24 * days));
+    }
+
+    /// Lets so much time pass.
+    pub(super) fn elapse(&self, time: Duration) {
+        let milliseconds = u64::try_from(time.as_millis()).unwrap();
+        self.elapsed.fetch_add(milliseconds, Ordering::Relaxed);
     }
 
     /// Looks for objects whose time is over, and names the plants that are left.

@@ -128,6 +128,7 @@ impl Gateway {
             store: store.clone(),
             catalogue: catalogue.clone(),
             exporter: exporter.clone(),
+            memory: memory.clone(),
         };
         let graphql = graphql::Schema::new(sources, settings.limits.graphql);
         go_on_after(&clock, &store, &exporter)?;

@@ -132,6 +132,7 @@ impl Gateway {
             store: ReadStore::clone(&store),
             catalogue: catalogue.clone(),
             exporter: exporter.clone(),
+            memory: memory.clone(),
         };
         let graphql = graphql::Schema::new(sources, settings.limits.graphql);
         go_on_after(&clock, &store, &exporter)?;

@@ -2,10 +2,18 @@
 //!
 //! What counts is what the kernel cannot take back: the process's anonymous pages, since a gateway has no
 //! swap. Files that are in memory go by themselves.
+//!
+//! The allocator is jemalloc, with two arenas and a thread that returns unused pages to the kernel after a second
+//! (`.cargo/config.toml`). glibc's has an arena for each thread and returns only the end of each, so that after a peak
+//! the level would stay at [`Level::Short`] for good.
 use penstock_store::ReadStore;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tikv_jemallocator::Jemalloc;
+
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// Parts of the limit, in percent, from which on memory is low, and short.
 const LOW: u64 = 75;
@@ -52,6 +60,11 @@ impl Memory {
     pub fn limit(&self) -> Option<u64> {
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         [self.configured, limit_of(&own, Path::new(GROUPS))].into_iter().flatten().min()
+    }
+
+    /// The bytes that are left of the limit; `None` when nothing bounds them, or it is not known what is held.
+    pub fn left(&self) -> Option<u64> {
+        Some(self.limit()?.saturating_sub(held()?))
     }
 
     /// How much is left.

@@ -36,8 +36,11 @@ pub struct Status {
     pub clock: clock::Report,
     /// The certificate of HTTPS; `None` without HTTPS.
     pub certificate: Option<Certificate>,
-    /// What the configuration warned of at the start.
+    /// What the configuration warned of at the start, and what an operator should know of now.
     pub warnings: Vec<String>,
+    /// How many of those the configuration gave; they come first.
+    #[serde(skip)]
+    pub configuration_warnings: usize,
     /// The newest warnings and errors of the log, the newest first.
     pub last_errors: Vec<recent::Line>,
 }
@@ -129,6 +132,16 @@ impl Gateway {
     pub fn status(&self) -> Result<Status, Fault> {
         let (stats, room) = (self.store.stats(), self.exporter.room());
         let targets = self.exporter.targets()?;
+        let memory = Memory {
+            resident_bytes: memory::resident(),
+            held_bytes: memory::held(),
+            limit_bytes: self.memory.limit(),
+            level: self.memory.level(),
+        };
+        let mut warnings = self.settings.warnings.clone();
+        let configuration_warnings = warnings.len();
+        warnings.extend(memory.warning());
+        warnings.extend(self.graphql.warning());
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             gateway_id: self.gateway_id.clone(),
@@ -153,18 +166,14 @@ impl Gateway {
                 spool_limit_bytes: room.limit,
                 history_bytes: room.delivered,
             },
-            memory: Memory {
-                resident_bytes: memory::resident(),
-                held_bytes: memory::held(),
-                limit_bytes: self.memory.limit(),
-                level: self.memory.level(),
-            },
+            memory,
             clock: self.clock.report(),
             certificate: self.settings.server.tls.as_ref().map(|tls| Certificate {
                 self_signed: tls.certificate.is_none(),
                 expires_at: certificate_end(),
             }),
-            warnings: self.settings.warnings.clone(),
+            warnings,
+            configuration_warnings,
             last_errors: recent::lines(),
         })
     }
@@ -184,6 +193,26 @@ impl Gateway {
             parked: 0,
             waiting: self.exporter.waiting(),
         }
+    }
+}
+
+impl Memory {
+    /// Says what a level below [`Level::Ample`] means for clients, and what can be done.
+    fn warning(&self) -> Option<String> {
+        let refused = match self.level {
+            Level::Ample => return None,
+            Level::Low => "request bodies are still taken",
+            Level::Short => {
+                "bodies of more than 1 MiB get 503, and smaller ones are taken one at a time"
+            }
+        };
+        let level = if self.level == Level::Short { "short" } else { "low" };
+        Some(format!(
+            "memory is {level}: {} of {} bytes are in use, so {refused}; give the gateway more \
+             (service.limits.memory, or the limit of its control group), or send less at once",
+            self.held_bytes.unwrap_or_default(),
+            self.limit_bytes.unwrap_or_default(),
+        ))
     }
 }
 

@@ -195,7 +195,8 @@ impl<'d> Execution<'d> {
         let of = place.and_then(|place| model.root_type(place));
         if let Json::Object(members) = &mut members {
             members.insert("type".to_owned(), of.map_or(Json::Null, |of| of.name.clone().into()));
-            let missing = model.left_out.get(id).map_or(Json::Null, |why| why.clone().into());
+            let left_out = model.left_out.iter().find(|left| left.id == *id);
+            let missing = left_out.map_or(Json::Null, |left| left.why.clone().into());
             members.insert("typeMissing".to_owned(), missing);
         }
         Ok(self.members("BusinessObject", &members, sets))

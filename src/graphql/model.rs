@@ -6,6 +6,7 @@ use super::names::{self, Taken};
 use super::system;
 use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
 use crate::business_object::resource::Compiled;
+use crate::fault::{Fault, Kind};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -26,8 +27,8 @@ pub(super) struct Model {
     pub(super) by_name: HashMap<String, usize>,
     /// The fields of the query type that lead to objects of one Business Object.
     pub(super) roots: HashMap<String, Root>,
-    /// The ids of Business Objects that have no types, and why.
-    pub(super) left_out: HashMap<String, String>,
+    /// The Business Objects that have no types.
+    pub(super) left_out: Vec<LeftOut>,
     /// Whether all of the gateway is seen, and not one Business Object alone.
     pub(super) whole: bool,
 }
@@ -53,6 +54,20 @@ pub(super) struct Business {
     pub(super) many: String,
     /// What it can be ordered by: a name, and a place in the root shape, or the URI.
     pub(super) orders: Vec<(String, Option<usize>)>,
+    /// How many fields its types have.
+    pub(super) fields: usize,
+}
+
+/// A Business Object that has no types.
+#[derive(Debug)]
+pub(super) struct LeftOut {
+    pub(super) id: String,
+    pub(super) name: String,
+    /// The field of the query type for one object, if it had one.
+    field: String,
+    /// The type of its objects, if it had one.
+    type_name: String,
+    pub(super) why: String,
 }
 
 /// The type of a Business Object's objects, or of objects nested in them.
@@ -100,6 +115,24 @@ pub(super) enum Leaf {
     Boolean,
     Date,
     DateTime,
+}
+
+impl Root {
+    /// The Business Object: a place in [`Model::business`].
+    pub(super) fn business(self) -> usize {
+        match self {
+            Self::One(place) | Self::Many(place) => place,
+        }
+    }
+}
+
+impl LeftOut {
+    /// The error for a document that names it.
+    pub(super) fn fault(&self) -> Fault {
+        let detail =
+            format!("the Business Object {:?} has no type in GraphQL: {}", self.name, self.why);
+        Fault::new(Kind::Invalid, detail)
+    }
 }
 
 impl Leaf {
@@ -151,39 +184,20 @@ impl ObjectType {
 impl Model {
     /// Of these Business Objects; those that do not fit into `most` fields, the newest first, are left out.
     pub(super) fn new(all: &[Arc<Compiled>], most: usize, whole: bool) -> Self {
-        let mut model = Self { whole, ..Self::default() };
-        let mut oldest_first: Vec<_> = all.iter().collect();
-        // Ids are ordered by time, so that a new one never takes the name of an older one away.
-        oldest_first.sort_unstable_by(|a, b| a.object.id.cmp(&b.object.id));
-        let mut left = most;
-        let mut fitting = Vec::new();
-        for compiled in oldest_first {
-            let fields = count(&compiled.mapping.root, FIELDS + 1);
-            let why = if fields > FIELDS {
-                format!("its mapping has more than {FIELDS} fields")
-            } else if fields > left {
-                format!(
-                    "the Business Objects together have more than {most} fields (service.limits.graphql.fields)"
-                )
-            } else {
-                left -= fields;
-                fitting.push(compiled);
-                continue;
-            };
-            model.left_out.insert(compiled.object.id.clone(), why);
-        }
+        let (fitting, left_out) = fitting(all, most);
+        let mut model = Self { whole, left_out, ..Self::default() };
         let mut types = Taken::of(&system::names());
         let mut roots = Taken::of(&system::QUERIES);
         let mut named = Vec::new();
-        for compiled in fitting {
+        for (compiled, fields) in fitting {
             let name = &compiled.object.definition.name;
             let type_name = types.take_family(&names::of_type(name), |name| family(name).to_vec());
             let one = roots.take_family(&names::field(name), |name| vec![name.into(), many(name)]);
-            named.push((compiled, type_name, one));
+            named.push((compiled, fields, type_name, one));
         }
         named.sort_by(|(a, ..), (b, ..)| a.object.definition.name.cmp(&b.object.definition.name));
         // The types of nested objects come after those of all Business Objects.
-        for (business, (compiled, type_name, one)) in named.into_iter().enumerate() {
+        for (business, (compiled, fields, type_name, one)) in named.into_iter().enumerate() {
             let object = model.objects.len();
             let root = &compiled.mapping.root;
             model.push(root, root, &type_name, business, &[], &mut types);
@@ -192,7 +206,7 @@ impl Model {
             model.roots.insert(many.clone(), Root::Many(business));
             let orders = model.orders(object);
             let compiled = Arc::clone(compiled);
-            model.business.push(Business { compiled, object, one, many, orders });
+            model.business.push(Business { compiled, object, one, many, orders, fields });
         }
         model.by_name =
             model.objects.iter().enumerate().map(|(i, object)| (object.name.clone(), i)).collect();
@@ -310,10 +324,65 @@ impl Model {
             || ["Order", "OrderField"].into_iter().filter_map(object).any(root)
     }
 
+    /// Returns the Business Object that a type belongs to: a place in [`Model::business`].
+    pub(super) fn business_of_type(&self, name: &str) -> Option<usize> {
+        let of = |name: &str| Some(self.objects.get(*self.by_name.get(name)?)?.business);
+        let endings = ["Connection", "Edge", "Filter", "Order", "OrderField"];
+        of(name).or_else(|| endings.iter().find_map(|ending| of(name.strip_suffix(ending)?)))
+    }
+
+    /// Returns the Business Object that a field of the query type would lead to if it had not been left out.
+    pub(super) fn left_out_field(&self, name: &str) -> Option<&LeftOut> {
+        let one = name.strip_suffix("Connection").unwrap_or(name);
+        self.left_out.iter().find(|left| left.field == one)
+    }
+
+    /// Returns the Business Object whose objects would have a type if it had not been left out.
+    pub(super) fn left_out_type(&self, name: &str) -> Option<&LeftOut> {
+        self.left_out.iter().find(|left| family(&left.type_name).iter().any(|one| one == name))
+    }
+
     /// The type of a Business Object's objects.
     pub(super) fn root_type(&self, business: usize) -> Option<&ObjectType> {
         self.objects.get(self.business.get(business)?.object)
     }
+}
+
+/// Business Objects, each with how many fields it has.
+type Counted<'a> = Vec<(&'a Arc<Compiled>, usize)>;
+
+/// Tells those that fit into `most` fields together from those that do not.
+pub(super) fn fitting(all: &[Arc<Compiled>], most: usize) -> (Counted<'_>, Vec<LeftOut>) {
+    let mut oldest_first: Vec<_> = all.iter().collect();
+    // Ids are ordered by time, so that a new one never takes the name of an older one away.
+    oldest_first.sort_unstable_by(|a, b| a.object.id.cmp(&b.object.id));
+    let mut left = most;
+    let (mut fitting, mut left_out) = (Vec::new(), Vec::new());
+    for compiled in oldest_first {
+        let fields = count(&compiled.mapping.root, FIELDS + 1);
+        let why = if fields > FIELDS {
+            format!(
+                "its mapping has more than {FIELDS} fields, and a Business Object may have no more in GraphQL"
+            )
+        } else if fields > left {
+            format!(
+                "the Business Objects together have more than {most} fields (service.limits.graphql.fields)"
+            )
+        } else {
+            left -= fields;
+            fitting.push((compiled, fields));
+            continue;
+        };
+        let name = compiled.object.definition.name.clone();
+        left_out.push(LeftOut {
+            id: compiled.object.id.clone(),
+            field: names::field(&name),
+            type_name: names::of_type(&name),
+            name,
+            why,
+        });
+    }
+    (fitting, left_out)
 }
 
 /// The field at this place, and the objects nested there.

@@ -3,12 +3,13 @@ use super::built::Built;
 use super::cost::{self, Cost};
 use super::document::Document;
 use super::execute::Execution;
-use super::introspection;
+use super::{introspection, model};
 use crate::auth::{Caller, Credential};
 use crate::business_object::catalogue::Catalogue;
 use crate::config::GraphqlLimits;
 use crate::export::Exporter;
-use crate::fault::Fault;
+use crate::fault::{Fault, Kind};
+use crate::memory::Memory;
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{ExecutableDocument, OperationType};
 use async_graphql::{Name, Request, SDLExportOptions, ServerError, Value, Variables};
@@ -36,6 +37,8 @@ pub struct Sources {
     pub catalogue: Catalogue,
     /// The exporter.
     pub exporter: Exporter,
+    /// The memory of the process.
+    pub memory: Memory,
 }
 
 /// GraphQL over what the gateway holds. Cheap to clone.
@@ -101,10 +104,24 @@ impl Schema {
     /// The schema that somebody sees, in the language that GraphQL has for it. Blocks.
     ///
     /// # Errors
-    /// `Kind::Internal` when the types do not fit together.
+    /// `Kind::Internal` when the types do not fit together; `Kind::Unavailable` when there is not enough memory.
     pub fn sdl(&self, caller: &Caller) -> Result<String, Fault> {
         let options = SDLExportOptions::new().include_specified_by();
-        Ok(introspection::describe(&self.0.seen_by(caller)?.dynamic.sdl_with_options(options)))
+        let built = self.0.seen_by(caller);
+        let lease = built.lease_all(&self.0.sources.memory)?;
+        Ok(introspection::describe(&lease.dynamic.sdl_with_options(options)))
+    }
+
+    /// Says which Business Objects have no type, and why; `None` when all have one.
+    pub fn warning(&self) -> Option<String> {
+        let all = self.0.sources.catalogue.list();
+        let (_, left_out) = model::fitting(&all, self.0.limits.fields);
+        let first = left_out.first()?;
+        let others = match left_out.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
+        Some(format!("{:?}{others} has no type in GraphQL: {}", first.name, first.why))
     }
 
     /// A turn for what may look at many objects, until it is dropped; `None` when it does not come in the time
@@ -202,7 +219,8 @@ impl Inner {
             let refused = Answer::refused("a mutation must be sent by POST");
             return Err(Answer { would_change: true, ..refused });
         }
-        let built = self.seen_by(caller).map_err(|fault| Answer::refused(fault.to_string()))?;
+        let built = self.seen_by(caller);
+        let lease = built.lease_for(&document, &self.sources.memory).map_err(Answer::failed)?;
         built.check_variables(&document).map_err(Answer::refused)?;
         let variables = variables(query.variables);
         let mut request =
@@ -210,7 +228,8 @@ impl Inner {
         request.operation_name.clone_from(&query.operation);
         request.set_parsed_query(introspection::adapt(document.clone()));
         // Nothing in it waits for anything.
-        let mut response = Handle::current().block_on(built.dynamic.execute(request));
+        let mut response = Handle::current().block_on(lease.dynamic.execute(request));
+        drop(lease);
         if !response.errors.is_empty() {
             return Err(Answer::with(response.errors));
         }
@@ -254,26 +273,26 @@ impl Inner {
     }
 
     /// The schema of the moment, as the caller sees it.
-    fn seen_by(self: &Arc<Self>, caller: &Caller) -> Result<Arc<Built>, Fault> {
-        let whole = self.whole()?;
+    fn seen_by(self: &Arc<Self>, caller: &Caller) -> Arc<Built> {
+        let whole = self.whole();
         let Credential::ApiKey { business_object: Some(id), .. } = &caller.credential else {
-            return Ok(whole);
+            return whole;
         };
         whole.own(id, self.limits.fields)
     }
 
-    fn whole(self: &Arc<Self>) -> Result<Arc<Built>, Fault> {
+    fn whole(self: &Arc<Self>) -> Arc<Built> {
         let mut current = self.current();
         current.used = Instant::now();
         // Read before the entries, so that a change in between is met by the next request.
         let version = self.sources.catalogue.version();
         if let Some(built) = current.built.as_ref().filter(|built| built.version == version) {
-            return Ok(Arc::clone(built));
+            return Arc::clone(built);
         }
         // Lest both are in memory, unless somebody uses the old one.
         current.built = None;
         let all = self.sources.catalogue.list();
-        let built = Arc::new(Built::new(version, all, self.limits.fields, true)?);
+        let built = Arc::new(Built::new(version, all, self.limits.fields, true));
         current.built = Some(Arc::clone(&built));
         if !current.is_watched
             && let Ok(runtime) = Handle::try_current()
@@ -281,7 +300,7 @@ impl Inner {
             current.is_watched = true;
             runtime.spawn(let_go(Arc::downgrade(self)));
         }
-        Ok(built)
+        built
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
@@ -307,6 +326,12 @@ impl Answer {
     /// Nothing was executed, for this reason.
     pub fn refused(why: impl Into<String>) -> Self {
         Self::with(vec![ServerError::new(why, None)])
+    }
+
+    /// Nothing was executed, since the schema could not be made for it.
+    fn failed(fault: Fault) -> Self {
+        let is_busy = matches!(fault.kind, Kind::Unavailable(_));
+        Self { is_busy, ..Self::refused(fault.detail) }
     }
 
     fn with(errors: Vec<ServerError>) -> Self {

@@ -7,6 +7,7 @@ use async_graphql::dynamic::{
     Enum, Field, InputObject, InputValue, Interface, InterfaceField, Object, Schema, SchemaBuilder,
     SchemaError, TypeRef,
 };
+use std::collections::BTreeSet;
 
 /// Selections within selections of a document; `cost` has refused deeper ones.
 const RECURSION: usize = 128;
@@ -14,8 +15,8 @@ const RECURSION: usize = 128;
 /// The most characters of a description.
 const LONGEST: usize = 1_000;
 
-/// Puts the schema together.
-pub(super) fn schema(model: &Model) -> Result<Schema, SchemaError> {
+/// Puts a schema together that has the types of these Business Objects: places in [`Model::business`].
+pub(super) fn schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema, SchemaError> {
     let mut query = Object::new(QUERY).description("What can be read.");
     query = system::queries(query, model.whole);
     let mut schema =
@@ -24,12 +25,13 @@ pub(super) fn schema(model: &Model) -> Result<Schema, SchemaError> {
     if !model.business.is_empty() {
         (schema, query) = shared(schema, query, model);
     }
-    for business in &model.business {
+    for place in of {
+        let Some(business) = model.business.get(*place) else { continue };
         let Some(object) = model.objects.get(business.object) else { continue };
         query = queries(query, business, object);
         schema = paging(schema, business, object);
     }
-    for object in &model.objects {
+    for object in model.objects.iter().filter(|object| of.contains(&object.business)) {
         let Some(business) = model.business.get(object.business) else { continue };
         let Some(shape) = object.shape(&business.compiled.mapping.root) else { continue };
         schema = schema.register(output(model, business, object, shape));

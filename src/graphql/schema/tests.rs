@@ -414,10 +414,11 @@ async fn the_schema_is_that_of_the_moment() {
     world.define("Site", SITE);
     assert!(sdl().contains("type Site implements Node"));
     assert!(sdl().contains("\"\"\"\nAll of Site\n\"\"\"\ntype Site "), "{}", sdl());
-    let before = graphql.0.whole().unwrap();
+    let before = graphql.0.whole();
     world.define("Site", &SITE.replace("opened:", "since:"));
     assert!(sdl().contains("since: Date"));
-    assert!(before.dynamic.sdl().contains("opened: Date"), "running queries keep theirs");
+    let before = before.lease_all(&Memory::new(None)).unwrap().dynamic.sdl();
+    assert!(before.contains("opened: Date"), "running queries keep theirs");
     // One that does not fit leaves the others alone.
     world.define("Pump", PUMP);
     assert!(!sdl().contains("type Pump"));
@@ -426,8 +427,70 @@ async fn the_schema_is_that_of_the_moment() {
     let why = told["businessObjects"][0]["typeMissing"].as_str().unwrap();
     assert!(why.contains("more than 20 fields"), "{why}");
     assert_eq!(told["businessObjects"][1]["type"], "Site");
+    for document in [
+        "{ pump(uri: \"urn:pump:1\") { uri } }",
+        "{ pumpConnection { totalCount } }",
+        "{ object(uri: \"urn:pump:1\") { ... on Pump { uri } } }",
+        "query($where: PumpFilter) { siteConnection(where: $where) { totalCount } }",
+        "{ siteConnection { edges { ...E } } } fragment E on PumpEdge { cursor }",
+    ] {
+        let answer = world.ask(document).await;
+        let message = answer["errors"][0]["message"].as_str().unwrap();
+        assert_eq!(
+            message,
+            "the Business Object \"Pump\" has no type in GraphQL: the Business Objects together have more than 20 \
+             fields (service.limits.graphql.fields)",
+            "{document}"
+        );
+    }
+    let warnings = world.gateway.status().unwrap().warnings;
+    assert!(
+        warnings.iter().any(|warning| warning.contains("\"Pump\" has no type")),
+        "{warnings:?}"
+    );
     world.gateway.catalogue.delete(&NoClient, "Site", IfMatch::Any).unwrap();
     assert!(sdl().contains("type Pump") && !sdl().contains("type Site"));
+}
+
+/// With the library's types of all of them, at some 6 KB a field, this would take 45 MB.
+#[tokio::test]
+async fn three_hundred_business_objects_of_twenty_fields_have_types_and_a_query_needs_only_its_own()
+{
+    let world = World::new(&[]);
+    let fields: String = (0..19)
+        .map(|field| format!("  f{field}: {{type: string, path: <urn:p:f{field}>}}\n"))
+        .collect();
+    for number in 0..300 {
+        let config =
+            format!("type: object\npath: Kind{number}:.\nfields:\n  uri: {{type: id}}\n{fields}");
+        world.define(&format!("Kind {number}"), &config);
+    }
+    world.send("Kind 299", &json!([{"uri": "urn:k:1", "f18": "last"}]));
+    let built = world.gateway.graphql.0.whole();
+    assert_eq!(built.model.business.len(), 300);
+    assert_eq!(world.gateway.graphql.warning(), None);
+    let ask = async |document: &str| World::data(world.ask(document).await);
+    for number in 0..300 {
+        ask(&format!("{{ kind{number}Connection {{ totalCount }} }}")).await;
+        assert!(built.kept_fields() <= 2_500, "{}", built.kept_fields());
+    }
+    let found = ask("{ object(uri: \"urn:k:1\", as: Kind299) { ... on Kind299 { f18 } } }").await;
+    assert_eq!(found["object"]["f18"], "last");
+    // A name that is nearly right leads to a suggestion, though its type was not needed until now.
+    let answer = world.ask("{ kind7Conection { totalCount } }").await;
+    let message = answer["errors"][0]["message"].as_str().unwrap();
+    assert!(message.contains("Did you mean \"kind7Connection\""), "{message}");
+    // The schema has all of them, and is not kept.
+    let types = ask("{ __schema { types { name } } }").await;
+    let types = types["__schema"]["types"].as_array().unwrap().len();
+    assert!(types > 1_800, "{types}");
+    assert!(built.kept_fields() <= 2_500, "{}", built.kept_fields());
+    // Where memory is short, queries go on.
+    let tight = Memory::new(Some(1 << 20));
+    let refused = built.lease_all(&tight).err().unwrap();
+    assert!(refused.detail.contains("the whole schema has 6300 fields"), "{}", refused.detail);
+    let query = parse_query("{ kind5(uri: \"urn:k:1\") { f1 } }").unwrap();
+    built.lease_for(&query, &tight).unwrap();
 }
 
 #[tokio::test]

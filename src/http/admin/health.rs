@@ -67,8 +67,8 @@ pub(super) fn concerns(
     concerns.extend(machine(status));
     if frame.may(Role::Admin) {
         concerns.extend(password(first_password, frame));
-        if !status.warnings.is_empty() {
-            let count = words::many(status.warnings.len() as u64, "warning", "warnings");
+        if status.configuration_warnings > 0 {
+            let count = words::many(status.configuration_warnings as u64, "warning", "warnings");
             let words = format!("The configuration gave {count} at the start.");
             let concern = Concern::new(Weight::Warning, "The configuration has oddities.", words);
             concerns.push(concern.at("/admin/settings", "Settings"));

@@ -79,7 +79,8 @@ pub(in crate::http) struct Status {
     /// The certificate of HTTPS; null without HTTPS.
     #[salvo(schema(required = true))]
     pub(in crate::http) certificate: Option<CertificateStatus>,
-    /// What the configuration warned of at the start.
+    /// What the configuration warned of at the start, and what an operator should know of now: memory that is low or
+    /// short, Business Objects without a GraphQL type.
     pub(in crate::http) warnings: Vec<String>,
     /// The newest warnings and errors of the log, the newest first.
     pub(in crate::http) last_errors: Vec<LoggedError>,

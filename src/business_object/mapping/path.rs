@@ -4,16 +4,12 @@
 //! Plant:.            objects of the namespace Plant
 //! <iri>              a property
 //! <iri>/Plant:.      a property that leads to objects of the namespace Plant
-//! ex:name            a property, with a prefix of the root's `prefixes`
+//! ex:name            a property, with a prefix of the root's `prefixes` or a well-known one
 //! ex:has/Plant:.     the same, leading to objects
 //! ```
+use super::prefixes::Prefixes;
 use crate::business_object::namespace::check_name;
-use crate::nearest::nearest;
 use oxrdf::NamedNode;
-use std::collections::BTreeMap;
-
-/// The prefixes of a mapping: each name with the IRI it stands for.
-pub(super) type Prefixes = BTreeMap<String, String>;
 
 /// A path taken apart; at least one of the two is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +65,7 @@ pub(super) fn iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> 
         None if NamedNode::new(text).is_ok() && (local.starts_with("//") || prefix == "urn") => {
             Err(format!("an IRI stands in angle brackets: <{text}>"))
         }
-        None => Err(match nearest(prefix, prefixes.keys().map(String::as_str)) {
+        None => Err(match prefixes.nearest(prefix) {
             Some(near) => {
                 format!("the prefix `{prefix}` is not among `prefixes`; did you mean `{near}`?")
             }
@@ -102,11 +98,13 @@ mod tests {
     use super::*;
 
     fn prefixes() -> Prefixes {
-        Prefixes::from([
-            ("ex".to_owned(), "http://example.org/".to_owned()),
-            (String::new(), "http://empty.org/".to_owned()),
-            ("broken".to_owned(), "not an iri ".to_owned()),
-        ])
+        let mut prefixes = Prefixes::default();
+        for (prefix, iri) in
+            [("ex", "http://example.org/"), ("", "http://empty.org/"), ("broken", "not an iri ")]
+        {
+            prefixes.declare(prefix.to_owned(), iri.to_owned());
+        }
+        prefixes
     }
 
     fn read(text: &str) -> (Option<String>, Option<String>) {
@@ -143,6 +141,8 @@ mod tests {
         good("ex:has/Plant:.", Some("http://example.org/has"), Some("Plant"));
         good("ex:a/b/Plant:.", Some("http://example.org/a/b"), Some("Plant"));
         good("ex:.", None, Some("ex"));
+        good("rdf:type", Some("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"), None);
+        good("schema:.", None, Some("schema"));
     }
 
     #[test]

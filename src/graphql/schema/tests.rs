@@ -421,7 +421,7 @@ async fn the_schema_is_that_of_the_moment() {
     let why = told["businessObjects"][0]["typeMissing"].as_str().unwrap();
     assert!(why.contains("more than 20 fields"), "{why}");
     assert_eq!(told["businessObjects"][1]["type"], "Site");
-    world.gateway.catalogue.delete("Site", IfMatch::Any).unwrap();
+    world.gateway.catalogue.delete("local", "Site", IfMatch::Any).unwrap();
     assert!(sdl().contains("type Pump") && !sdl().contains("type Site"));
 }
 

@@ -1,4 +1,4 @@
-//! `/admin/audit`: what happened to accounts and credentials, and who was refused.
+//! `/admin/audit`: what happened to accounts, credentials and definitions, and who was refused.
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
@@ -14,7 +14,7 @@ use salvo::{Depot, Request, Response, handler};
 /// Rows of one page.
 const ROWS: usize = 50;
 /// What can be asked for, as a choice.
-const KINDS: [(&str, &str); 12] = [
+const KINDS: [(&str, &str); 14] = [
     ("", "Everything"),
     ("sign-in", "Sign-ins, also those refused"),
     ("sign-in.refused", "Sign-ins refused"),
@@ -27,6 +27,8 @@ const KINDS: [(&str, &str); 12] = [
     ("password.changed", "Passwords changed"),
     ("key.created", "API keys made"),
     ("key.revoked", "API keys revoked"),
+    ("business-object", "Business Objects: all changes"),
+    ("namespace", "Namespaces: all changes"),
 ];
 
 #[derive(Template)]
@@ -37,7 +39,7 @@ struct Trail {
     pager: Pager,
     account: String,
     what: String,
-    kinds: [(&'static str, &'static str); 12],
+    kinds: [(&'static str, &'static str); 14],
 }
 
 /// An event as it is shown.

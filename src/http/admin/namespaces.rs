@@ -4,9 +4,10 @@ use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
 use crate::auth::Role;
-use crate::business_object::namespace::{self, Generator, Namespace};
+use crate::business_object::namespace::{self, Namespace};
 use crate::gateway::Gateway;
 use crate::http::business_objects::{SEGMENT, path};
+use crate::http::caller::caller;
 use crate::http::namespaces::{base, define, remove};
 use crate::http::problem::Problem;
 use crate::http::query::{Query, cut};
@@ -86,18 +87,9 @@ impl From<&Namespace> for Row {
             name: namespace.name.clone(),
             path: address(&namespace.name),
             uri_base: namespace.uri_base.clone(),
-            generator: generator(namespace.generator),
+            generator: namespace.generator.name(),
             created: words::minute(&namespace.created_at),
         }
-    }
-}
-
-fn generator(generator: Generator) -> &'static str {
-    match generator {
-        Generator::Uuid => "uuid",
-        Generator::Counter => "counter",
-        Generator::Alphanumeric => "alphanumeric",
-        Generator::Manual => "manual",
     }
 }
 
@@ -174,6 +166,7 @@ pub(in crate::http) async fn create(
         return show_creation(req, depot, res, Faults::one("name", &why), &form);
     }
     let sent = sent(&form);
+    let by = caller(depot).clone();
     let wanted = name.clone();
     let made = blocking(move || {
         // A namespace that is there would be changed.
@@ -181,7 +174,7 @@ pub(in crate::http) async fn create(
             let why = format!("there is a namespace {wanted:?} already");
             return Ok(Err(Faults::one("name", &why)));
         }
-        Ok(define(&gateway, &wanted, &sent).map_err(|problem| Faults::of(&problem, FIELDS)))
+        Ok(define(&gateway, &by, &wanted, &sent).map_err(|problem| Faults::of(&problem, FIELDS)))
     });
     match made.await? {
         Ok(_) => {
@@ -261,9 +254,10 @@ pub(in crate::http) async fn change(
 ) -> Result<(), Problem> {
     let (form, gateway) = (form(depot), gateway(depot)?);
     let (name, sent) = (path(req, "name").to_owned(), sent(&form));
+    let by = caller(depot).clone();
     let changed = blocking(move || {
         let name = must_find(&gateway, &name)?.name;
-        define(&gateway, &name, &sent)
+        define(&gateway, &by, &name, &sent)
     });
     match changed.await {
         Ok((namespace, _)) => {
@@ -298,8 +292,8 @@ pub(in crate::http) async fn delete(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let (gateway, name) = (gateway(depot)?, path(req, "name").to_owned());
-    let removed = name.clone();
-    match blocking(move || remove(&gateway, &removed)).await {
+    let (by, removed) = (caller(depot).clone(), name.clone());
+    match blocking(move || remove(&gateway, &by, &removed)).await {
         Ok(()) => {
             let words = format!("The namespace {name} was deleted.");
             frame::done(res, depot, "/admin/namespaces", &words);

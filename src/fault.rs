@@ -29,6 +29,8 @@ pub enum Kind {
     NotFound,
     /// 409: it contradicts what is there.
     Conflict,
+    /// 409: it would remove much that is probably still wanted; `force` does it all the same.
+    Unconfirmed,
     /// 412: it has been changed in the meantime (`If-Match`).
     PreconditionFailed,
     /// 413: it is over a limit.

@@ -1,6 +1,6 @@
-//! The audit trail: what happened to accounts and credentials, and who was refused.
+//! The audit trail: what happened to accounts, credentials and definitions, and who was refused.
 //!
-//! What changes an account or a key stands in the very commit of the change. Sign-ins and refusals follow
+//! What changes an account, a key or a definition stands in the very commit of the change. Sign-ins and refusals follow
 //! within a second. Of refusals that repeat, the first few of a minute are kept and logged; the rest are
 //! counted, and one event with their number follows, so that a flood of them never floods the disk. What an
 //! account changes of itself and its keys has a pace (`pace`), so that it does not push out what others did.
@@ -187,12 +187,20 @@ impl Audit {
         }
         commit::<_, Fault>(&self.store, check, |transaction| {
             change(transaction)?;
-            events
-                .iter()
-                .try_for_each(|event| keep(transaction, &Record::of(event.clone(), 1), self.most))
+            events.iter().try_for_each(|event| self.add(transaction, event))
         })?;
         events.iter().for_each(log);
         Ok(())
+    }
+
+    /// Keeps what was recorded so far, before a change whose commit adds events of its own. Blocks.
+    pub fn flush(&self) {
+        self.later.flush();
+    }
+
+    /// Adds an event to the commit of the change that it tells of. Whoever makes the change logs it.
+    pub fn add(&self, transaction: &mut Transaction<'_>, event: &Event) -> Result<(), Fault> {
+        keep(transaction, &Record::of(event.clone(), 1), self.most)
     }
 
     /// Events, newest first, those before the one with the number `before`. Blocks.

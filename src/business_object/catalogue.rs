@@ -11,25 +11,28 @@
 //! mapping does not name is no longer seen through this Business Object, and is neither changed nor removed.
 
 mod entry;
+mod loss;
+mod namespaces;
+mod requester;
 
 use super::changes::{self, Watch};
 use super::mapping::Mapping;
-use super::namespace::{self, Generator, Namespace};
+use super::namespace;
 use super::resource::{BusinessObject, Compiled, Conditions, Definition};
+use super::warnings;
 use crate::clock::Clock;
-use crate::commit::{CommitCheck, commit};
+use crate::commit::commit;
 use crate::fault::{Fault, Finding, Kind};
 use entry::{Entries, Entry, Stored};
+use namespaces::created;
 use penstock_store::{Read, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(super) use entry::{stored, user_of_namespace, version};
+pub use requester::{Action, Change, CommitHook, Requester};
 
 /// The collection of documents that holds them: id to JSON.
 pub const COLLECTION: &str = "business-objects";
-
-/// The most namespaces that a fault names.
-const MAX_NAMED: usize = 50;
 
 /// What the catalogue takes from the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,16 +120,16 @@ impl Catalogue {
     }
 
     /// Creates or replaces the one of the same name, and creates the namespaces it lacks. True when created.
-    /// `check` is made in its commit; `by` is who asks, as it stands in the answer; `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that
-    /// is there changes nothing: version and `updatedAt` stay.
+    /// `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that is
+    /// there changes nothing: version and `updatedAt` stay.
     ///
     /// # Errors
     /// As `Definition::read`; `Kind::Invalid` for a target that leads nowhere or an unknown namespace;
-    /// `Kind::PreconditionFailed`.
+    /// `Kind::PreconditionFailed`; `Kind::Conflict` for another base of a namespace in use;
+    /// `Kind::Unconfirmed` when it takes many objects out of the Business Object.
     pub fn put(
         &self,
-        check: &dyn CommitCheck,
-        by: &str,
+        by: Requester<'_>,
         body: &[u8],
         if_match: IfMatch,
         check_target: &dyn Fn(&str) -> Result<(), String>,
@@ -136,7 +139,7 @@ impl Catalogue {
         let before = self.entries().find_name(&read.0.name).cloned();
         check_version(before.as_ref(), if_match)?;
         let created = before.is_none();
-        Ok((self.save(&writer, (check, by), before.as_ref(), read)?, created))
+        Ok((self.save(&writer, by, before.as_ref(), read)?, created))
     }
 
     /// Replaces the one of this id or name; it may be renamed, unless another has the name (409).
@@ -145,8 +148,7 @@ impl Catalogue {
     /// As [`Self::put`], and `Kind::NotFound`.
     pub fn replace(
         &self,
-        check: &dyn CommitCheck,
-        by: &str,
+        by: Requester<'_>,
         id_or_name: &str,
         body: &[u8],
         if_match: IfMatch,
@@ -166,7 +168,7 @@ impl Catalogue {
                 vec![Finding::at("/name", "this name is taken; choose another one")],
             ));
         }
-        self.save(&writer, (check, by), Some(&before), read)
+        self.save(&writer, by, Some(&before), read)
     }
 
     /// Deletes the definition; the objects stay in the graph.
@@ -175,21 +177,33 @@ impl Catalogue {
     /// `Kind::NotFound`, `Kind::PreconditionFailed`.
     pub fn delete(
         &self,
-        check: &dyn CommitCheck,
+        by: Requester<'_>,
         id_or_name: &str,
         if_match: IfMatch,
     ) -> Result<(), Fault> {
         let _writer = self.write();
         let entry = self.find(id_or_name)?;
         check_version(Some(&entry), if_match)?;
-        commit::<_, Fault>(&self.store, check, |t| {
+        commit::<_, Fault>(&self.store, by.check, |t| {
             changes::removed(t, &entry.id)?;
-            Ok(t.delete(COLLECTION, entry.id.as_bytes())?)
+            t.delete(COLLECTION, entry.id.as_bytes())?;
+            by.add_to_commit(
+                t,
+                &Change {
+                    action: Action::Deleted,
+                    id: &entry.id,
+                    name: &entry.name,
+                    version: entry.version,
+                    namespaces: &[],
+                    forced: None,
+                },
+            )
         })?;
         self.entries_mut().remove(&entry.id);
         tracing::info!(
             business_object = entry.name,
             id = entry.id,
+            by = by.id,
             "A Business Object was deleted."
         );
         self.watch.wake();
@@ -200,19 +214,29 @@ impl Catalogue {
     fn save(
         &self,
         _writer: &MutexGuard<'_, ()>,
-        (check, by): (&dyn CommitCheck, &str),
+        by: Requester<'_>,
         before: Option<&Entry>,
         (definition, mut mapping, conditions): (Definition, Mapping, Conditions),
     ) -> Result<Arc<Compiled>, Fault> {
-        if let Some(Entry { compiled: Some(compiled), .. }) = before
+        let there = before.and_then(|before| before.compiled.as_ref());
+        if let Some(compiled) = there
             && compiled.object.definition == definition
+            && compiled.conditions == conditions
+            && self.has_namespaces(&definition.namespaces)?
         {
             return Ok(compiled.clone());
         }
+        let loss = match there {
+            Some(there) => {
+                self.check_loss(there, (&definition, &mapping, &conditions), by.force)?
+            }
+            None => None,
+        };
         let now = crate::time::rfc3339();
-        let namespaces: Vec<String> = mapping.namespaces().into_iter().map(str::to_owned).collect();
-        let (object, _) = commit(&self.store, check, |transaction| {
-            let created_namespaces = self.create_namespaces(transaction, &namespaces)?;
+        let id = before.map(|before| before.id.as_str());
+        let (compiled, _) = commit(&self.store, by.check, |transaction| {
+            let changed =
+                self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
             mapping.resolve(transaction)?;
             let object = BusinessObject {
                 id: before
@@ -222,51 +246,95 @@ impl Catalogue {
                 version: before.map_or(1, |b| b.version + 1),
                 created_at: before.map_or_else(|| now.clone(), |b| b.created_at.clone()),
                 updated_at: now,
-                updated_by: Some(by.to_owned()),
-                created_namespaces,
+                updated_by: Some(by.id.to_owned()),
+                created_namespaces: created(&changed),
             };
-            let there = before.and_then(|before| before.compiled.as_deref());
             let there = there.map(|there| &there.object);
             changes::defined(transaction, there, &object, self.watch.elapsed())?;
-            let stored = Stored { object, namespaces };
-            transaction.put(COLLECTION, stored.object.id.as_bytes(), &stored.encode())?;
-            Ok::<_, Fault>(stored.object)
+            let compiled = Compiled { object, mapping, conditions };
+            let id = compiled.object.id.as_str();
+            transaction.put(COLLECTION, id.as_bytes(), &Stored::of(&compiled).encode())?;
+            by.add_to_commit(
+                transaction,
+                &Change {
+                    action: if before.is_some() { Action::Replaced } else { Action::Created },
+                    id,
+                    name: &compiled.object.definition.name,
+                    version: compiled.object.version,
+                    namespaces: &changed,
+                    forced: by.force.then_some(loss.unwrap_or_default()),
+                },
+            )?;
+            Ok::<_, Fault>(compiled)
         })?;
         if self.defaults.base_url.is_none() {
-            for name in &object.created_namespaces {
-                tracing::warn!(
-                    namespace = %name, base = %self.default_base(name),
-                    "A namespace got a base that leads nowhere, since service.base-url was not set."
-                );
+            for name in &compiled.object.created_namespaces {
+                let base = self.default_base(name);
+                if !compiled.object.definition.gives_base(name) {
+                    tracing::warn!(
+                        namespace = %name, %base,
+                        "A namespace got a base that leads nowhere, since service.base-url was not set."
+                    );
+                }
             }
         }
-        let compiled = Arc::new(Compiled { object, mapping, conditions });
+        let compiled = Arc::new(compiled);
         self.entries_mut().insert(Entry::of(compiled.clone()));
         let BusinessObject { id, version, definition, .. } = &compiled.object;
         tracing::info!(
             business_object = definition.name,
             id,
             version,
+            by = by.id,
             "A Business Object was defined."
         );
         self.watch.wake();
         Ok(compiled)
     }
 
-    /// Does something in a transaction in which a mapping has its namespaces, those that nobody has defined
-    /// made as [`Self::put`] would. Nothing of it is kept.
+    /// What is probably not meant in a stored definition.
+    pub fn warnings(&self, compiled: &Compiled) -> Result<Vec<Finding>, Fault> {
+        let BusinessObject { created_namespaces, .. } = &compiled.object;
+        self.warnings_in(&self.store.read(), compiled, created_namespaces)
+    }
+
+    fn warnings_in(
+        &self,
+        read: &impl Read,
+        compiled: &Compiled,
+        created_namespaces: &[String],
+    ) -> Result<Vec<Finding>, Fault> {
+        let default_base = |name: &str| self.default_base(name);
+        let mut found = warnings::of_definition(
+            &compiled.object.definition,
+            &compiled.mapping,
+            &compiled.conditions,
+        );
+        found.extend(warnings::of_namespaces(read, compiled, created_namespaces, &default_base)?);
+        Ok(found)
+    }
+
+    /// Does something in a transaction in which a Business Object has its namespaces, defined and created as
+    /// [`Self::put`] would. Nothing of it is kept. Also gives the warnings that a `put` would give.
     ///
     /// # Errors
-    /// `Kind::Invalid` when namespaces are missing and are not made; what `work` answers.
+    /// `Kind::Invalid` when namespaces are missing and are not created; `Kind::Conflict` for another base of
+    /// a namespace in use; what `work` answers.
     pub fn rehearse<T>(
         &self,
-        mapping: &Mapping,
+        compiled: &Compiled,
         work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        let namespaces: Vec<String> = mapping.namespaces().into_iter().map(str::to_owned).collect();
-        let rehearsed = self.store.transact(|transaction| -> Result<(), Rehearsed<T>> {
-            self.create_namespaces(transaction, &namespaces).map_err(Rehearsed::Failed)?;
-            Err(work(transaction).map_or_else(Rehearsed::Failed, Rehearsed::Done))
+    ) -> Result<(T, Vec<Finding>), Fault> {
+        let BusinessObject { id, definition, .. } = &compiled.object;
+        let rehearse = |transaction: &mut Transaction<'_>| {
+            let mapping = &compiled.mapping;
+            let changed =
+                self.define_namespaces(transaction, Some(id), &definition.namespaces, mapping)?;
+            let warnings = self.warnings_in(transaction, compiled, &created(&changed))?;
+            Ok((work(transaction)?, warnings))
+        };
+        let rehearsed = self.store.transact(|transaction| -> Result<(), Rehearsed<_>> {
+            Err(rehearse(transaction).map_or_else(Rehearsed::Failed, Rehearsed::Done))
         });
         match rehearsed {
             Err(Rehearsed::Done(done)) => Ok(done),
@@ -279,33 +347,6 @@ impl Catalogue {
     pub fn default_base(&self, name: &str) -> String {
         let Defaults { base_url, gateway_id, .. } = &*self.defaults;
         namespace::default_base(base_url.as_deref(), gateway_id, name)
-    }
-
-    /// Creates the namespaces that nobody has defined, and names them.
-    fn create_namespaces(
-        &self,
-        transaction: &mut Transaction<'_>,
-        names: &[String],
-    ) -> Result<Vec<String>, Fault> {
-        let mut missing = Vec::new();
-        for name in names {
-            if namespace::get(transaction, name)?.is_none() {
-                missing.push(name.clone());
-            }
-        }
-        if !missing.is_empty() && !self.defaults.auto_create_namespaces {
-            return Err(unknown_namespaces(transaction, &missing)?);
-        }
-        for name in &missing {
-            let namespace = Namespace {
-                name: name.clone(),
-                uri_base: self.default_base(name),
-                generator: Generator::default(),
-                created_at: String::new(),
-            };
-            namespace::put(transaction, namespace)?;
-        }
-        Ok(missing)
     }
 
     fn find(&self, id_or_name: &str) -> Result<Entry, Fault> {
@@ -356,32 +397,6 @@ fn check_version(entry: Option<&Entry>, if_match: IfMatch) -> Result<(), Fault> 
             "there is no Business Object of this name yet; leave out If-Match to create it",
         )),
     }
-}
-
-fn unknown_namespaces(read: &impl Read, missing: &[String]) -> Result<Fault, Fault> {
-    let mut known: Vec<String> = namespace::list(read, None, MAX_NAMED + 1)?
-        .into_iter()
-        .map(|namespace| format!("`{}`", namespace.name))
-        .collect();
-    let more = if known.len() > MAX_NAMED { " and more" } else { "" };
-    known.truncate(MAX_NAMED);
-    let known = if known.is_empty() {
-        "none is defined".to_owned()
-    } else {
-        format!("defined are {}{more}", known.join(", "))
-    };
-    let findings = missing.iter().map(|name| {
-        Finding::at(
-            "/config",
-            format!("the mapping names the namespace `{name}`, which nobody has defined; {known}"),
-        )
-    });
-    Ok(Fault::with(
-        Kind::Invalid,
-        "the mapping names namespaces that nobody has defined, and service.namespace.auto-create is false; \
-         define them first",
-        findings.collect(),
-    ))
 }
 
 #[cfg(test)]

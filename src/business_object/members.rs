@@ -3,7 +3,14 @@ use super::namespace;
 use super::resource::Compiled;
 use crate::fault::{Fault, Kind};
 use oxrdf::{GraphName, NamedNode};
-use penstock_store::{About, Listed, Pattern, Read, ReadStore, SubjectFilter};
+use penstock_store::{About, Error, Listed, Pattern, Read, ReadStore, SubjectFilter};
+use std::fmt;
+
+/// So many lost objects are always too many.
+const MANY: usize = 10_000;
+
+/// Objects that are looked at under one read of the store.
+const PAGE: usize = 1000;
 
 /// The URIs of the objects that belong, in code point order, those after `after`, at most `limit`.
 pub fn page(
@@ -53,12 +60,16 @@ pub fn contains(
     business_object: &Compiled,
     uri: &NamedNode,
 ) -> Result<bool, Fault> {
+    Ok(satisfies(read, &filter(read, business_object)?, uri)?)
+}
+
+fn satisfies(read: &impl Read, filter: &SubjectFilter, uri: &NamedNode) -> Result<bool, Error> {
     let subject = Some(uri.clone().into());
-    if business_object.conditions.is_empty() {
-        let graph = Some(root_graph(read, business_object)?);
-        return Ok(read.any(&Pattern { subject, graph, ..Pattern::default() })?);
+    if let Some(graph) = filter.graph.clone() {
+        let pattern = Pattern { subject, graph: Some(graph), ..Pattern::default() };
+        return read.any(&pattern);
     }
-    for (predicate, value) in &business_object.conditions {
+    for (predicate, value) in &filter.having {
         let pattern = Pattern {
             subject: subject.clone(),
             predicate: Some(predicate.clone()),
@@ -70,6 +81,55 @@ pub fn contains(
         }
     }
     Ok(true)
+}
+
+/// Objects that belong to a Business Object and would not with another definition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// How many objects would no longer belong, counted up to [`MANY`].
+    lost: usize,
+    /// How many belong now, as far as they were counted.
+    members: usize,
+}
+
+impl Loss {
+    /// Whether so many are lost that somebody should confirm it: more than half, or [`MANY`].
+    pub fn is_large(self) -> bool {
+        self.lost >= MANY || self.lost * 2 > self.members
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lost, members } = self;
+        if *lost >= MANY {
+            write!(f, "at least {MANY} objects")
+        } else {
+            write!(f, "{lost} of {members} objects")
+        }
+    }
+}
+
+/// Counts the objects that satisfy one filter and not the other. It reads page by page, so that commits
+/// continue meanwhile: an object that one of them changes counts as it was or as it is. Blocks.
+pub fn loss(store: &Store, before: &SubjectFilter, after: &SubjectFilter) -> Result<Loss, Error> {
+    let mut loss = Loss::default();
+    let mut last: Option<String> = None;
+    loop {
+        let (page, _) = store.subjects(before, last.as_deref(), PAGE)?;
+        let Some(end) = page.last() else { return Ok(loss) };
+        last = Some(end.as_str().to_owned());
+        let read = store.read();
+        for uri in &page {
+            loss.members += 1;
+            if !satisfies(&read, after, uri)? {
+                loss.lost += 1;
+            }
+            if loss.lost >= MANY {
+                return Ok(loss);
+            }
+        }
+    }
 }
 
 /// Whether an object belongs about which this is stored.

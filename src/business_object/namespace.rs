@@ -12,6 +12,7 @@ use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transactio
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// The collection of documents that holds them: name to JSON.
@@ -46,6 +47,20 @@ pub struct Namespace {
     pub created_at: String,
 }
 
+/// A namespace as the definition of a Business Object defines it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceDefinition {
+    /// Its name, as mappings write it.
+    pub name: String,
+    /// Its URI base; absent: the base that it has, or the default base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uri_base: Option<String>,
+    /// Its generator; absent: the generator that it has, or the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<Generator>,
+}
+
 /// How the local part of an identifier is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -59,6 +74,21 @@ pub enum Generator {
     Alphanumeric,
     /// None: the caller gives every URI.
     Manual,
+}
+
+impl Generator {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Uuid, Self::Counter, Self::Alphanumeric, Self::Manual];
+
+    /// Its name, as definitions write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uuid => "uuid",
+            Self::Counter => "counter",
+            Self::Alphanumeric => "alphanumeric",
+            Self::Manual => "manual",
+        }
+    }
 }
 
 impl Namespace {
@@ -94,7 +124,7 @@ impl Namespace {
     }
 
     /// Reads the body of a PUT of the namespace `name`; `default_base` is the base it gets when the
-    /// body names none. `createdAt`, which an answer holds, may stand there and has no effect.
+    /// body names none. The read-only members of an answer may be in the body and have no effect.
     ///
     /// # Errors
     /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
@@ -116,27 +146,12 @@ impl Namespace {
             {
                 members.find("name", format!("the body names {given:?}, the path {name:?}"));
             }
-            if let Some(base) = members.string("uriBase") {
-                if let Err(why) = check_base(&base) {
-                    members.find("uriBase", why);
-                }
+            if let Some(base) = read_base(&mut members) {
                 namespace.uri_base = base;
             }
-            if let Some(generator) = members.string("generator") {
-                match generator.as_str() {
-                    "uuid" => namespace.generator = Generator::Uuid,
-                    "counter" => namespace.generator = Generator::Counter,
-                    "alphanumeric" => namespace.generator = Generator::Alphanumeric,
-                    "manual" => namespace.generator = Generator::Manual,
-                    _ => members.find(
-                        "generator",
-                        format!(
-                            "there is no generator {generator:?}; it is uuid, counter, alphanumeric or manual"
-                        ),
-                    ),
-                }
-            }
+            namespace.generator = read_generator(&mut members).unwrap_or_default();
             members.take("createdAt");
+            members.take("warnings");
             members.end();
         }
         if findings.is_empty() {
@@ -149,6 +164,51 @@ impl Namespace {
             ))
         }
     }
+}
+
+impl NamespaceDefinition {
+    /// Reads one element of the `namespaces` of a Business Object's definition.
+    pub(super) fn read(members: &mut Members<'_>) -> Self {
+        let name = members.string("name");
+        match &name {
+            None => members.require("name", "expected is the name of a namespace"),
+            Some(name) => {
+                if let Err(why) = check_name(name) {
+                    members.find("name", why);
+                }
+            }
+        }
+        Self {
+            name: name.unwrap_or_default(),
+            uri_base: read_base(members),
+            generator: read_generator(members),
+        }
+    }
+
+    /// Whether a namespace already is as defined here.
+    pub(super) fn describes(&self, namespace: &Namespace) -> bool {
+        self.uri_base.as_ref().is_none_or(|base| *base == namespace.uri_base)
+            && self.generator.is_none_or(|generator| generator == namespace.generator)
+    }
+}
+
+fn read_base(members: &mut Members<'_>) -> Option<String> {
+    let base = members.string("uriBase")?;
+    if let Err(why) = check_base(&base) {
+        members.find("uriBase", why);
+    }
+    Some(base)
+}
+
+fn read_generator(members: &mut Members<'_>) -> Option<Generator> {
+    let given = members.string("generator")?;
+    let generator = Generator::ALL.into_iter().find(|generator| generator.name() == given);
+    if generator.is_none() {
+        let message =
+            format!("there is no generator {given:?}; it is uuid, counter, alphanumeric or manual");
+        members.find("generator", message);
+    }
+    generator
 }
 
 /// One namespace by name.
@@ -173,7 +233,41 @@ pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<N
 /// gives the identifiers of another namespace.
 pub fn put(
     transaction: &mut Transaction<'_>,
+    namespace: Namespace,
+) -> Result<(Namespace, bool), Fault> {
+    put_for(transaction, namespace, None)
+}
+
+/// Creates the namespace that the definition of a Business Object defines, or changes it. It may be
+/// changed as long as it holds no data and no other Business Object names it. True when it was created.
+///
+/// # Errors
+/// As [`put`].
+pub(super) fn define(
+    transaction: &mut Transaction<'_>,
+    definition: &NamespaceDefinition,
+    default_base: String,
+    business_object: Option<&str>,
+) -> Result<(Namespace, bool), Fault> {
+    let before = get(transaction, &definition.name)?;
+    let (base, generator) = before.map_or_else(
+        || (default_base, Generator::default()),
+        |before| (before.uri_base, before.generator),
+    );
+    let namespace = Namespace {
+        name: definition.name.clone(),
+        uri_base: definition.uri_base.clone().unwrap_or(base),
+        generator: definition.generator.unwrap_or(generator),
+        created_at: String::new(),
+    };
+    put_for(transaction, namespace, business_object)
+}
+
+/// As [`put`]; that the Business Object with the id `business_object` names it is no use of it.
+fn put_for(
+    transaction: &mut Transaction<'_>,
     mut namespace: Namespace,
+    business_object: Option<&str>,
 ) -> Result<(Namespace, bool), Fault> {
     check_name(&namespace.name).map_err(|why| Fault::new(Kind::Invalid, why))?;
     check_base(&namespace.uri_base).map_err(|why| Fault::new(Kind::Invalid, why))?;
@@ -183,7 +277,7 @@ pub fn put(
         if before.uri_base == namespace.uri_base && before.generator == namespace.generator {
             return Ok((before.clone(), false));
         }
-        if let Some(why) = use_of(transaction, before)? {
+        if let Some(why) = use_beside(transaction, before, business_object)? {
             return Err(Fault::new(
                 Kind::Conflict,
                 format!(
@@ -315,7 +409,16 @@ fn check_base(base: &str) -> Result<(), String> {
 
 /// Why a namespace cannot be changed any more.
 pub fn use_of(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
-    if let Some(why) = held_by(read, namespace)? {
+    use_beside(read, namespace, None)
+}
+
+/// As [`use_of`], beside the use by the Business Object with the id `business_object`.
+fn use_beside(
+    read: &impl Read,
+    namespace: &Namespace,
+    business_object: Option<&str>,
+) -> Result<Option<String>, Error> {
+    if let Some(why) = held_beside(read, namespace, business_object)? {
         return Ok(Some(why));
     }
     let moved = read.document(COUNTERS, namespace.uri_base.as_bytes())?.is_some();
@@ -324,12 +427,24 @@ pub fn use_of(read: &impl Read, namespace: &Namespace) -> Result<Option<String>,
 
 /// What keeps a namespace from being deleted.
 pub fn held_by(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
-    if let Some(object) = catalogue::user_of_namespace(read, &namespace.name)? {
+    held_beside(read, namespace, None)
+}
+
+fn held_beside(
+    read: &impl Read,
+    namespace: &Namespace,
+    business_object: Option<&str>,
+) -> Result<Option<String>, Error> {
+    if let Some(object) = catalogue::user_of_namespace(read, &namespace.name, business_object)? {
         return Ok(Some(format!("the mapping of the Business Object {object:?} names it")));
     }
+    Ok(has_data(read, namespace)?.then(|| "its graph holds data".to_owned()))
+}
+
+/// Whether the graph of a namespace holds a quad.
+pub fn has_data(read: &impl Read, namespace: &Namespace) -> Result<bool, Error> {
     let graph = Some(GraphName::NamedNode(namespace.graph()));
-    let holds = read.any(&Pattern { graph, ..Pattern::default() })?;
-    Ok(holds.then(|| "its graph holds data".to_owned()))
+    read.any(&Pattern { graph, ..Pattern::default() })
 }
 
 fn counter(read: &impl Read, namespace: &Namespace) -> Result<u64, Fault> {

@@ -11,6 +11,7 @@ pub use automatic::Automatic;
 pub use schedule::{Schedule, Wrong};
 
 use super::mapping::Mapping;
+use super::namespace::NamespaceDefinition;
 use oxrdf::{NamedNode, Term};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,9 @@ pub struct Definition {
     pub enabled: bool,
     /// The mapping as YAML (or JSON) text.
     pub config: String,
+    /// Namespaces that are defined together with it.
+    #[serde(default)]
+    pub namespaces: Vec<NamespaceDefinition>,
     /// Which stored objects belong to it: all that satisfy every one.
     #[serde(default)]
     pub conditions: Vec<Condition>,
@@ -51,6 +55,13 @@ pub struct Definition {
     pub retention: Option<String>,
 }
 
+impl Definition {
+    /// Whether it says which URI base the namespace of this name has.
+    pub fn gives_base(&self, namespace: &str) -> bool {
+        self.namespaces.iter().any(|given| given.name == namespace && given.uri_base.is_some())
+    }
+}
+
 fn yes() -> bool {
     true
 }
@@ -58,9 +69,9 @@ fn yes() -> bool {
 /// One condition: some graph holds (object, predicate, value).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
-    /// An IRI without angle brackets.
+    /// An IRI without angle brackets, or a name with a prefix of the mapping.
     pub predicate: String,
-    /// An IRI.
+    /// An IRI, or a name with a prefix of the mapping.
     pub value: String,
 }
 
@@ -93,6 +104,21 @@ pub struct BusinessObject {
     /// Namespaces that its last change created, because the mapping names them and nobody had.
     #[serde(default)]
     pub created_namespaces: Vec<String>,
+}
+
+impl Compiled {
+    /// Its conditions with whole IRIs.
+    pub fn conditions_in_full(&self) -> Vec<Condition> {
+        let iri = |term: &Term| match term {
+            Term::NamedNode(iri) => iri.as_str().to_owned(),
+            other => other.to_string(),
+        };
+        let full = |(predicate, value): &(NamedNode, Term)| Condition {
+            predicate: predicate.as_str().to_owned(),
+            value: iri(value),
+        };
+        self.conditions.iter().map(full).collect()
+    }
 }
 
 /// A Business Object ready for use: stored form, mapping, conditions as terms.

@@ -2,6 +2,7 @@
 use super::output;
 use crate::business_object::mapping::{self, Mapping};
 use crate::business_object::resource::Definition;
+use crate::business_object::warnings;
 use crate::config;
 use crate::fault::{Fault, Finding, Kind, Place};
 use clap::{ArgMatches, Command};
@@ -38,7 +39,7 @@ struct Checked {
     /// What it is about, when it is right.
     about: String,
     faults: Vec<Finding>,
-    warnings: Vec<String>,
+    warnings: Vec<Finding>,
 }
 
 impl Checked {
@@ -53,8 +54,8 @@ impl Checked {
     fn text(&self, path: &Path) -> String {
         let path = path.display();
         let mut lines: Vec<String> =
-            self.faults.iter().map(|f| line(&path, self.kind, f)).collect();
-        lines.extend(self.warnings.iter().map(|warning| format!("{path}: warning: {warning}")));
+            self.faults.iter().map(|f| line(&path, self.kind, "", f)).collect();
+        lines.extend(self.warnings.iter().map(|w| line(&path, self.kind, "warning: ", w)));
         if self.faults.is_empty() {
             lines.push(format!("{path}: right: {}", self.about));
         }
@@ -74,7 +75,7 @@ impl Checked {
             "kind": self.kind,
             "right": self.faults.is_empty(),
             "faults": faults.collect::<Vec<_>>(),
-            "warnings": self.warnings,
+            "warnings": self.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
         .to_string()
     }
@@ -86,16 +87,18 @@ const CONFIGURATION: &str = "configuration";
 const MALFORMED: &str = "malformed JSON";
 const UNKNOWN: &str = "unknown";
 
-/// As compilers write it: `file:line:column: message`.
-fn line(path: &impl std::fmt::Display, kind: &str, fault: &Finding) -> String {
+/// As compilers write it: `file:line:column: message`; `severity` is put before the message.
+fn line(path: &impl std::fmt::Display, kind: &str, severity: &str, fault: &Finding) -> String {
     match &fault.place {
         // The line is one of the text in `config`, which is a JSON string on one line.
         Place::Line { line, column } if kind == BUSINESS_OBJECT => {
             let message = fault.message.strip_prefix("config: ").unwrap_or(&fault.message);
-            format!("{path}: config, line {line}, column {column}: {message}")
+            format!("{path}: config, line {line}, column {column}: {severity}{message}")
         }
-        Place::Line { line, column } => format!("{path}:{line}:{column}: {}", fault.message),
-        Place::Pointer(_) | Place::Whole => format!("{path}: {fault}"),
+        Place::Line { line, column } => {
+            format!("{path}:{line}:{column}: {severity}{}", fault.message)
+        }
+        Place::Pointer(_) | Place::Whole => format!("{path}: {severity}{fault}"),
     }
 }
 
@@ -160,17 +163,22 @@ fn kind(path: &Path, text: &str) -> Option<&'static str> {
 
 fn mapping(text: &str) -> Checked {
     match mapping::compile(text) {
-        Ok(mapping) => Checked::new(MAPPING, format!("a mapping {}", of(&mapping))),
+        Ok(mapping) => {
+            let about = format!("a mapping {}", of(&mapping));
+            Checked { warnings: mapping.warnings, ..Checked::new(MAPPING, about) }
+        }
         Err(faults) => Checked::faulty(MAPPING, faults),
     }
 }
 
 fn business_object(bytes: &[u8]) -> Checked {
     match Definition::read(bytes) {
-        Ok((definition, mapping, _)) => Checked::new(
-            BUSINESS_OBJECT,
-            format!("the Business Object {}, a mapping {}", definition.name, of(&mapping)),
-        ),
+        Ok((definition, mapping, conditions)) => {
+            let about =
+                format!("the Business Object {}, a mapping {}", definition.name, of(&mapping));
+            let warnings = warnings::of_definition(&definition, &mapping, &conditions);
+            Checked { warnings, ..Checked::new(BUSINESS_OBJECT, about) }
+        }
         Err(Fault { kind, detail, errors }) => {
             let what = if kind == Kind::Malformed { MALFORMED } else { BUSINESS_OBJECT };
             Checked::faulty(what, if errors.is_empty() { whole(detail) } else { errors })
@@ -190,6 +198,8 @@ fn configuration(path: &Path, text: &str) -> Checked {
     let (faults, warnings) = config::check_file(path, text);
     let faults =
         faults.into_iter().map(|fault| Finding { place: Place::Whole, message: fault.to_string() });
+    let warnings =
+        warnings.into_iter().map(|message| Finding { place: Place::Whole, message }).collect();
     Checked {
         warnings,
         faults: faults.collect(),

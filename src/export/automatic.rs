@@ -4,7 +4,7 @@
 //! changed. So a failure, a full spool or a stop only puts it off, and what comes meanwhile joins it.
 use super::alarm::Alarm;
 use super::entry::Kind;
-use super::{By, Inner, make, retention, room, schedule};
+use super::{By, Inner, Push, make, retention, room, schedule};
 use crate::business_object::changes::{self, Cursor, Mark};
 use crate::business_object::resource::{Compiled, Schedule};
 use crate::fault::{self, Fault};
@@ -428,13 +428,12 @@ impl Planned {
             watch.unmark(id);
         }
         let made = if full.is_empty() {
-            make::incremental(inner, &business_object)
+            make::incremental(inner, &business_object).map(|exports| Push { exports, reason: None })
         } else {
             let now = Utc::now();
-            let made = make::full(inner, &business_object, &full, By::gateway(), &mut |t| {
+            make::full(inner, &business_object, &full, By::gateway(), &mut |t| {
                 if is_run { schedule::put(t, id, &object.definition, now) } else { Ok(()) }
-            });
-            made.map(|push| push.exports)
+            })
         };
         if is_due && made.is_err() {
             watch.mark_unless_marked(id);
@@ -443,9 +442,12 @@ impl Planned {
             fault::Kind::NoRoom => Delay::NoRoom { kind, cause: fault.detail, had: Some(free) },
             _ => Delay::Fault(fault),
         });
-        if made?.is_empty() && is_run {
+        if let Some(reason) = made?.reason
+            && is_run
+        {
             tracing::info!(
                 business_object = object.definition.name,
+                reason,
                 "A run of the schedule had nothing to export."
             );
         }

@@ -225,7 +225,8 @@ fn know(
 /// A digest of what decides what an export of all holds, and under which name.
 fn view(business_object: &Compiled) -> String {
     let definition = &business_object.object.definition;
-    let view = serde_json::json!([definition.name, definition.config, definition.conditions]);
+    let conditions = business_object.conditions_in_full();
+    let view = serde_json::json!([definition.name, definition.config, conditions]);
     super::file::hex(&Sha256::digest(view.to_string()))
 }
 

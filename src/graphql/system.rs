@@ -51,6 +51,7 @@ pub(super) const OBJECTS: &[(&str, &str, &[Member])] = &[
                 "Whether it takes ingestions and exports; it is read in any case.",
             ),
             ("config", "String!", "The mapping, as YAML."),
+            ("namespaces", "[PenstockNamespace!]!", "Namespaces that are defined with it."),
             (
                 "conditions",
                 "[Condition!]!",
@@ -78,7 +79,19 @@ pub(super) const OBJECTS: &[(&str, &str, &[Member])] = &[
     (
         "Condition",
         "Some graph holds (object, predicate, value).",
-        &[("predicate", "IRI!", "The predicate."), ("value", "IRI!", "The value.")],
+        &[
+            ("predicate", "IRI!", "The predicate: an IRI, or a name with a prefix of the mapping."),
+            ("value", "IRI!", "The value: an IRI, or a name with a prefix of the mapping."),
+        ],
+    ),
+    (
+        "PenstockNamespace",
+        "A namespace that is defined with a Business Object.",
+        &[
+            ("name", "String!", "Its name."),
+            ("uriBase", "IRI", "What every identifier begins with, if the definition says so."),
+            ("generator", "String", "How identifiers are made, if the definition says so."),
+        ],
     ),
     ("PushTarget", "Where exports go.", &[("bucketName", "String!", "Its name.")]),
     (

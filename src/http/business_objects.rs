@@ -1,23 +1,26 @@
 //! `/api/v1/business-objects`: the definitions.
 use super::body;
-use super::caller::caller;
+use super::caller::{caller, change_event};
 use super::etag::{etag, if_match, only_if_new};
-use super::problem::Problem;
+use super::problem::{self, Problem};
 use super::query::{Query, page};
 use super::reply::{Outcome, Reply};
 use super::service::origin;
 use super::shapes;
 use super::state::{blocking, gateway, state};
-use crate::auth::Authorized;
-use crate::business_object::catalogue::IfMatch;
+use crate::auth::{Authorized, Caller};
+use crate::business_object::catalogue::{Action, Change, IfMatch, Requester};
 use crate::business_object::resource::{BusinessObject, Compiled};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
+use penstock_store::Transaction;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use salvo::http::StatusCode;
 use salvo::http::header::{ETAG, IF_MATCH, LOCATION};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use serde::Serialize;
+use serde_json::Value;
 use std::sync::Arc;
 
 /// What stays as it is in one segment of a path (RFC 3986, 2.3).
@@ -39,9 +42,19 @@ fn unknown(id: &str) -> Problem {
     Problem::not_found(format!("there is no Business Object with the id or name {id:?}"))
 }
 
-/// One Business Object with its entity tag.
-fn answer(object: &BusinessObject) -> Outcome {
-    Ok(Reply::json(object)?.header(ETAG, &etag(object.version)))
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    object: &'a BusinessObject,
+    warnings: Vec<Value>,
+}
+
+/// One Business Object with its warnings and its entity tag. Blocks.
+fn answer(gateway: &Gateway, compiled: &Compiled) -> Outcome {
+    let object = &compiled.object;
+    let warnings = gateway.catalogue.warnings(compiled)?;
+    let answer = Answer { object, warnings: warnings.iter().map(problem::finding).collect() };
+    Ok(Reply::json(&answer)?.header(ETAG, &etag(object.version)))
 }
 
 /// Lists the Business Objects, ordered by name.
@@ -72,6 +85,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     operation_id = "putBusinessObject",
     tags("Business Objects"),
     parameters(
+        ("force" = Option<bool>, Query, description = "Replace it although many objects would no longer belong to it."),
         ("If-Match" = Option<String>, Header, description = "Replace only this version."),
         ("If-None-Match" = Option<String>, Header, description = "`*`: create only."),
     ),
@@ -85,7 +99,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     ),
 )]
 pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
-    Query::read(req, &[])?;
+    let force = Query::read(req, &["force"])?.flag("force")?;
     let (state, gateway) = (state(depot), gateway(depot)?);
     let body = body::json(req, depot).await?;
     let only_if_new = only_if_new(req)?;
@@ -106,16 +120,17 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
         None => IfMatch::Any,
     };
     let by = caller(depot).clone();
-    let defined = move || Ok(define(&gateway, &by, body.bytes(), asked)?);
-    let (compiled, created) = blocking(defined).await?;
+    let defined = move || {
+        let (compiled, created) = define(&gateway, &by, force, body.bytes(), asked)?;
+        Ok((answer(&gateway, &compiled)?, compiled, created))
+    };
+    let (reply, compiled, created) = blocking(defined).await?;
     drop(one_at_a_time);
-    let object = &compiled.object;
-    let reply = answer(object)?;
     if !created {
         return Ok(reply);
     }
     let prefix = &origin(depot).prefix;
-    let id = utf8_percent_encode(&object.id, SEGMENT);
+    let id = utf8_percent_encode(&compiled.object.id, SEGMENT);
     let location = format!("{prefix}/api/v1/business-objects/{id}");
     Ok(reply.status(StatusCode::CREATED).header(LOCATION, &location))
 }
@@ -124,25 +139,76 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
 pub(super) fn define(
     gateway: &Gateway,
     by: &Authorized,
+    force: bool,
     body: &[u8],
     asked: IfMatch,
 ) -> Result<(Arc<Compiled>, bool), Fault> {
     gateway.disk.take_in()?;
-    gateway.catalogue.put(by, by.id(), body, asked, &|bucket| gateway.exporter.check_target(bucket))
+    gateway.auth.audit.flush();
+    let audited = audited(gateway, by);
+    let by = Requester { force, on_commit: Some(&audited), ..Requester::new(by, by.id()) };
+    gateway.catalogue.put(by, body, asked, &|bucket| gateway.exporter.check_target(bucket))
 }
 
 /// Replaces the one of this id or name. Blocks.
 pub(super) fn redefine(
     gateway: &Gateway,
     by: &Authorized,
+    force: bool,
     id: &str,
     body: &[u8],
     asked: IfMatch,
 ) -> Result<Arc<Compiled>, Fault> {
     gateway.disk.take_in()?;
-    gateway
-        .catalogue
-        .replace(by, by.id(), id, body, asked, &|bucket| gateway.exporter.check_target(bucket))
+    gateway.auth.audit.flush();
+    let audited = audited(gateway, by);
+    let by = Requester { force, on_commit: Some(&audited), ..Requester::new(by, by.id()) };
+    gateway.catalogue.replace(by, id, body, asked, &|bucket| gateway.exporter.check_target(bucket))
+}
+
+/// Deletes the one of this id or name; its objects stay. Blocks.
+pub(super) fn remove(
+    gateway: &Gateway,
+    by: &Authorized,
+    id: &str,
+    asked: IfMatch,
+) -> Result<(), Fault> {
+    gateway.auth.audit.flush();
+    let audited = audited(gateway, by);
+    let by = Requester { on_commit: Some(&audited), ..Requester::new(by, by.id()) };
+    gateway.catalogue.delete(by, id, asked)
+}
+
+/// Adds the audit events of a change to its commit: one for the Business Object, and one for all namespaces
+/// that it creates or changes, since a mapping may name a thousand of them.
+fn audited<'a>(
+    gateway: &'a Gateway,
+    by: &'a Caller,
+) -> impl Fn(&mut Transaction<'_>, &Change<'_>) -> Result<(), Fault> + 'a {
+    move |transaction, change| {
+        let audit = &gateway.auth.audit;
+        for (what, is_new) in [("namespace.created", true), ("namespace.replaced", false)] {
+            let of_kind = change.namespaces.iter().filter(|(_, created)| *created == is_new);
+            let named: Vec<String> = of_kind
+                .map(|(namespace, _)| format!("{:?} <{}>", namespace.name, namespace.uri_base))
+                .collect();
+            if !named.is_empty() {
+                let detail =
+                    format!("{}, for the Business Object {:?}", named.join(", "), change.name);
+                audit.add(transaction, &change_event(by, what, detail))?;
+            }
+        }
+        let what = match change.action {
+            Action::Created => "business-object.created",
+            Action::Replaced => "business-object.replaced",
+            Action::Deleted => "business-object.deleted",
+        };
+        let mut detail = format!("{:?} ({}), version {}", change.name, change.id, change.version);
+        if let Some(loss) = change.forced {
+            detail.push_str(&format!(", force=true: {loss} no longer belong to it"));
+        }
+        audit.add(transaction, &change_event(by, what, detail))
+    }
 }
 
 /// The `name` in a definition, if it can be read that far.
@@ -164,7 +230,9 @@ fn name(body: &[u8]) -> Option<String> {
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    answer(&named(req, &gateway(depot)?)?.object)
+    let gateway = gateway(depot)?;
+    let compiled = named(req, &gateway)?;
+    blocking(move || answer(&gateway, &compiled)).await
 }
 
 /// Replaces a Business Object; it may be renamed.
@@ -173,6 +241,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     tags("Business Objects"),
     parameters(
         ("id" = String, Path, description = "Its id or its name."),
+        ("force" = Option<bool>, Query, description = "Replace it although many objects would no longer belong to it."),
         ("If-Match" = Option<String>, Header, description = "Replace only this version."),
     ),
     request_body(content = shapes::Definition, content_type = "application/json"),
@@ -180,14 +249,17 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
         headers(("ETag" = String, description = "The version in quotes.")))),
 )]
 pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
-    Query::read(req, &[])?;
+    let force = Query::read(req, &["force"])?.flag("force")?;
     let gateway = gateway(depot)?;
     let body = body::json(req, depot).await?;
     let asked = asked(req, &gateway)?;
     let id = path(req, "id").to_owned();
     let by = caller(depot).clone();
-    let redefined = move || Ok(redefine(&gateway, &by, &id, body.bytes(), asked)?);
-    answer(&blocking(redefined).await?.object)
+    let redefined = move || {
+        let compiled = redefine(&gateway, &by, force, &id, body.bytes(), asked)?;
+        answer(&gateway, &compiled)
+    };
+    blocking(redefined).await
 }
 
 /// Deletes a Business Object; the stored objects stay.
@@ -204,8 +276,9 @@ pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let asked = asked(req, &gateway)?;
-    let (by, id) = (caller(depot).clone(), path(req, "id").to_owned());
-    blocking(move || Ok(gateway.catalogue.delete(&by, &id, asked)?)).await?;
+    let id = path(req, "id").to_owned();
+    let by = caller(depot).clone();
+    blocking(move || Ok(remove(&gateway, &by, &id, asked)?)).await?;
     Ok(Reply::nothing())
 }
 

@@ -97,6 +97,12 @@ fn refused(mut refusal: Refusal, state: &State, depot: &Depot) -> Problem {
     Problem::from(refusal).challenged(Some(error))
 }
 
+/// The audit event of a change that this caller makes.
+pub(super) fn change_event(caller: &Caller, what: &'static str, detail: String) -> Event {
+    let by = Some(caller.id().to_owned());
+    Event { what, account: None, by, from: caller.from, detail }
+}
+
 /// Notes in the audit trail that a request was refused.
 pub(super) fn note(state: &State, depot: &Depot, caller: Option<&Caller>, detail: String) {
     let Ok(gateway) = state.gateway() else { return };

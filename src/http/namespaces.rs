@@ -1,8 +1,8 @@
 //! `/api/v1/namespaces`: names, URI bases, and how identifiers are made.
 use super::body;
 use super::business_objects::{SEGMENT, path};
-use super::caller::caller;
-use super::problem::Problem;
+use super::caller::{caller, change_event};
+use super::problem::{self, Problem};
 use super::query::{Query, page};
 use super::reply::{Outcome, Reply};
 use super::service::origin;
@@ -10,12 +10,43 @@ use super::shapes;
 use super::state::{blocking, gateway};
 use crate::auth::Authorized;
 use crate::business_object::namespace::{self, Namespace, default_base};
+use crate::business_object::warnings;
+use crate::fault::{Fault, Finding};
 use crate::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    namespace: &'a Namespace,
+    warnings: Vec<Value>,
+}
+
+/// One namespace with its warnings. Blocks.
+fn answer(gateway: &Gateway, namespace: &Namespace, has_default_base: bool) -> Outcome {
+    let all = namespace::list(&gateway.store.read(), None, usize::MAX)?;
+    let others: Vec<&Namespace> = all.iter().filter(|other| other.name != namespace.name).collect();
+    let mut found = Vec::new();
+    if has_default_base {
+        let Namespace { name, uri_base, .. } = namespace;
+        found.push(Finding::at(
+            "/uriBase",
+            format!(
+                "the namespace `{name}` was created with the default base <{uri_base}>; until it is used, another \
+                 one can be set with `uriBase`"
+            ),
+        ));
+    }
+    let overlaps = warnings::overlaps(namespace, &others);
+    found.extend(overlaps.map(|message| Finding::at("/uriBase", message)));
+    Reply::json(&Answer { namespace, warnings: found.iter().map(problem::finding).collect() })
+}
 
 /// Lists the namespaces, ordered by name.
 #[endpoint(
@@ -45,14 +76,15 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let store = gateway(depot)?.store;
+    let gateway = gateway(depot)?;
     let name = path(req, "name").to_owned();
-    let namespace = blocking(move || {
-        namespace::get(&store.read(), &name)?
-            .ok_or_else(|| Problem::not_found(format!("there is no namespace {name:?}")))
+    blocking(move || {
+        let found = namespace::get(&gateway.store.read(), &name)?;
+        let namespace =
+            found.ok_or_else(|| Problem::not_found(format!("there is no namespace {name:?}")))?;
+        answer(&gateway, &namespace, false)
     })
-    .await?;
-    Reply::json(&namespace)
+    .await
 }
 
 /// Creates a namespace, or changes one that is not used yet.
@@ -72,8 +104,12 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     let gateway = gateway(depot)?;
     let body = body::few(req, depot).await?;
     let (by, name) = (caller(depot).clone(), path(req, "name").to_owned());
-    let (namespace, created) = blocking(move || define(&gateway, &by, &name, body.bytes())).await?;
-    let reply = Reply::json(&namespace)?;
+    let defined = move || {
+        let (namespace, created) = define(&gateway, &by, &name, body.bytes())?;
+        let has_default_base = created && namespace.uri_base == base(&gateway, &name);
+        Ok((answer(&gateway, &namespace, has_default_base)?, namespace, created))
+    };
+    let (reply, namespace, created) = blocking(defined).await?;
     if !created {
         return Ok(reply);
     }
@@ -92,9 +128,22 @@ pub(super) fn define(
 ) -> Result<(Namespace, bool), Problem> {
     gateway.disk.take_in()?;
     let namespace = Namespace::read(name, body, &base(gateway, name))?;
-    let (done, _) = gateway.store.commit(by, |change| namespace::put(change, namespace))?;
-    tracing::info!(namespace = name, "A namespace was defined.");
-    Ok(done)
+    gateway.auth.audit.flush();
+    let ((namespace, created, changed), _) = gateway.store.commit::<_, Fault>(by, |transaction| {
+        let before = namespace::get(transaction, name)?;
+        let (namespace, created) = namespace::put(transaction, namespace)?;
+        let changed = before.as_ref() != Some(&namespace);
+        if changed {
+            let what = if created { "namespace.created" } else { "namespace.replaced" };
+            let detail = format!("{name:?} <{}>", namespace.uri_base);
+            gateway.auth.audit.add(transaction, &change_event(by, what, detail))?;
+        }
+        Ok((namespace, created, changed))
+    })?;
+    if changed {
+        tracing::info!(namespace = name, by = by.id(), "A namespace was defined.");
+    }
+    Ok((namespace, created))
 }
 
 /// The URI base of a namespace that is given none.
@@ -119,7 +168,12 @@ pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
 
 /// Deletes a namespace that is not used. Blocks.
 pub(super) fn remove(gateway: &Gateway, by: &Authorized, name: &str) -> Result<(), Problem> {
-    gateway.store.commit(by, |change| namespace::delete(change, name))?;
-    tracing::info!(namespace = name, "A namespace was deleted.");
+    gateway.auth.audit.flush();
+    gateway.store.commit::<_, Fault>(by, |transaction| {
+        namespace::delete(transaction, name)?;
+        let event = change_event(by, "namespace.deleted", format!("{name:?}"));
+        gateway.auth.audit.add(transaction, &event)
+    })?;
+    tracing::info!(namespace = name, by = by.id(), "A namespace was deleted.");
     Ok(())
 }

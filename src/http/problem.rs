@@ -148,7 +148,8 @@ fn title(status: StatusCode) -> &'static str {
     status.canonical_reason().unwrap_or("Error")
 }
 
-fn finding(finding: &Finding) -> Value {
+/// A finding or warning with its place.
+pub(super) fn finding(finding: &Finding) -> Value {
     match &finding.place {
         Place::Pointer(pointer) => json!({"pointer": pointer, "message": finding.message}),
         Place::Line { line, column } => {
@@ -165,7 +166,7 @@ impl From<Fault> for Problem {
             Kind::Unauthorized => StatusCode::UNAUTHORIZED,
             Kind::Forbidden => StatusCode::FORBIDDEN,
             Kind::NotFound => StatusCode::NOT_FOUND,
-            Kind::Conflict => StatusCode::CONFLICT,
+            Kind::Conflict | Kind::Unconfirmed => StatusCode::CONFLICT,
             Kind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Kind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -65,10 +65,10 @@ function soon() {
   due = setTimeout(check, PAUSE);
 }
 
-config.addEventListener('input', () => { number(); soon(); });
+config.addEventListener('input', number);
 config.addEventListener('scroll', () => { gutter.scrollTop = config.scrollTop; });
-sample.addEventListener('input', soon);
-form.addEventListener('input', (event) => { if (event.target.name.startsWith('condition.')) soon(); });
+// Warnings depend on every field.
+form.addEventListener('input', soon);
 
 // A fault's link goes to its line.
 form.addEventListener('click', (event) => {

@@ -125,6 +125,26 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
     await notice(page, 'is saved');
     await page.getByText('mine').waitFor();
 
+    // A mistyped root namespace would take all objects away: it is saved only once that is confirmed.
+    const edit = page.getByRole('link', { name: 'Edit', exact: true });
+    const mapping = page.getByLabel('Mapping (YAML)');
+    const empty = `\`${name}s\` has no objects, and \`${name}\` has some`;
+    await edit.click();
+    const config = await mapping.inputValue();
+    await mapping.fill(config.replace(`path: ${name}:.`, `path: ${name}s:.`));
+    if (script) await page.locator('#checked').getByText(empty).waitFor();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('alert').getByText('2 of 2 objects').waitFor();
+    if (script) await accessible(page, 'a confirmation');
+    await page.getByRole('button', { name: 'Save anyway' }).click();
+    await notice(page, 'is saved');
+    await page.getByRole('region', { name: 'Warnings' }).getByText(empty).waitFor();
+    if (script) await accessible(page, 'warnings');
+    await edit.click();
+    await mapping.fill(config);
+    await page.getByRole('button', { name: 'Save' }).click();
+    await notice(page, 'is saved');
+
     // GraphQL, with a fault and without.
     await page.goto(`${gateway}/admin/query`);
     await page.getByRole('button', { name: 'Ask' }).click();

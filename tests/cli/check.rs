@@ -61,6 +61,35 @@ fn each_fault_has_its_place() {
 }
 
 #[test]
+fn what_is_probably_not_meant_is_a_warning() {
+    let nested = format!(
+        "{MAPPING}  part: {{type: object, path: <urn:p>/Pumps:., fields: {{name: {{type: string, path: <urn:n>}}}}}}\n"
+    );
+    let definition = json!({
+        "name": "Pumps",
+        "config": nested,
+        "schedule": "0 5 * * *",
+        "conditions": [{"predicate": "rdf:type", "value": "urn:x:Pump"}],
+        "namespaces": [{"name": "Pmups", "uriBase": "urn:p:"}],
+    });
+    for (name, text, expected) in [
+        ("pumps.yaml", nested.as_str(), "pumps.yaml:5:30: warning: field `part`: "),
+        (
+            "pumps.json",
+            &definition.to_string(),
+            "pumps.json: config, line 5, column 30: warning: field",
+        ),
+        ("pumps.json", &definition.to_string(), "pumps.json: warning: /schedule: "),
+        ("pumps.json", &definition.to_string(), "pumps.json: warning: /conditions/0: "),
+        ("pumps.json", &definition.to_string(), "pumps.json: warning: /namespaces/0/name: "),
+    ] {
+        let (status, answer) = check(name, text);
+        assert_eq!(status, Some(0), "{answer}");
+        assert!(answer.contains(expected), "{expected}\nis not in\n{answer}");
+    }
+}
+
+#[test]
 fn a_script_reads_a_line_a_file() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("right.yaml"), MAPPING).unwrap();

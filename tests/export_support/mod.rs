@@ -240,24 +240,22 @@ pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
             updated_by: None,
             created_namespaces: Vec::new(),
         },
-        mapping: Mapping {
-            root: Shape {
-                namespace: "Pump".to_owned(),
-                fields: vec![
-                    Field { name: "uri".to_owned(), kind: FieldKind::Id },
-                    Field {
-                        name: "name".to_owned(),
-                        kind: FieldKind::Property(Property {
-                            predicate: name_property(),
-                            many: false,
-                            required: false,
-                            value: mapping::Value::Literal(mapping::Literal::String),
-                        }),
-                    },
-                ],
-                uri_prefix: None,
-            },
-        },
+        mapping: Mapping::new(Shape {
+            namespace: "Pump".to_owned(),
+            fields: vec![
+                Field { name: "uri".to_owned(), kind: FieldKind::Id },
+                Field {
+                    name: "name".to_owned(),
+                    kind: FieldKind::Property(Property {
+                        predicate: name_property(),
+                        many: false,
+                        required: false,
+                        value: mapping::Value::Literal(mapping::Literal::String),
+                    }),
+                },
+            ],
+            uri_prefix: None,
+        }),
         conditions: Vec::new(),
     }
 }

@@ -9,6 +9,7 @@ mod api_keys;
 mod audit;
 mod business_objects;
 mod credentials;
+mod definitions;
 mod documentation;
 mod events;
 mod faults;

@@ -1,7 +1,7 @@
 //! The view, GraphQL and the export say the same of every value, to the digit.
 use crate::{data, mappings, text, world};
 use penstock::auth::Caller;
-use penstock::business_object::catalogue::IfMatch;
+use penstock::business_object::catalogue::{IfMatch, Requester};
 use penstock::business_object::ingest::Mode;
 use penstock::business_object::json::{self, Json};
 use penstock::business_object::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
@@ -61,7 +61,7 @@ fn agree(shape: &Shape, objects: &[Json]) {
     let body = definition.to_string();
     let (business_object, _) = gateway
         .catalogue
-        .put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(()))
+        .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
         .unwrap();
     assert_eq!(&business_object.mapping.root, shape, "the configuration says what the shape does");
     let body = format!("{{\"data\":{}}}", text::write(&Json::Array(objects.to_vec())));

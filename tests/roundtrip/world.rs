@@ -22,7 +22,7 @@ impl World {
     pub(crate) fn new(root: &Shape) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        let mapping = Mapping { root: root.clone() };
+        let mapping = Mapping::new(root.clone());
         store
             .transact(|transaction| -> Result<(), Fault> {
                 for name in mapping.namespaces() {

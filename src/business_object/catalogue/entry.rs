@@ -1,7 +1,8 @@
 //! The stored form of a Business Object, and the entries of the catalogue in memory.
 use super::COLLECTION;
 use crate::business_object::mapping;
-use crate::business_object::resource::{BusinessObject, Compiled, Condition};
+use crate::business_object::resource::{BusinessObject, Compiled, Condition, Definition};
+use oxrdf::{NamedNode, Term};
 use penstock_store::{DocumentRange, Error, Read};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,14 +13,46 @@ use std::sync::Arc;
 const PAGE: usize = 64;
 
 /// The document of a Business Object.
+///
+/// Conditions are stored as whole IRIs, which is how versions that know no prefixes there read them.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Stored {
-    pub(super) object: BusinessObject,
-    /// The namespaces that the mapping names, so that their use is known without compiling.
-    pub(super) namespaces: Vec<String>,
+    object: BusinessObject,
+    /// The namespaces that the definition names, so that their use is known without compiling.
+    namespaces: Vec<String>,
+    /// The conditions as they were given, where that is not how they are stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    given_conditions: Option<Vec<Condition>>,
 }
 
 impl Stored {
+    pub(super) fn of(compiled: &Compiled) -> Self {
+        let mut object = compiled.object.clone();
+        let mut namespaces: Vec<String> =
+            compiled.mapping.namespaces().into_iter().map(str::to_owned).collect();
+        for namespace in &object.definition.namespaces {
+            if !namespaces.contains(&namespace.name) {
+                namespaces.push(namespace.name.clone());
+            }
+        }
+        let expanded = compiled.conditions_in_full();
+        let given = std::mem::replace(&mut object.definition.conditions, expanded);
+        let given_conditions = (given != object.definition.conditions).then_some(given);
+        Self { object, namespaces, given_conditions }
+    }
+
+    /// The Business Object with its conditions as they were given, and as terms.
+    fn into_parts(self) -> (BusinessObject, Result<Vec<(NamedNode, Term)>, String>) {
+        let Self { mut object, given_conditions, .. } = self;
+        let Definition { conditions, .. } = &mut object.definition;
+        let terms = conditions.iter().map(Condition::terms).collect();
+        if let Some(given) = given_conditions {
+            *conditions = given;
+        }
+        (object, terms)
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("it holds strings, booleans and numbers alone")
     }
@@ -48,10 +81,11 @@ impl Entry {
         }
     }
 
-    fn compile(read: &impl Read, object: BusinessObject) -> Self {
+    fn compile(read: &impl Read, stored: Stored) -> Self {
+        let object = &stored.object;
         let (id, name) = (object.id.clone(), object.definition.name.clone());
         let (version, created_at) = (object.version, object.created_at.clone());
-        let compiled = match compile(read, object) {
+        let compiled = match compile(read, stored) {
             Ok(compiled) => Some(Arc::new(compiled)),
             Err(why) => {
                 tracing::error!(
@@ -65,13 +99,12 @@ impl Entry {
     }
 }
 
-fn compile(read: &impl Read, object: BusinessObject) -> Result<Compiled, String> {
+fn compile(read: &impl Read, stored: Stored) -> Result<Compiled, String> {
+    let (object, conditions) = stored.into_parts();
     let mut mapping = mapping::compile(&object.definition.config)
         .map_err(|findings| findings.first().map_or_else(String::new, ToString::to_string))?;
     mapping.resolve(read).map_err(|error| error.to_string())?;
-    let conditions =
-        object.definition.conditions.iter().map(Condition::terms).collect::<Result<_, _>>()?;
-    Ok(Compiled { object, mapping, conditions })
+    Ok(Compiled { object, mapping, conditions: conditions? })
 }
 
 /// Every Business Object in memory, by name and by id.
@@ -88,7 +121,7 @@ impl Entries {
         let mut entries = Self::default();
         for_each_document(read, |id, document| {
             match serde_json::from_slice::<Stored>(document) {
-                Ok(stored) => entries.insert(Entry::compile(read, stored.object)),
+                Ok(stored) => entries.insert(Entry::compile(read, stored)),
                 Err(error) => {
                     let id = String::from_utf8_lossy(id);
                     tracing::error!(%id, %error, "A stored Business Object was not readable and is not served.");
@@ -129,13 +162,15 @@ impl Entries {
     }
 }
 
-/// The name of a Business Object whose mapping names this namespace.
+/// The name of a Business Object whose definition names this namespace, beside the one with the id `beside`.
 pub(in crate::business_object) fn user_of_namespace(
     read: &impl Read,
     namespace: &str,
+    beside: Option<&str>,
 ) -> Result<Option<String>, Error> {
     let mut user = None;
     for_each_document(read, |id, document| match serde_json::from_slice::<Stored>(document) {
+        _ if beside.is_some_and(|beside| beside.as_bytes() == id) => ControlFlow::Continue(()),
         Ok(stored) if !stored.namespaces.iter().any(|name| name == namespace) => {
             ControlFlow::Continue(())
         }
@@ -159,9 +194,9 @@ pub(in crate::business_object) fn stored(
     let mut all = Vec::new();
     for_each_document(read, |_, document| {
         // The catalogue tells of those that cannot be read.
-        if let Ok(Stored { object, .. }) = serde_json::from_slice::<Stored>(document) {
-            let compiled = compile(read, object.clone()).ok();
-            all.push((object, compiled));
+        if let Ok(stored) = serde_json::from_slice::<Stored>(document) {
+            let object = stored.object.clone();
+            all.push((object, compile(read, stored).ok()));
         }
         ControlFlow::Continue(())
     })?;

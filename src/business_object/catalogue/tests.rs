@@ -1,5 +1,8 @@
 use super::*;
 use crate::commit::NoClient;
+use crate::business_object::namespace::{Generator, Namespace};
+use crate::fault::Place;
+use oxrdf::{NamedNode, Quad};
 use penstock_store::Options;
 use serde_json::{Value, json};
 
@@ -38,11 +41,11 @@ fn body(name: &str, namespace: &str, more: &Value) -> Vec<u8> {
 
 impl Fixture {
     fn put(&self, body: &[u8], if_match: IfMatch) -> Result<(Arc<Compiled>, bool), Fault> {
-        self.catalogue.put(&NoClient, "local", body, if_match, &|_| Ok(()))
+        self.catalogue.put(Requester::new(&NoClient, "local"), body, if_match, &|_| Ok(()))
     }
 
     fn replace(&self, id: &str, body: &[u8], if_match: IfMatch) -> Result<Arc<Compiled>, Fault> {
-        self.catalogue.replace(&NoClient, "someone", id, body, if_match, &|_| Ok(()))
+        self.catalogue.replace(Requester::new(&NoClient, "someone"), id, body, if_match, &|_| Ok(()))
     }
 
     /// What another start of the gateway would serve.
@@ -121,11 +124,11 @@ fn if_match_is_honoured() {
     assert_eq!(put(&json!({"enabled": false}), IfMatch::Version(1)).unwrap().0.object.version, 2);
     assert_eq!(put(&json!({"enabled": true}), IfMatch::Exists).unwrap().0.object.version, 3);
     assert_eq!(
-        kind(f.catalogue.delete(&NoClient, "Plants", IfMatch::Version(2))),
+        kind(f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(2))),
         Kind::PreconditionFailed
     );
-    f.catalogue.delete(&NoClient, "Plants", IfMatch::Version(3)).unwrap();
-    assert_eq!(kind(f.catalogue.delete(&NoClient, "Plants", IfMatch::Any)), Kind::NotFound);
+    f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(3)).unwrap();
+    assert_eq!(kind(f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Any)), Kind::NotFound);
     assert!(f.reopened().is_empty() && f.catalogue.list().is_empty());
 }
 
@@ -190,7 +193,7 @@ fn a_namespace_that_a_mapping_names_stays() {
     let mut changed = namespace::get(&f.store.read(), "Plant").unwrap().unwrap();
     changed.generator = Generator::Counter;
     assert_eq!(kind(f.store.transact(|t| namespace::put(t, changed))), Kind::Conflict);
-    f.catalogue.delete(&NoClient, "Plants", IfMatch::Any).unwrap();
+    f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Any).unwrap();
     f.store.transact(|t| namespace::delete(t, "Unit")).unwrap();
 }
 
@@ -201,7 +204,7 @@ fn nothing_is_stored_of_a_definition_that_is_refused() {
     let targets = json!({"pushTargets": [{"bucketName": "abc"}]});
     let fault = f
         .catalogue
-        .put(&NoClient, "local", &body("Plants", "Plant", &targets), IfMatch::Any, &nowhere)
+        .put(Requester::new(&NoClient, "local"), &body("Plants", "Plant", &targets), IfMatch::Any, &nowhere)
         .unwrap_err();
     assert_eq!(fault.errors, [Finding::at("/pushTargets/0/bucketName", "abc leads nowhere")]);
     assert_eq!(f.store.stats().sequence, 0);
@@ -241,13 +244,13 @@ fn concurrent_puts_of_one_name_make_one() {
 fn what_no_longer_compiles_keeps_its_place_until_it_is_replaced() {
     let f = fixture(true);
     let plants = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
-    let mut object = plants.object.clone();
-    object.definition.config = "type: tree".to_owned();
-    let stored = Stored { object, namespaces: vec!["Plant".to_owned()] };
+    let mut compiled = Compiled::clone(&plants);
+    compiled.object.definition.config = "type: tree".to_owned();
+    let stored = Stored::of(&compiled);
     let unreadable = ("0", b"{\"of\": \"another version\"}");
     f.store
         .transact(|t| {
-            t.put(COLLECTION, stored.object.id.as_bytes(), &stored.encode())?;
+            t.put(COLLECTION, plants.object.id.as_bytes(), &stored.encode())?;
             t.put(COLLECTION, unreadable.0.as_bytes(), unreadable.1)
         })
         .unwrap();
@@ -280,7 +283,7 @@ fn more_than_a_page_is_read() {
 fn all_is_there_after_a_restart() {
     let Fixture { _dir: dir, store, catalogue } = fixture(true);
     let plants = catalogue
-        .put(&NoClient, "local", &body("Plants", "Plant", &json!({})), IfMatch::Any, &|_| Ok(()))
+        .put(Requester::new(&NoClient, "local"), &body("Plants", "Plant", &json!({})), IfMatch::Any, &|_| Ok(()))
         .unwrap()
         .0;
     let counter = Namespace {
@@ -299,4 +302,104 @@ fn all_is_there_after_a_restart() {
     assert_eq!(namespace::get(&store.read(), "C").unwrap(), Some(counter.clone()));
     let (second, _) = store.transact(|t| namespace::mint(t, &counter)).unwrap();
     assert_eq!(second.as_str(), "urn:c:2");
+}
+
+/// A record as versions wrote it that knew neither namespaces in definitions nor prefixes in conditions.
+fn earlier_record(id: &str) -> Vec<u8> {
+    let config = "type: object\npath: Plant:.\nfields:\n  kind: {type: resource, path: \
+                  <http://www.w3.org/1999/02/22-rdf-syntax-ns#type>}\n";
+    json!({
+        "object": {
+            "id": id,
+            "name": "Plants",
+            "description": "",
+            "enabled": true,
+            "config": config,
+            "conditions": [{"predicate": "rdf:type", "value": "http://e/Plant"}],
+            "pushTargets": [],
+            "exportOnChange": false,
+            "version": 3,
+            "createdAt": "2026-03-01T12:00:00Z",
+            "updatedAt": "2026-03-02T12:00:00Z",
+            "createdNamespaces": ["Plant"],
+        },
+        "namespaces": ["Plant"],
+    })
+    .to_string()
+    .into_bytes()
+}
+
+#[test]
+fn a_definition_that_was_stored_without_prefixes_keeps_its_meaning_until_it_is_saved_again() {
+    let f = fixture(true);
+    let id = "0199d0c0-0000-7000-8000-000000000000";
+    f.store
+        .transact::<_, penstock_store::Error>(|t| {
+            t.put(COLLECTION, id.as_bytes(), &earlier_record(id))
+        })
+        .unwrap();
+    let catalogue = Catalogue::open(f.store.clone(), defaults(true)).unwrap();
+    let there = catalogue.get("Plants").unwrap();
+    assert_eq!((there.object.version, there.object.definition.namespaces.len()), (3, 0));
+    assert_eq!(there.conditions[0].0.as_str(), "rdf:type");
+    let found = catalogue.warnings(&there).unwrap();
+    let rdf_type = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+    assert!(
+        found
+            .iter()
+            .any(|warning| warning.place == Place::Pointer("/conditions/0/predicate".to_owned())
+                && warning.message.contains("save the definition again")
+                && warning.message.contains(rdf_type)),
+        "{found:?}"
+    );
+
+    let body = serde_json::to_vec(&there.object.definition).unwrap();
+    let (saved, _) = catalogue.put(Requester::new(&NoClient, "local"), &body, IfMatch::Any, &|_| Ok(())).unwrap();
+    assert_eq!(saved.object.version, 4);
+    assert_eq!(saved.object.definition, there.object.definition);
+    assert_eq!(saved.conditions[0].0.as_str(), rdf_type);
+    assert!(!catalogue.warnings(&saved).unwrap().iter().any(|w| w.message.contains("again")));
+    assert_eq!(f.reopened(), [saved.clone()]);
+
+    // Versions that know no prefixes in conditions read the whole IRI.
+    let stored = f.store.read().document(COLLECTION, id.as_bytes()).unwrap().unwrap();
+    let stored: Value = serde_json::from_slice(&stored).unwrap();
+    assert_eq!(stored["object"]["conditions"][0]["predicate"], rdf_type);
+}
+
+#[test]
+fn ten_thousand_objects_are_too_many_to_lose_whatever_their_share() {
+    let f = fixture(true);
+    let kind = NamedNode::new_unchecked("http://e/kind");
+    let ingest = |from: u32, to: u32, value: &str| {
+        let value = NamedNode::new_unchecked(value);
+        let graph = NamedNode::new_unchecked("https://e.org/id/Plant/");
+        f.store
+            .transact::<_, penstock_store::Error>(|t| {
+                for number in from..to {
+                    let subject =
+                        NamedNode::new_unchecked(format!("https://e.org/id/Plant/{number}"));
+                    let quad = Quad::new(subject, kind.clone(), value.clone(), graph.clone());
+                    t.insert(quad.as_ref())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    };
+    let with = |value: &str| {
+        let conditions = json!({"conditions": [{"predicate": kind.as_str(), "value": value}]});
+        body("Plants", "Plant", &conditions)
+    };
+    f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    ingest(0, 10_001, "http://e/a");
+    ingest(10_001, 20_000, "http://e/b");
+    let fault = f.put(&with("http://e/a"), IfMatch::Any).err();
+    assert_eq!(fault, None, "9,999 of 20,000 are less than half of them");
+    f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    ingest(20_000, 20_001, "http://e/b");
+    let fault = f.put(&with("http://e/a"), IfMatch::Any).unwrap_err();
+    assert_eq!(fault.kind, Kind::Unconfirmed);
+    assert!(fault.detail.contains("at least 10000 objects"), "{fault}");
+    let by = Requester { id: "local", force: true, on_commit: None };
+    f.catalogue.put(by, &with("http://e/a"), IfMatch::Any, &|_| Ok(())).unwrap();
 }

@@ -235,7 +235,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::business_object::catalogue::{Catalogue, Defaults, IfMatch};
+    use crate::business_object::catalogue::{Catalogue, Defaults, IfMatch, Requester};
     use crate::business_object::changes;
     use crate::commit::NoClient;
     use crate::fault::Kind;
@@ -260,7 +260,7 @@ mod tests {
                 "exportOnChange": true,
             });
             let body = body.to_string();
-            catalogue.put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap().0
+            catalogue.put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap().0
         };
         let first = define("A");
         let watch = catalogue.watch();

@@ -8,7 +8,8 @@ mod definition;
 mod field;
 mod share;
 
-use super::path::{self, Prefixes};
+use super::path;
+use super::prefixes::Prefixes;
 use super::yaml::{self, At, Content, Node};
 use super::{Field, FieldKind, Mapping, Shape};
 use crate::fault::{Finding, Place};
@@ -36,20 +37,27 @@ const MAX_NAMESPACES: usize = 1000;
 /// they are not listed.
 pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
     let mut findings = Vec::new();
-    let root = match yaml::read(config, &mut findings) {
+    let mapping = match yaml::read(config, &mut findings) {
         Ok(node) => {
-            let mut compiler = Compiler { prefixes: Prefixes::new(), findings, level: 0 };
-            let root = compiler.root(&node);
+            let mut compiler = Compiler {
+                prefixes: Prefixes::default(),
+                findings,
+                warnings: Vec::new(),
+                root_namespace: None,
+                level: 0,
+            };
+            let root = compiler.root(&node).ok();
+            let Compiler { prefixes, warnings, .. } = compiler;
             findings = compiler.findings;
-            root.ok()
+            root.map(|root| Mapping { root, prefixes, warnings })
         }
         Err(finding) => {
             findings.push(finding);
             None
         }
     };
-    match root {
-        Some(root) if findings.is_empty() => Ok(Mapping { root }),
+    match mapping {
+        Some(mapping) if findings.is_empty() => Ok(mapping),
         _ => {
             findings.sort_by_key(|finding| match finding.place {
                 Place::Line { line, column } => (line, column),
@@ -76,6 +84,9 @@ type Checked<T> = Result<T, Reported>;
 struct Compiler {
     prefixes: Prefixes,
     findings: Vec<Finding>,
+    warnings: Vec<Finding>,
+    /// The namespace of the root, once its path has been read.
+    root_namespace: Option<String>,
     /// Objects that are being read, each in the one before.
     level: usize,
 }
@@ -119,10 +130,11 @@ impl Compiler {
             )),
             Err(reported) => Err(reported),
         };
+        self.root_namespace = namespace.as_ref().ok().cloned();
         let fields = self.fields(&definition, &place);
         is_object?;
-        let shape = Shape { namespace: namespace?, fields: fields?, uri_prefix: None };
-        let mapping = Mapping { root: shape };
+        let mapping =
+            Mapping::new(Shape { namespace: namespace?, fields: fields?, uri_prefix: None });
         let namespaces = mapping.namespaces().len();
         if namespaces > MAX_NAMESPACES {
             let message =
@@ -158,7 +170,7 @@ impl Compiler {
                 self.report(value.at, &Where::Root, message);
             }
             // A faulty one is kept as well: its fault is said once, not at each use.
-            self.prefixes.insert(key.name.clone(), iri.to_owned());
+            self.prefixes.declare(key.name.clone(), iri.to_owned());
         }
     }
 

@@ -7,6 +7,7 @@
 //! # The text
 //! The root is a definition with `type: object`, a `path` that names the namespace of its objects
 //! (`Plant:.`), `fields`, and, if IRIs are to be written short, `prefixes` (`ex: http://example.com/`).
+//! Well-known prefixes such as `rdf` and `xsd` need no declaration.
 //! Every field is a definition:
 //!
 //! | `type` | in JSON | in the graph | takes besides `type` |
@@ -37,13 +38,16 @@
 
 mod compile;
 mod path;
+mod prefixes;
 mod schema;
 mod yaml;
 
 pub use compile::compile;
+pub use prefixes::Prefixes;
 pub use schema::json_schema;
 
 use super::namespace;
+use crate::fault::Finding;
 use oxrdf::NamedNode;
 use penstock_store::{Error, Read};
 use std::collections::HashSet;
@@ -53,6 +57,10 @@ use std::collections::HashSet;
 pub struct Mapping {
     /// The shape of the Business Object's own objects.
     pub root: Shape,
+    /// Its prefixes, which apply to the conditions of its Business Object too.
+    pub prefixes: Prefixes,
+    /// What is valid in its text and probably not meant, each with line and column.
+    pub warnings: Vec<Finding>,
 }
 
 /// How one kind of object is read and written.
@@ -138,6 +146,11 @@ pub enum Literal {
 }
 
 impl Mapping {
+    /// A mapping without a text: it declares no prefixes.
+    pub fn new(root: Shape) -> Self {
+        Self { root, prefixes: Prefixes::default(), warnings: Vec::new() }
+    }
+
     /// Every namespace the mapping names, each once, the root's first.
     pub fn namespaces(&self) -> Vec<&str> {
         let mut names = Vec::new();

@@ -4,18 +4,14 @@
 //! Plant:.            objects of the namespace Plant
 //! <iri>              a property
 //! <iri>/Plant:.      a property that leads to objects of the namespace Plant
-//! ex:name            a property, with a prefix of the root's `prefixes`
+//! ex:name            a property, with a prefix of the root's `prefixes` or a well-known one
 //! ex:has/Plant:.     the same, leading to objects
 //! ```
 //!
 //! The name of a namespace may stand in angle brackets too (`<Plant>:.`): no IRI is without a colon.
+use super::prefixes::Prefixes;
 use crate::business_object::namespace::check_name;
-use crate::nearest::nearest;
 use oxrdf::NamedNode;
-use std::collections::BTreeMap;
-
-/// The prefixes of a mapping: each name with the IRI it stands for.
-pub(super) type Prefixes = BTreeMap<String, String>;
 
 /// A path taken apart; at least one of the two is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +67,7 @@ pub(super) fn iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> 
         None if NamedNode::new(text).is_ok() && (local.starts_with("//") || prefix == "urn") => {
             Err(format!("an IRI stands in angle brackets: <{text}>"))
         }
-        None => Err(match nearest(prefix, prefixes.keys().map(String::as_str)) {
+        None => Err(match prefixes.nearest(prefix) {
             Some(near) => {
                 format!("the prefix `{prefix}` is not among `prefixes`; did you mean `{near}`?")
             }
@@ -111,11 +107,13 @@ mod tests {
     use super::*;
 
     fn prefixes() -> Prefixes {
-        Prefixes::from([
-            ("ex".to_owned(), "http://example.org/".to_owned()),
-            (String::new(), "http://empty.org/".to_owned()),
-            ("broken".to_owned(), "not an iri ".to_owned()),
-        ])
+        let mut prefixes = Prefixes::default();
+        for (prefix, iri) in
+            [("ex", "http://example.org/"), ("", "http://empty.org/"), ("broken", "not an iri ")]
+        {
+            prefixes.declare(prefix.to_owned(), iri.to_owned());
+        }
+        prefixes
     }
 
     fn read(text: &str) -> (Option<String>, Option<String>) {
@@ -156,6 +154,8 @@ mod tests {
         good("<Pump Räder>:.", None, Some("Pump Räder"));
         good("<http://e/p>/<Plant>:.", Some("http://e/p"), Some("Plant"));
         good("ex:has/<Plant>:.", Some("http://example.org/has"), Some("Plant"));
+        good("rdf:type", Some("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"), None);
+        good("schema:.", None, Some("schema"));
     }
 
     #[test]

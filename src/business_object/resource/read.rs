@@ -1,7 +1,8 @@
 //! A definition out of a request body, with every fault in it.
 use super::{Condition, Conditions, Definition, PushTarget};
 use crate::business_object::json::{self, Json, MAX_NESTING, Members, push_pointer};
-use crate::business_object::mapping::{self, Mapping};
+use crate::business_object::mapping::{self, Mapping, Prefixes};
+use crate::business_object::namespace::NamespaceDefinition;
 use crate::characters::is_deceptive;
 use crate::config::check_bucket_name;
 use crate::fault::{Fault, Finding, Kind};
@@ -13,13 +14,16 @@ use std::collections::HashSet;
 /// behind it, it must fit the 255 bytes of a file name.
 const MAX_NAME: usize = 200;
 
+/// The maximum number of namespaces that one definition defines.
+const MAX_NAMESPACES: usize = 1000;
+
 /// What export keys leave as it is (contract of the export file).
 const KEY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
 
 /// What an answer holds beside the definition. It may come back in a request, so that an answer can be
 /// changed and sent again; it has no effect there.
 const OF_THE_ANSWER: &[&str] =
-    &["id", "version", "createdAt", "updatedAt", "updatedBy", "createdNamespaces"];
+    &["id", "version", "createdAt", "updatedAt", "updatedBy", "createdNamespaces", "warnings"];
 
 impl Definition {
     /// Reads a request body, checks every field and compiles the mapping. `config` may be a JSON object as
@@ -50,7 +54,10 @@ impl Definition {
             definition.description = members.string("description").unwrap_or_default();
             definition.enabled = members.boolean("enabled").unwrap_or(true);
             (definition.config, mapping) = config(&mut members);
-            (definition.conditions, conditions) = read_conditions(&mut members);
+            definition.namespaces = read_namespaces(&mut members);
+            let prefixes = mapping.as_ref().map(|mapping: &Mapping| mapping.prefixes.clone());
+            (definition.conditions, conditions) =
+                read_conditions(&mut members, &prefixes.unwrap_or_default());
             definition.push_targets = read_targets(&mut members, check_target);
             read_automatic(&mut members, &mut definition);
             for name in OF_THE_ANSWER {
@@ -66,12 +73,23 @@ impl Definition {
 }
 
 impl Condition {
-    /// The condition as terms.
+    /// The condition as terms, where it has no prefixes.
     ///
     /// # Errors
     /// What is no absolute IRI, in words.
     pub fn terms(&self) -> Result<(NamedNode, Term), String> {
+        let iri = |text: &str| {
+            NamedNode::new(text).map_err(|error| format!("{text:?} is no absolute IRI: {error}"))
+        };
         Ok((iri(&self.predicate)?, iri(&self.value)?.into()))
+    }
+
+    /// The condition as terms, its prefixes expanded.
+    ///
+    /// # Errors
+    /// What is no IRI, in words.
+    pub fn expand(&self, prefixes: &Prefixes) -> Result<(NamedNode, Term), String> {
+        Ok((prefixes.expand(&self.predicate)?, prefixes.expand(&self.value)?.into()))
     }
 }
 
@@ -149,12 +167,34 @@ fn config(members: &mut Members<'_>) -> (String, Option<Mapping>) {
     }
 }
 
-fn read_conditions(members: &mut Members<'_>) -> (Vec<Condition>, Conditions) {
+fn read_namespaces(members: &mut Members<'_>) -> Vec<NamespaceDefinition> {
+    let mut namespaces = Vec::new();
+    let mut seen = HashSet::new();
+    each(members, "namespaces", |members| {
+        let namespace = NamespaceDefinition::read(members);
+        if !seen.insert(namespace.name.clone()) {
+            let message =
+                format!("the namespace {:?} is defined twice; leave one out", namespace.name);
+            members.find("name", message);
+        }
+        namespaces.push(namespace);
+    });
+    if namespaces.len() > MAX_NAMESPACES {
+        let count = namespaces.len();
+        let message = format!(
+            "{count} namespaces are defined; a Business Object defines up to {MAX_NAMESPACES}"
+        );
+        members.find("namespaces", message);
+    }
+    namespaces
+}
+
+fn read_conditions(members: &mut Members<'_>, prefixes: &Prefixes) -> (Vec<Condition>, Conditions) {
     let mut read = (Vec::new(), Vec::new());
     each(members, "conditions", |members| {
         let mut part = |name: &'static str| {
             let text = members.string(name);
-            match text.as_deref().map(iri) {
+            match text.as_deref().map(|text| prefixes.expand(text)) {
                 None => members.require(name, "expected is an IRI without angle brackets"),
                 Some(Err(why)) => members.find(name, why),
                 Some(Ok(_)) => {}
@@ -162,7 +202,7 @@ fn read_conditions(members: &mut Members<'_>) -> (Vec<Condition>, Conditions) {
             text.unwrap_or_default()
         };
         let condition = Condition { predicate: part("predicate"), value: part("value") };
-        if let Ok(terms) = condition.terms() {
+        if let Ok(terms) = condition.expand(prefixes) {
             read.1.push(terms);
         }
         read.0.push(condition);
@@ -215,16 +255,6 @@ fn read_automatic(members: &mut Members<'_>, definition: &mut Definition) {
     for wrong in definition.automatic().err().unwrap_or_default() {
         members.find(wrong.member, wrong.cause);
     }
-}
-
-fn iri(text: &str) -> Result<NamedNode, String> {
-    NamedNode::new(text).map_err(|error| {
-        if text.starts_with('<') && text.ends_with('>') {
-            format!("`{text}` stands in angle brackets; leave them out here")
-        } else {
-            format!("{text:?} is no absolute IRI: {error}")
-        }
-    })
 }
 
 #[cfg(test)]

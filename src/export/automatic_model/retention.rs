@@ -1,6 +1,6 @@
 //! Retention in the world of the model.
 use super::{Defined, NAMES, TARGETS, World, uri};
-use crate::business_object::catalogue::IfMatch;
+use crate::business_object::catalogue::{IfMatch, Requester};
 use crate::business_object::ingest::Mode;
 use crate::business_object::members;
 use crate::commit::NoClient;
@@ -30,7 +30,7 @@ impl World {
         let mut definition = defined.json(0);
         definition["retention"] = retention.into();
         let body = definition.to_string();
-        self.catalogue.put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.catalogue.put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
 
     fn days_pass(&self, days: u64) {

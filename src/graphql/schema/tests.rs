@@ -1,6 +1,6 @@
 use super::*;
 use crate::auth::{Account, Role};
-use crate::business_object::catalogue::IfMatch;
+use crate::business_object::catalogue::{IfMatch, Requester};
 use crate::business_object::changes::Watch;
 use crate::business_object::ingest::{Body, Limits, Mode, ingest};
 use crate::business_object::resource::Compiled;
@@ -96,7 +96,7 @@ impl World {
         let body = body.to_string();
         self.gateway
             .catalogue
-            .put(&NoClient, "local", body.as_bytes(), IfMatch::Any, &|_| Ok(()))
+            .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
             .unwrap();
     }
 
@@ -448,7 +448,7 @@ async fn the_schema_is_that_of_the_moment() {
         warnings.iter().any(|warning| warning.contains("\"Pump\" has no type")),
         "{warnings:?}"
     );
-    world.gateway.catalogue.delete(&NoClient, "Site", IfMatch::Any).unwrap();
+    world.gateway.catalogue.delete(Requester::new(&NoClient, "local"), "Site", IfMatch::Any).unwrap();
     assert!(sdl().contains("type Pump") && !sdl().contains("type Site"));
 }
 

@@ -1,4 +1,4 @@
-//! `/admin/audit`: what happened to accounts and credentials, and who was refused.
+//! `/admin/audit`: what happened to accounts, credentials and definitions, and who was refused.
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
@@ -14,7 +14,7 @@ use salvo::{Depot, Request, Response, handler};
 /// Rows of one page.
 const ROWS: usize = 50;
 /// What can be asked for, as a choice.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 15] = [
     ("", "Everything"),
     ("sign-in", "Sign-ins, also those refused"),
     ("sign-in.refused", "Sign-ins refused"),
@@ -28,6 +28,8 @@ const KINDS: [(&str, &str); 13] = [
     ("key.created", "API keys made"),
     ("key.revoked", "API keys revoked"),
     ("data", "Backups, dumps, loads and restores"),
+    ("business-object", "Business Objects: all changes"),
+    ("namespace", "Namespaces: all changes"),
 ];
 
 #[derive(Template)]
@@ -38,7 +40,7 @@ struct Trail {
     pager: Pager,
     account: String,
     what: String,
-    kinds: [(&'static str, &'static str); 13],
+    kinds: [(&'static str, &'static str); 15],
 }
 
 /// An event as it is shown.

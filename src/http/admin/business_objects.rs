@@ -9,7 +9,7 @@ use crate::business_object::resource::{BusinessObject, Compiled, Definition};
 use crate::export::{Entry, Push, Status};
 use crate::fault::Fault;
 use crate::gateway::Gateway;
-use crate::http::business_objects::{SEGMENT, named};
+use crate::http::business_objects::{SEGMENT, named, remove};
 use crate::http::caller::caller;
 use crate::http::problem::Problem;
 use crate::http::push::everything;
@@ -62,6 +62,8 @@ struct One {
     by: String,
     at: String,
     namespaces: Vec<String>,
+    /// What is probably not meant in its definition.
+    warnings: Vec<String>,
     /// Where data is sent.
     address: String,
     last: Option<Last>,
@@ -126,6 +128,7 @@ pub(in crate::http) async fn get(
     let page = blocking(move || {
         let object = compiled.object.clone();
         let last = last_exports(&gateway, std::slice::from_ref(&compiled))?;
+        let warnings = gateway.catalogue.warnings(&compiled)?;
         let account = object.updated_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
         let name = utf8_percent_encode(&object.definition.name, SEGMENT);
         Ok(One {
@@ -138,6 +141,7 @@ pub(in crate::http) async fn get(
             ),
             at: words::moment(&object.updated_at),
             namespaces: compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
+            warnings: warnings.iter().map(ToString::to_string).collect(),
             address: format!("{base}/api/v1/business-objects/{name}?mode=ADD"),
             last: last.into_values().next().map(|entry| Last::of(&entry)),
             object,
@@ -213,7 +217,7 @@ pub(in crate::http) async fn delete(
     let version = form.word("version").and_then(|version| version.parse().ok());
     let asked = version.map_or(IfMatch::Exists, IfMatch::Version);
     let (by, key) = (caller(depot).clone(), id.clone());
-    let deleted = blocking(move || Ok(gateway.catalogue.delete(&by, &key, asked))).await?;
+    let deleted = blocking(move || Ok(remove(&gateway, &by, &key, asked))).await?;
     match deleted {
         Ok(()) => {
             let words = format!("{} is deleted; its objects are still stored.", definition.name);

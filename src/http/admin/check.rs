@@ -1,12 +1,14 @@
 //! A mapping checked as it is typed, and what sample data would become through it. The page of the editor
 //! shows the same that its script asks for, as HTML.
+use super::draft::Draft;
+use super::editor::known;
 use super::form::form;
 use crate::business_object::derive;
 use crate::business_object::ingest::{self, Limits, Status, Trial};
 use crate::business_object::json;
 use crate::business_object::mapping::{self, FieldKind, Mapping, Property, Shape, Value};
 use crate::business_object::namespace;
-use crate::business_object::resource::{BusinessObject, Compiled, Conditions, Definition};
+use crate::business_object::resource::{BusinessObject, Compiled, Condition};
 use crate::fault::{Fault, Finding, Place};
 use crate::gateway::Gateway;
 use crate::http::problem::Problem;
@@ -36,6 +38,8 @@ pub(super) struct Checked {
     /// Fields, those of nested objects included.
     pub(super) fields: usize,
     pub(super) namespaces: Vec<Space>,
+    /// What is probably not meant: the line and column in the mapping if it is there, and the message.
+    pub(super) warnings: Vec<(Option<(u64, u64)>, String)>,
     pub(super) sample: Sample,
 }
 
@@ -102,20 +106,18 @@ pub(super) struct Object {
 pub(in crate::http) async fn check(depot: &mut Depot, res: &mut Response) -> Result<(), Problem> {
     let form = form(depot);
     let gateway = gateway(depot)?;
-    let (config, sample) = (form.text("config"), form.text("sample"));
-    let conditions = super::draft::conditions(&form);
-    let checked = blocking(move || Ok(of(&gateway, &config, &conditions, &sample))).await?;
+    let checked = blocking(move || {
+        let draft = Draft::read(&form, &known(&gateway)?);
+        Ok(of(&gateway, &draft))
+    })
+    .await?;
     super::frame::show_with(res, depot, StatusCode::OK, &checked);
     Ok(())
 }
 
 /// Checks a mapping, and tries sample data with it. Blocks.
-pub(super) fn of(
-    gateway: &Gateway,
-    config: &str,
-    conditions: &[(String, String)],
-    sample: &str,
-) -> Checked {
+pub(super) fn of(gateway: &Gateway, draft: &Draft) -> Checked {
+    let config = draft.config.as_str();
     if config.trim().is_empty() {
         return Checked::default();
     }
@@ -128,7 +130,7 @@ pub(super) fn of(
         }
     };
     checked.fields = fields(&mapping.root);
-    if let Err(fault) = try_out(gateway, mapping, conditions, sample, &mut checked) {
+    if let Err(fault) = try_out(gateway, mapping, draft, &mut checked) {
         checked.whole = Some(told(&fault));
     }
     checked
@@ -138,36 +140,30 @@ pub(super) fn of(
 fn try_out(
     gateway: &Gateway,
     mapping: Mapping,
-    conditions: &[(String, String)],
-    sample: &str,
+    draft: &Draft,
     checked: &mut Checked,
 ) -> Result<(), Fault> {
-    {
+    let compiled = compiled(mapping, draft);
+    let is_new: Vec<bool> = {
         let read = gateway.store.read();
-        for name in mapping.namespaces() {
-            let there = namespace::get(&read, name)?;
-            checked.namespaces.push(Space {
-                name: name.to_owned(),
-                is_new: there.is_none(),
-                base: there
-                    .map_or_else(|| gateway.catalogue.default_base(name), |there| there.uri_base),
-            });
-        }
-    }
-    let mut compiled = compiled(mapping, conditions);
-    let mapping = compiled.mapping.clone();
-    if sample.trim().is_empty() {
-        return gateway.catalogue.rehearse(&mapping, |_| Ok(()));
-    }
+        let namespaces = compiled.mapping.namespaces().into_iter();
+        namespaces
+            .map(|name| Ok(namespace::get(&read, name)?.is_none()))
+            .collect::<Result<_, Fault>>()?
+    };
     let nesting = gateway.settings.limits.nesting;
-    let (data, sampled) = match derive::samples(sample, nesting) {
-        Ok(sample) => {
-            let sampled = derive::sampled(&sample);
-            (format!("{{\"data\":{}}}", json::Json::Array(sample.objects)), sampled)
-        }
-        Err(fault) => {
-            checked.sample = refused(&fault);
-            return gateway.catalogue.rehearse(&mapping, |_| Ok(()));
+    let sample = if draft.sample.trim().is_empty() {
+        None
+    } else {
+        match derive::samples(&draft.sample, nesting) {
+            Ok(sample) => {
+                let sampled = derive::sampled(&sample);
+                Some((format!("{{\"data\":{}}}", json::Json::Array(sample.objects)), sampled))
+            }
+            Err(fault) => {
+                checked.sample = refused(&fault);
+                None
+            }
         }
     };
     let limits = Limits {
@@ -178,29 +174,44 @@ fn try_out(
         idempotency_bytes: 0,
         history: 0,
     };
-    let tried = gateway.catalogue.rehearse(&mapping, |transaction| {
+    let ((bases, tried), warnings) = gateway.catalogue.rehearse(&compiled, |transaction| {
+        let mut bases = Vec::new();
+        for name in compiled.mapping.namespaces() {
+            let there = namespace::get(transaction, name)?;
+            bases.push((name.to_owned(), there.map_or_else(String::new, |there| there.uri_base)));
+        }
+        let mut compiled = compiled.clone();
         compiled.mapping.resolve(transaction)?;
-        Ok(ingest::try_out(transaction, &limits, &compiled, data.as_bytes()))
+        let tried = sample.map(|(data, sampled)| {
+            let trial = ingest::try_out(transaction, &limits, &compiled, data.as_bytes())?;
+            Ok::<_, Fault>((trial, sampled))
+        });
+        Ok((bases, tried))
     })?;
-    checked.sample = match tried {
-        Ok(trial) => Sample::Tried(Tried { sampled, ..Tried::of(trial, nesting) }),
-        Err(fault) => refused(&fault),
-    };
+    let spaces = bases.into_iter().zip(is_new);
+    checked.namespaces =
+        spaces.map(|((name, base), is_new)| Space { name, base, is_new }).collect();
+    checked.warnings = warnings.into_iter().map(warning).collect();
+    match tried {
+        Some(Ok((trial, sampled))) => {
+            checked.sample = Sample::Tried(Tried { sampled, ..Tried::of(trial, nesting) });
+        }
+        Some(Err(fault)) => checked.sample = refused(&fault),
+        None => {}
+    }
     Ok(())
 }
 
 /// A Business Object that is not stored.
-fn compiled(mapping: Mapping, conditions: &[(String, String)]) -> Compiled {
-    use crate::business_object::resource::Condition;
+fn compiled(mapping: Mapping, draft: &Draft) -> Compiled {
+    let mut definition = draft.to_definition();
     // What is no IRI is told where the definition is saved.
-    let conditions: Conditions = conditions
-        .iter()
-        .map(|(predicate, value)| Condition { predicate: predicate.clone(), value: value.clone() })
-        .filter_map(|condition| condition.terms().ok())
-        .collect();
+    let expand = |condition: &Condition| condition.expand(&mapping.prefixes).ok();
+    definition.conditions.retain(|condition| expand(condition).is_some());
+    let conditions = definition.conditions.iter().filter_map(expand).collect();
     let object = BusinessObject {
-        id: String::new(),
-        definition: Definition { enabled: true, ..Definition::default() },
+        id: draft.id.clone(),
+        definition,
         version: 0,
         created_at: String::new(),
         updated_at: String::new(),
@@ -287,6 +298,17 @@ pub(super) fn line(finding: Finding) -> Misfit {
     match finding.place {
         Place::Line { line, column } => Misfit { line, column, message: finding.message },
         _ => Misfit { line: 1, column: 1, message: finding.message },
+    }
+}
+
+/// A warning as the page shows it.
+fn warning(finding: Finding) -> (Option<(u64, u64)>, String) {
+    match finding.place {
+        Place::Line { line, column } => {
+            let message = finding.message.strip_prefix("config: ").unwrap_or(&finding.message);
+            (Some((line, column)), message.to_owned())
+        }
+        Place::Pointer(_) | Place::Whole => (None, finding.message),
     }
 }
 

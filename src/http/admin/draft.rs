@@ -1,6 +1,7 @@
 //! What the editor's form holds, between a definition and the body that the API takes.
 use super::form::Form;
-use crate::business_object::resource::{BusinessObject, Definition};
+use crate::business_object::namespace::{Generator, NamespaceDefinition};
+use crate::business_object::resource::{BusinessObject, Condition, Definition, PushTarget};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -10,6 +11,7 @@ pub(super) const FIELDS: &[&str] = &[
     "description",
     "enabled",
     "config",
+    "namespaces",
     "conditions",
     "pushTargets",
     "schedule",
@@ -19,8 +21,8 @@ pub(super) const FIELDS: &[&str] = &[
     "retention",
 ];
 
-/// Rows of conditions that are read.
-const MOST_CONDITIONS: usize = 100;
+/// The maximum number of rows of conditions, and of namespaces, that are read.
+const MAX_ROWS: usize = 100;
 
 /// What the editor's form holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub(super) struct Draft {
     pub(super) description: String,
     pub(super) enabled: bool,
     pub(super) config: String,
+    /// Name, URI base and generator of each.
+    pub(super) namespaces: Vec<[String; 3]>,
     /// Predicate and value of each.
     pub(super) conditions: Vec<(String, String)>,
     pub(super) targets: BTreeSet<String>,
@@ -37,7 +41,8 @@ pub(super) struct Draft {
     pub(super) export_on_change: bool,
     pub(super) debounce: String,
     pub(super) retention: String,
-    /// The version that was edited.
+    /// The id and version of the one that was edited.
+    pub(super) id: String,
     pub(super) version: Option<u64>,
     pub(super) sample: String,
 }
@@ -45,18 +50,27 @@ pub(super) struct Draft {
 impl Draft {
     /// What is there, to be edited.
     pub(super) fn of(object: &BusinessObject) -> Self {
-        Self { version: Some(object.version), ..Self::of_definition(&object.definition) }
+        Self {
+            id: object.id.clone(),
+            version: Some(object.version),
+            ..Self::of_definition(&object.definition)
+        }
     }
 
     fn of_definition(definition: &Definition) -> Self {
         let definition = definition.clone();
         let conditions = definition.conditions.into_iter();
         let targets = definition.push_targets.into_iter();
+        let namespaces = definition.namespaces.into_iter().map(|namespace| {
+            let generator = namespace.generator.map(Generator::name).unwrap_or_default();
+            [namespace.name, namespace.uri_base.unwrap_or_default(), generator.to_owned()]
+        });
         Self {
             name: definition.name,
             description: definition.description,
             enabled: definition.enabled,
             config: definition.config,
+            namespaces: namespaces.collect(),
             conditions: conditions
                 .map(|condition| (condition.predicate, condition.value))
                 .collect(),
@@ -66,6 +80,7 @@ impl Draft {
             export_on_change: definition.export_on_change,
             debounce: definition.debounce.unwrap_or_default(),
             retention: definition.retention.unwrap_or_default(),
+            id: String::new(),
             version: None,
             sample: String::new(),
         }
@@ -82,15 +97,50 @@ impl Draft {
             description: form.text("description").trim().to_owned(),
             enabled: form.is_ticked("enabled"),
             config: form.text("config"),
-            conditions: conditions(form),
+            namespaces: rows(form, "namespace", ["name", "uriBase", "generator"]),
+            conditions: rows(form, "condition", ["predicate", "value"])
+                .into_iter()
+                .map(|[predicate, value]| (predicate, value))
+                .collect(),
             targets: ticked.chain(others.map(str::to_owned)).collect(),
             schedule: word("schedule"),
             timezone: word("timezone"),
             export_on_change: form.is_ticked("exportOnChange"),
             debounce: word("debounce"),
             retention: word("retention"),
+            id: word("id"),
             version: form.word("version").and_then(|version| version.parse().ok()),
             sample: form.text("sample"),
+        }
+    }
+
+    /// What is checked while it is typed, as far as it can be read. The mapping is read elsewhere.
+    pub(super) fn to_definition(&self) -> Definition {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let generator = |name: &str| Generator::ALL.into_iter().find(|one| one.name() == name);
+        let namespaces = self.namespaces.iter().map(|[name, base, kind]| NamespaceDefinition {
+            name: name.clone(),
+            uri_base: some(base),
+            generator: generator(kind),
+        });
+        let conditions = self.conditions.iter();
+        let targets = self.targets.iter();
+        Definition {
+            name: self.name.clone(),
+            enabled: true,
+            namespaces: namespaces.collect(),
+            conditions: conditions
+                .map(|(predicate, value)| Condition {
+                    predicate: predicate.clone(),
+                    value: value.clone(),
+                })
+                .collect(),
+            push_targets: targets
+                .map(|bucket_name| PushTarget { bucket_name: bucket_name.clone() })
+                .collect(),
+            schedule: some(&self.schedule),
+            export_on_change: self.export_on_change,
+            ..Definition::default()
         }
     }
 
@@ -101,6 +151,16 @@ impl Draft {
             .iter()
             .map(|(predicate, value)| json!({"predicate": predicate, "value": value}))
             .collect();
+        let namespaces: Vec<Value> = self
+            .namespaces
+            .iter()
+            .map(|namespace| {
+                let named = ["name", "uriBase", "generator"].into_iter().zip(namespace);
+                let filled = named.filter(|(_, text)| !text.is_empty());
+                filled.map(|(name, text)| (name.to_owned(), json!(text))).collect()
+            })
+            .map(Value::Object)
+            .collect();
         let targets: Vec<Value> =
             self.targets.iter().map(|name| json!({"bucketName": name})).collect();
         let mut body = Map::new();
@@ -109,6 +169,7 @@ impl Draft {
         put("description", json!(self.description));
         put("enabled", json!(self.enabled));
         put("config", json!(self.config));
+        put("namespaces", json!(namespaces));
         put("conditions", json!(conditions));
         put("pushTargets", json!(targets));
         put("exportOnChange", json!(self.export_on_change));
@@ -126,16 +187,18 @@ impl Draft {
     }
 
     /// Every field with its words and its value, to be laid side by side.
-    pub(super) fn values(&self) -> [(&'static str, String); 11] {
+    pub(super) fn values(&self) -> [(&'static str, String); 12] {
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let conditions =
             self.conditions.iter().map(|(predicate, value)| format!("{predicate} = {value}"));
         let targets = self.targets.iter().map(String::as_str);
+        let namespaces = self.namespaces.iter().map(|namespace| namespace.join(" "));
         [
             ("Name", self.name.clone()),
             ("Description", self.description.clone()),
             ("Enabled", yes(self.enabled)),
             ("Mapping", self.config.clone()),
+            ("Namespaces", namespaces.collect::<Vec<_>>().join("\n")),
             ("Conditions", conditions.collect::<Vec<_>>().join("\n")),
             ("Targets", targets.collect::<Vec<_>>().join(", ")),
             ("Schedule", self.schedule.clone()),
@@ -152,15 +215,20 @@ impl Draft {
         let rows = self.conditions.iter().cloned().chain(empty).enumerate();
         rows.map(|(row, (predicate, value))| (row, predicate, value)).collect()
     }
+
+    /// The rows of namespaces that the form shows: those that are there, and some to fill in.
+    pub(super) fn namespace_rows(&self) -> Vec<(usize, String, String, String)> {
+        let empty = std::iter::repeat_n(<[String; 3]>::default(), 2);
+        let rows = self.namespaces.iter().cloned().chain(empty).enumerate();
+        rows.map(|(row, [name, base, generator])| (row, name, base, generator)).collect()
+    }
 }
 
-/// The conditions of a form; rows without any text are none.
-pub(super) fn conditions(form: &Form) -> Vec<(String, String)> {
-    let part = |row: usize, name: &str| form.word(&format!("condition.{row}.{name}"));
-    (0..MOST_CONDITIONS)
-        .map(|row| (part(row, "predicate"), part(row, "value")))
-        .filter(|(predicate, value)| predicate.is_some() || value.is_some())
-        .map(|(predicate, value)| (predicate.unwrap_or_default(), value.unwrap_or_default()))
+/// The rows of a form, each with these parts; rows without any text are none.
+fn rows<const N: usize>(form: &Form, kind: &str, parts: [&str; N]) -> Vec<[String; N]> {
+    (0..MAX_ROWS)
+        .map(|row| parts.map(|part| form.word(&format!("{kind}.{row}.{part}")).unwrap_or_default()))
+        .filter(|row| row.iter().any(|text| !text.is_empty()))
         .collect()
 }
 
@@ -172,7 +240,8 @@ mod tests {
     fn a_definition_comes_back_as_it_was() {
         let body = br#"{"name": "Pump", "description": "d", "enabled": false, "config":
             "type: object\npath: Pump:.\nfields:\n  n:\n    type: string\n    path: <urn:n>\n",
-            "conditions": [{"predicate": "urn:p", "value": "urn:v"}],
+            "namespaces": [{"name": "Pump", "uriBase": "urn:pump:"}, {"name": "B", "generator": "counter"}],
+            "conditions": [{"predicate": "rdf:type", "value": "urn:v"}],
             "pushTargets": [{"bucketName": "plant-exports"}], "schedule": "0 5 * * *",
             "timezone": "Europe/Vienna", "exportOnChange": true, "debounce": "2s", "retention": "P30D"}"#;
         let (definition, ..) = Definition::read(body).unwrap();
@@ -180,5 +249,6 @@ mod tests {
         let (again, ..) = Definition::read(&draft.body()).unwrap();
         assert_eq!(again, definition);
         assert_eq!(draft.rows().len(), 3);
+        assert_eq!(draft.namespace_rows().len(), 4);
     }
 }

@@ -6,6 +6,7 @@ use super::frame::{self, Frame, Section};
 use super::words;
 use crate::business_object::catalogue::IfMatch;
 use crate::business_object::derive::Note;
+use crate::business_object::namespace::Generator;
 use crate::business_object::resource::{BusinessObject, Compiled};
 use crate::fault::{Fault, Finding, Kind, Place};
 use crate::gateway::Gateway;
@@ -37,6 +38,8 @@ pub(super) struct Editor {
     pub(super) notes: Vec<Note>,
     /// What somebody else has changed meanwhile.
     pub(super) changed: Option<Changed>,
+    /// Whether it is saved only if somebody confirms it.
+    pub(super) needs_confirmation: bool,
 }
 
 /// What somebody else has changed since the form was loaded.
@@ -66,6 +69,7 @@ impl Editor {
             faults: Faults::default(),
             notes: Vec::new(),
             changed: None,
+            needs_confirmation: false,
         }
     }
 
@@ -151,7 +155,7 @@ pub(in crate::http) async fn create(
             let found = vec![Finding::at("/name", message)];
             Err(Fault::with(Kind::Conflict, "The name is taken.", found))
         } else {
-            define(&gateway, &by, &draft.body(), IfMatch::Any).map(|(compiled, _)| compiled)
+            define(&gateway, &by, false, &draft.body(), IfMatch::Any).map(|(compiled, _)| compiled)
         };
         Ok((gateway, draft, saved))
     })
@@ -185,11 +189,12 @@ pub(in crate::http) async fn save(
         return Ok(());
     }
     let by = caller(depot).clone();
+    let force = form.is_ticked("force");
     let id = there.object.id.clone();
     let (gateway, draft, saved) = blocking(move || {
         let draft = read_draft(&form, &gateway)?;
         let asked = draft.version.map_or(IfMatch::Exists, IfMatch::Version);
-        let saved = redefine(&gateway, &by, &id, &draft.body(), asked);
+        let saved = redefine(&gateway, &by, force, &id, &draft.body(), asked);
         Ok((gateway, draft, saved))
     })
     .await?;
@@ -231,7 +236,7 @@ pub(super) async fn checked(
     draft: Draft,
 ) -> Result<(Draft, Vec<String>, Checked), Problem> {
     blocking(move || {
-        let checked = check::of(&gateway, &draft.config, &draft.conditions, &draft.sample);
+        let checked = check::of(&gateway, &draft);
         Ok((draft, known(&gateway)?, checked))
     })
     .await
@@ -255,12 +260,20 @@ fn refused(mut page: Editor, mut fault: Fault, depot: &Depot, res: &mut Response
     fault.errors.retain(|finding| !matches!(finding.place, Place::Line { .. }));
     let of_mapping = all - fault.errors.len();
     let conflict = fault.kind == Kind::PreconditionFailed;
+    page.needs_confirmation = fault.kind == Kind::Unconfirmed;
+    if page.needs_confirmation {
+        // The API names a parameter, the page has a button.
+        fault.errors.clear();
+        fault.detail.push_str(
+            ". Nothing is saved yet. Check the mapping and the conditions, or save it anyway.",
+        );
+    }
     let several = all > 1;
     let mut faults = Faults::of(&Problem::from(fault), FIELDS);
     if conflict {
         "Somebody else has changed this Business Object meanwhile, and nothing of yours is saved yet."
             .clone_into(&mut faults.detail);
-    } else if all > 0 {
+    } else if all > 0 && !page.needs_confirmation {
         let many = "Some fields need to be mended.";
         let one = "One field needs to be mended.";
         (if several { many } else { one }).clone_into(&mut faults.detail);

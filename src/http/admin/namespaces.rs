@@ -4,7 +4,7 @@ use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
 use crate::auth::Role;
-use crate::business_object::namespace::{self, Generator, Namespace};
+use crate::business_object::namespace::{self, Namespace};
 use crate::gateway::Gateway;
 use crate::http::business_objects::{SEGMENT, path};
 use crate::http::caller::caller;
@@ -87,18 +87,9 @@ impl From<&Namespace> for Row {
             name: namespace.name.clone(),
             path: address(&namespace.name),
             uri_base: namespace.uri_base.clone(),
-            generator: generator(namespace.generator),
+            generator: namespace.generator.name(),
             created: words::minute(&namespace.created_at),
         }
-    }
-}
-
-fn generator(generator: Generator) -> &'static str {
-    match generator {
-        Generator::Uuid => "uuid",
-        Generator::Counter => "counter",
-        Generator::Alphanumeric => "alphanumeric",
-        Generator::Manual => "manual",
     }
 }
 

@@ -1,4 +1,5 @@
 //! Business Objects, and objects through their view.
+use super::namespace::Generator;
 use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,6 +28,9 @@ pub(in crate::http) struct Definition {
     pub(in crate::http) enabled: bool,
     /// The mapping as YAML (or JSON) text.
     pub(in crate::http) config: String,
+    /// Namespaces that are defined with it, in the same commit.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) namespaces: Vec<DefinedNamespace>,
     /// Which stored objects belong to it: all that satisfy every one.
     #[salvo(schema(required = false))]
     pub(in crate::http) conditions: Vec<Condition>,
@@ -48,7 +52,7 @@ pub(in crate::http) struct Definition {
     /// ISO 8601 duration after which unchanged, delivered objects are removed.
     #[salvo(schema(required = false))]
     pub(in crate::http) retention: Option<String>,
-    /// Taken and not looked at, as the five that follow: an answer can be put back.
+    /// Taken and not looked at, as the six that follow: an answer can be put back.
     #[salvo(schema(required = false))]
     pub(in crate::http) id: Value,
     /// As `id`.
@@ -66,6 +70,9 @@ pub(in crate::http) struct Definition {
     /// As `id`.
     #[salvo(schema(required = false))]
     pub(in crate::http) created_namespaces: Value,
+    /// As `id`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) warnings: Value,
 }
 
 /// A Business Object.
@@ -82,6 +89,8 @@ pub(in crate::http) struct BusinessObject {
     pub(in crate::http) enabled: bool,
     /// The mapping as YAML (or JSON) text.
     pub(in crate::http) config: String,
+    /// Namespaces that are defined with it.
+    pub(in crate::http) namespaces: Vec<DefinedNamespace>,
     /// Which stored objects belong to it: all that satisfy every one.
     pub(in crate::http) conditions: Vec<Condition>,
     /// Where its exports go.
@@ -111,6 +120,41 @@ pub(in crate::http) struct BusinessObject {
     pub(in crate::http) updated_by: Option<String>,
     /// Namespaces that its last change created.
     pub(in crate::http) created_namespaces: Vec<String>,
+    /// What is probably not meant in it. Absent in lists.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) warnings: Vec<Warning>,
+}
+
+/// A namespace that is defined with a Business Object.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[salvo(schema(name = "DefinedNamespace", rename_all = "camelCase"))]
+pub(in crate::http) struct DefinedNamespace {
+    /// Its name, as the mapping writes it.
+    pub(in crate::http) name: String,
+    /// What every identifier begins with; absent: the base that it has, or the default base.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) uri_base: Option<String>,
+    /// How the local part is made; absent: as it is, or `uuid`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) generator: Option<Generator>,
+}
+
+/// What is probably not meant in a definition.
+#[derive(ToSchema)]
+#[salvo(schema(name = "Warning"))]
+pub(in crate::http) struct Warning {
+    /// The line in `config`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) line: Option<u64>,
+    /// The column in `config`, in characters.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) column: Option<u64>,
+    /// A JSON Pointer into the definition.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) pointer: Option<String>,
+    /// What it is, and what to do.
+    pub(in crate::http) message: String,
 }
 
 /// One condition: some graph holds (object, predicate, value).
@@ -118,9 +162,9 @@ pub(in crate::http) struct BusinessObject {
 #[serde(deny_unknown_fields)]
 #[salvo(schema(name = "Condition"))]
 pub(in crate::http) struct Condition {
-    /// An IRI without angle brackets.
+    /// An IRI without angle brackets, or a name with a prefix of the mapping.
     pub(in crate::http) predicate: String,
-    /// An IRI.
+    /// An IRI, or a name with a prefix of the mapping.
     pub(in crate::http) value: String,
 }
 

@@ -1,4 +1,5 @@
 //! Namespaces.
+use super::business_object::Warning;
 use salvo::oapi::ToSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,6 +21,9 @@ pub(in crate::http) struct NamespaceDefinition {
     /// Taken and not looked at, so that an answer can be put back.
     #[salvo(schema(required = false))]
     pub(in crate::http) created_at: Value,
+    /// As `createdAt`.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) warnings: Value,
 }
 
 /// A namespace.
@@ -34,6 +38,9 @@ pub(in crate::http) struct Namespace {
     pub(in crate::http) generator: Generator,
     /// When it was created (RFC 3339, UTC).
     pub(in crate::http) created_at: String,
+    /// What is probably not meant in it. Absent in lists.
+    #[salvo(schema(required = false))]
+    pub(in crate::http) warnings: Vec<Warning>,
 }
 
 /// How the local part of an identifier is made.

@@ -10,9 +10,10 @@ fn tried(world: &World, data: &str) -> Result<Trial, Fault> {
         Defaults { base_url: None, gateway_id: "gw".to_owned(), auto_create_namespaces: true };
     let catalogue = Catalogue::open(world.store.clone(), defaults).unwrap();
     let body = format!("{{\"data\": [{data}]}}");
-    catalogue.rehearse(&world.business_object.mapping, |transaction| {
+    let tried = catalogue.rehearse(&world.business_object, |transaction| {
         try_out(transaction, &LIMITS, &world.business_object, body.as_bytes())
-    })
+    });
+    tried.map(|(trial, _)| trial)
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl World {
     pub(super) fn with(root: Shape, generator: Generator) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        let mut mapping = Mapping { root };
+        let mut mapping = Mapping::new(root);
         store
             .transact(|transaction| -> Result<(), Fault> {
                 for name in mapping.namespaces() {

@@ -8,6 +8,9 @@ use crate::nearest::nearest;
 use oxrdf::NamedNode;
 use oxrdf::vocab::{rdf, xsd};
 
+/// The maximum number of warnings about one mapping.
+const MAX_WARNINGS: usize = 20;
+
 /// The values of `type`.
 const TYPES: &[(&str, Type)] = &[
     ("object", Type::Object),
@@ -217,7 +220,10 @@ impl Compiler {
         let value = match kind {
             Type::Object => {
                 let namespace = match &path {
-                    Ok(Some((_, Path { namespace: Some(namespace), .. }))) => Ok(namespace.clone()),
+                    Ok(Some((at, Path { namespace: Some(namespace), .. }))) => {
+                        self.check_nested(namespace, *at, place);
+                        Ok(namespace.clone())
+                    }
                     Ok(path) => Err(self.report(
                         path.as_ref().map_or(definition.at, |(at, _)| *at),
                         place,
@@ -256,6 +262,17 @@ impl Compiler {
             None => None,
         };
         Ok((predicate, value?))
+    }
+
+    /// Warns of a nested object that is in the root's namespace.
+    fn check_nested(&mut self, namespace: &str, at: At, place: &Where<'_>) {
+        if self.root_namespace.as_deref() == Some(namespace) && self.warnings.len() < MAX_WARNINGS {
+            self.warnings.push(at.finding(format!(
+                "{place}: these nested objects are in the namespace `{namespace}`, as the root is; without \
+                 conditions each of them is exported twice, in its parent and as an object of its own. Give them \
+                 another namespace unless that is meant"
+            )));
+        }
     }
 
     fn predicate(

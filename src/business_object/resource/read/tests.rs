@@ -89,6 +89,30 @@ fn an_answer_may_be_sent_again() {
 }
 
 #[test]
+fn prefixes_of_the_mapping_apply_to_conditions_and_their_text_is_kept() {
+    let config = "prefixes: {ex: http://e/, urn: http://never/}\ntype: object\npath: Plant:.\nfields:\n  \
+                  name: {type: string, path: ex:name}\n";
+    let body = json!({
+        "name": "Plants",
+        "config": config,
+        "conditions": [
+            {"predicate": "rdf:type", "value": "ex:Plant"},
+            {"predicate": "urn:x:y", "value": "http://e/Plant"},
+        ],
+    });
+    let (definition, _, conditions) = Definition::read(body.to_string().as_bytes()).unwrap();
+    assert_eq!(definition.conditions[0].predicate, "rdf:type");
+    let whole: Vec<String> = conditions.iter().map(|(p, v)| format!("{p} {v}")).collect();
+    assert_eq!(
+        whole,
+        [
+            "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/Plant>",
+            "<urn:x:y> <http://e/Plant>"
+        ]
+    );
+}
+
+#[test]
 fn config_may_be_an_object_and_its_faults_have_their_line() {
     let object = json!({"type": "object", "path": "Plant:.", "fields": {
         "size": {"type": "number", "path": "<http://e/size>"}}});

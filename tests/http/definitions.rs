@@ -1,0 +1,353 @@
+//! What a definition is warned of, what it does not do without confirmation, the namespaces and prefixes in
+//! it, and the audit events of all that.
+use crate::server::{Server, definition};
+use serde_json::{Value, json};
+
+const ALL: &str = "/api/v1/business-objects";
+const PUMP: &str = "/api/v1/business-objects/Pump";
+const BASE: &str = "--service.base-url=https://plant.example";
+
+/// A mapping whose root namespace is this, with a resource field `kind`.
+fn config(namespace: &str) -> String {
+    format!(
+        "prefixes:\n  ex: https://plant.example/\ntype: object\npath: {namespace}:.\nfields:\n  \
+         name: {{type: string, path: ex:name}}\n  \
+         kind: {{type: resource, path: rdf:type}}\n  \
+         tags: {{type: array, path: ex:tag, elements: {{type: resource}}}}\n"
+    )
+}
+
+/// `Pump` with these members.
+fn pump(namespace: &str, others: &Value) -> Value {
+    let mut definition = definition();
+    definition["config"] = json!(config(namespace));
+    definition.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
+    definition
+}
+
+/// The places and messages of an answer's warnings.
+#[track_caller]
+fn warnings(answer: &Value) -> Vec<(String, String)> {
+    let all = answer["warnings"].as_array().unwrap_or_else(|| panic!("no warnings: {answer}"));
+    let place = |warning: &Value| match warning["pointer"].as_str() {
+        Some(pointer) => pointer.to_owned(),
+        None => format!("{}:{}", warning["line"], warning["column"]),
+    };
+    let all = all.iter().map(|one| (place(one), one["message"].as_str().unwrap().to_owned()));
+    all.collect()
+}
+
+#[track_caller]
+fn warned(answer: &Value, place: &str, words: &[&str]) {
+    let found = warnings(answer);
+    assert!(
+        found.iter().any(|(at, message)| at == place && words.iter().all(|w| message.contains(w))),
+        "{place} {words:?} is not in {found:#?}"
+    );
+}
+
+/// The audit events of definitions, oldest first: what happened, and its detail.
+async fn audit(server: &Server) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for what in ["business-object", "namespace"] {
+        let page = server.get(&format!("/api/v1/audit?what={what}")).await.expect(200).json();
+        for event in page["items"].as_array().unwrap() {
+            assert!(event["by"].is_string(), "{event}");
+            assert_eq!(event["from"], "127.0.0.1", "{event}");
+            let text = |name: &str| event[name].as_str().unwrap().to_owned();
+            found.push((event["id"].as_u64().unwrap(), text("what"), text("detail")));
+        }
+    }
+    found.sort();
+    found.into_iter().map(|(_, what, detail)| (what, detail)).collect()
+}
+
+async fn members(server: &Server) -> usize {
+    let page = server.get(&format!("{PUMP}/objects")).await.expect(200).json();
+    page["items"].as_array().unwrap().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sound_definition_has_no_warnings_and_its_answer_can_be_sent_again() {
+    let server = Server::start(&[BASE]).await;
+    let body = pump("Pump", &json!({"namespaces": [{"name": "Pump", "uriBase": "urn:pump:"}]}));
+    let created = server.json("PUT", ALL, &body).await.expect(201).json();
+    assert_eq!(created["warnings"], json!([]));
+    let read = server.get(PUMP).await.expect(200).json();
+    assert_eq!(read, created);
+    let again = server.json("PUT", PUMP, &read).await.expect(200).json();
+    assert_eq!((&again["version"], &again["warnings"]), (&json!(1), &json!([])));
+
+    let namespace = server.get("/api/v1/namespaces/Pump").await.expect(200).json();
+    assert_eq!(namespace["warnings"], json!([]));
+    let again = server.json("PUT", "/api/v1/namespaces/Pump", &namespace).await.expect(200).json();
+    assert_eq!(again, namespace);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_that_the_mapping_cannot_satisfy_are_warned_of() {
+    let server = Server::start(&[BASE]).await;
+    let condition = |predicate: &str, value: &str| json!({"predicate": predicate, "value": value});
+    let conditions = json!([
+        condition("ex:kind", "ex:Pump"),
+        condition("ex:name", "ex:Pump"),
+        condition("rdf:type", "ex:Pump"),
+        condition("rdf:type", "ex:Valve"),
+        condition("ex:tag", "ex:a"),
+        condition("ex:tag", "ex:b"),
+    ]);
+    let body = pump("Pump", &json!({"conditions": conditions}));
+    let answer = server.json("PUT", ALL, &body).await.expect(201).json();
+    let of_conditions: Vec<_> =
+        warnings(&answer).into_iter().filter(|(at, _)| at.starts_with("/conditions")).collect();
+    let at: Vec<&str> = of_conditions.iter().map(|(at, _)| at.as_str()).collect();
+    assert_eq!(at, ["/conditions/0", "/conditions/1", "/conditions/3"], "{of_conditions:?}");
+    warned(&answer, "/conditions/0", &["no field", "<https://plant.example/kind>"]);
+    warned(&answer, "/conditions/1", &["`name` has literals", "type: resource"]);
+    warned(&answer, "/conditions/3", &["another condition asks for", "`kind` has one value"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nested_object_in_the_root_s_namespace_is_warned_of() {
+    let server = Server::start(&[BASE]).await;
+    let config = "type: object\npath: Pump:.\nfields:\n  parts:\n    type: array\n    path: <urn:part>\n    \
+                  elements:\n      type: object\n      path: Pump:.\n      fields:\n        \
+                  name: {type: string, path: <urn:name>}\n";
+    let answer = server.json("PUT", ALL, &pump("Pump", &json!({"config": config}))).await;
+    warned(&answer.expect(201).json(), "9:13", &["config: field `parts[]`", "exported twice"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn default_bases_and_bases_within_others_are_warned_of() {
+    let server = Server::start(&[BASE]).await;
+    let created = server.json("PUT", ALL, &pump("Pump", &json!({}))).await.expect(201).json();
+    warned(
+        &created,
+        "/config",
+        &["`Pump`", "default base <https://plant.example/id/Pump/>", "`namespaces:", "\"uriBase\""],
+    );
+    let tank = server.json("PUT", "/api/v1/namespaces/Tank", &json!({})).await.expect(201).json();
+    warned(&tank, "/uriBase", &["default base <https://plant.example/id/Tank/>", "`uriBase`"]);
+    let inner = json!({"uriBase": "https://plant.example/id/Pump/parts"});
+    let part = server.json("PUT", "/api/v1/namespaces/Part", &inner).await.expect(201).json();
+    warned(&part, "/uriBase", &["`Part` begins with the base of `Pump`"]);
+    let read = server.get(PUMP).await.expect(200).json();
+    warned(&read, "/config", &["is the beginning of the base of `Part`"]);
+
+    // Once there is data, the base cannot be changed, and nothing is said of it.
+    server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200);
+    let read = server.get(PUMP).await.expect(200).json();
+    assert!(!warnings(&read).iter().any(|(_, message)| message.contains("default base")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_that_have_no_target_are_warned_of() {
+    let server = Server::start(&[BASE]).await;
+    let more = json!({"pushTargets": [], "schedule": "0 5 * * *", "exportOnChange": true});
+    let answer = server.json("PUT", ALL, &pump("Pump", &more)).await.expect(201).json();
+    warned(&answer, "/schedule", &["without `pushTargets` nothing is exported"]);
+    warned(&answer, "/exportOnChange", &["without `pushTargets` nothing is exported"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_root_namespace_with_a_name_like_that_of_a_full_one_is_warned_of() {
+    let server = Server::start(&[BASE]).await;
+    server.json("PUT", ALL, &pump("Pump", &json!({}))).await.expect(201);
+    let other = pump("Pmup", &json!({"name": "Other"}));
+    let answer = server.json("PUT", ALL, &other).await.expect(201).json();
+    assert!(!warnings(&answer).iter().any(|(_, message)| message.contains("has no objects")));
+    server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200);
+    let read = server.get(&format!("{ALL}/Other")).await.expect(200).json();
+    warned(&read, "/config", &["`Pmup` has no objects, and `Pump` has some"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mistyped_root_namespace_needs_confirmation() {
+    let server = Server::start(&[BASE]).await;
+    server.json("PUT", ALL, &pump("Pump", &json!({}))).await.expect(201);
+    let objects: Vec<Value> = (0..5).map(|i| json!({"name": format!("P-{i}")})).collect();
+    server.ingest("ADD", &json!(objects)).await.expect(200);
+    let mistyped = pump("Pmup", &json!({}));
+    for path in [ALL, PUMP] {
+        let problem = server.json("PUT", path, &mistyped).await.problem(409);
+        let detail = problem["detail"].as_str().unwrap();
+        for words in ["5 of 5 objects", "from `Pump` to `Pmup`, which has no objects"] {
+            assert!(detail.contains(words), "{detail}");
+        }
+        assert!(problem.to_string().contains("?force=true"), "{problem}");
+        server.json("PUT", &format!("{path}?force=false"), &mistyped).await.problem(409);
+        server.json("PUT", &format!("{path}?force=yes"), &mistyped).await.problem(400);
+    }
+    // Nothing of it was saved.
+    server.get("/api/v1/namespaces/Pmup").await.problem(404);
+    assert_eq!(
+        (members(&server).await, server.get(PUMP).await.json()["version"].clone()),
+        (5, json!(1))
+    );
+
+    // The version is asked for first.
+    let stale = [("Content-Type", "application/json"), ("If-Match", "\"7\"")];
+    let forced = format!("{ALL}?force=true");
+    server.send("PUT", &forced, &stale, mistyped.to_string()).await.problem(412);
+    let fresh = [("Content-Type", "application/json"), ("If-Match", "\"1\"")];
+    let saved = server.send("PUT", &forced, &fresh, mistyped.to_string()).await.expect(200).json();
+    warned(&saved, "/config", &["`Pmup` has no objects, and `Pump` has some"]);
+    assert_eq!(members(&server).await, 0);
+    let events = audit(&server).await;
+    let (what, detail) = events.last().unwrap();
+    assert_eq!(what, "business-object.replaced");
+    assert!(detail.contains("force=true: 5 of 5 objects"), "{detail}");
+    // The way back takes nothing away.
+    server.json("PUT", ALL, &pump("Pump", &json!({}))).await.expect(200);
+    assert_eq!(members(&server).await, 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_that_take_away_more_than_half_need_confirmation() {
+    let server = Server::start(&[BASE]).await;
+    server.json("PUT", ALL, &pump("Pump", &json!({}))).await.expect(201);
+    let objects: Vec<Value> = (0..4)
+        .map(|i| json!({"name": format!("P-{i}"), "kind": format!("https://plant.example/{}", i % 2)}))
+        .collect();
+    server.ingest("ADD", &json!(objects)).await.expect(200);
+    let with = |conditions: Value| pump("Pump", &json!({"conditions": conditions}));
+    let kind = |value: &str| json!({"predicate": "rdf:type", "value": value});
+    // Half of them is not more than half.
+    server.json("PUT", ALL, &with(json!([kind("ex:1")]))).await.expect(200);
+    assert_eq!(members(&server).await, 2);
+    let detail = server.json("PUT", ALL, &with(json!([kind("ex:0")]))).await.problem(409)["detail"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        detail.contains("2 of 2 objects") && detail.contains("its conditions change"),
+        "{detail}"
+    );
+    // The same IRI, written otherwise, is no other condition; nor does another description matter.
+    let whole = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+    let mut same = with(json!([{"predicate": whole, "value": "https://plant.example/1"}]));
+    same["description"] = json!("other");
+    server.json("PUT", ALL, &same).await.expect(200);
+    server.json("PUT", ALL, &with(json!([]))).await.expect(200);
+    assert_eq!(members(&server).await, 4);
+    server
+        .json("PUT", &format!("{ALL}?force=true"), &with(json!([kind("ex:9")])))
+        .await
+        .expect(200);
+    assert_eq!(members(&server).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_are_defined_with_the_business_object() {
+    let server = Server::start(&[BASE, "--service.namespace.auto-create=false"]).await;
+    server.json("PUT", ALL, &pump("Pump", &json!({}))).await.problem(422);
+    let namespaces =
+        json!([{"name": "Pump", "uriBase": "https://p.example/", "generator": "counter"}]);
+    let with = |namespaces: &Value| pump("Pump", &json!({"namespaces": namespaces}));
+    let created = server.json("PUT", ALL, &with(&namespaces)).await.expect(201).json();
+    assert_eq!(
+        (&created["namespaces"], &created["createdNamespaces"]),
+        (&namespaces, &json!(["Pump"]))
+    );
+    assert_eq!(server.get(PUMP).await.json()["namespaces"], namespaces);
+
+    // Without data it may still be another one; a part that is left out stays.
+    let other = json!([{"name": "Pump", "uriBase": "https://q.example/"}]);
+    server.json("PUT", PUMP, &with(&other)).await.expect(200);
+    let namespace = server.get("/api/v1/namespaces/Pump").await.expect(200).json();
+    assert_eq!(namespace["uriBase"], "https://q.example/");
+    assert_eq!(namespace["generator"], "counter");
+    let stored = server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200).json();
+    assert_eq!(stored["objects"][0]["uri"], "https://q.example/1");
+
+    let problem = server.json("PUT", PUMP, &with(&namespaces)).await.problem(409);
+    assert_eq!(problem["errors"][0]["pointer"], "/namespaces/0", "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("its graph holds data"), "{problem}");
+    assert_eq!(server.get(PUMP).await.json()["version"], 2);
+    // What another Business Object uses is not changed either.
+    let tank = json!({"name": "Tank", "config": config("Tank"), "namespaces": [{"name": "Tank"}]});
+    let tank = server.json("PUT", ALL, &tank).await.expect(201).json();
+    assert_eq!(tank["namespaces"], json!([{"name": "Tank"}]));
+    let twice = json!([{"name": "Tank", "uriBase": "urn:tank:"}]);
+    server.json("PUT", ALL, &with(&twice)).await.problem(409);
+
+    for (namespaces, pointer) in [
+        (json!([{"name": "A"}, {"name": "A"}]), "/namespaces/1/name"),
+        (json!([{"uriBase": "urn:a:"}]), "/namespaces/0/name"),
+        (json!([{"name": "A", "uriBase": "no IRI"}]), "/namespaces/0/uriBase"),
+        (json!([{"name": "A", "generator": "dice"}]), "/namespaces/0/generator"),
+        (json!([{"name": "A", "base": "urn:a:"}]), "/namespaces/0/base"),
+        (json!({"A": "urn:a:"}), "/namespaces"),
+    ] {
+        let problem = server.json("PUT", ALL, &with(&namespaces)).await.problem(422);
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+    }
+    // One that the mapping does not name is defined, warned of, and kept while the definition has it.
+    let more = json!([{"name": "Other", "uriBase": "urn:other:"}]);
+    let answer = server.json("PUT", PUMP, &with(&more)).await.expect(200).json();
+    warned(&answer, "/namespaces/0/name", &["does not name the namespace `Other`"]);
+    server.send("DELETE", "/api/v1/namespaces/Other", &[], "").await.problem(409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prefixes_apply_to_conditions() {
+    let server = Server::start(&[BASE]).await;
+    let conditions = json!([{"predicate": "rdf:type", "value": "ex:Pump"}]);
+    let body = pump("Pump", &json!({"conditions": conditions}));
+    let created = server.json("PUT", ALL, &body).await.expect(201).json();
+    assert_eq!(created["conditions"], conditions);
+    let objects = json!([
+        {"name": "P-1", "kind": "https://plant.example/Pump"},
+        {"name": "P-2", "kind": "https://plant.example/Valve"},
+    ]);
+    server.ingest("ADD", &objects).await.expect(200);
+    assert_eq!(members(&server).await, 1);
+    let dir = server.stop().await.unwrap();
+    let server = Server::start_in(dir.path(), &[BASE]).await.unwrap();
+    assert_eq!(server.get(PUMP).await.json()["conditions"], conditions);
+    assert_eq!(members(&server).await, 1);
+    let query = json!({"query": "{ businessObjects { namespaces { name } conditions { predicate value } } }"});
+    let answer = server.json("POST", "/graphql", &query).await.expect(200).json();
+    let one = &answer["data"]["businessObjects"][0];
+    assert_eq!(*one, json!({"namespaces": [], "conditions": conditions}), "{answer}");
+
+    // Whole IRIs stay what they are, whatever the mapping declares.
+    let config =
+        config("Pump").replace("prefixes:\n", "prefixes:\n  urn: https://never.example/\n");
+    let conditions = json!([{"predicate": "urn:x:y", "value": "ex://host/a"}]);
+    let body = pump("Pump", &json!({"config": config, "conditions": conditions}));
+    let answer = server.json("PUT", &format!("{ALL}?force=true"), &body).await.expect(200).json();
+    warned(&answer, "/conditions/0", &["<urn:x:y>"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_definitions_leave_audit_events() {
+    let server = Server::start(&[BASE]).await;
+    let body = pump("Pump", &json!({}));
+    server.json("PUT", ALL, &body).await.expect(201);
+    // What changes nothing leaves none.
+    server.json("PUT", ALL, &body).await.expect(200);
+    let other = pump("Pump", &json!({"namespaces": [{"name": "Pump", "uriBase": "urn:pump:"}]}));
+    server.json("PUT", PUMP, &other).await.expect(200);
+    let namespace = "/api/v1/namespaces/Tank";
+    server.json("PUT", namespace, &json!({"uriBase": "urn:tank:"})).await.expect(201);
+    server.json("PUT", namespace, &json!({"uriBase": "urn:tank:"})).await.expect(200);
+    server.json("PUT", namespace, &json!({"uriBase": "urn:vessel:"})).await.expect(200);
+    server.send("DELETE", namespace, &[], "").await.expect(204);
+    server.send("DELETE", PUMP, &[], "").await.expect(204);
+    let events = audit(&server).await;
+    let expected = [
+        ("namespace.created", "\"Pump\" <https://plant.example/id/Pump/>"),
+        ("business-object.created", "\"Pump\""),
+        ("namespace.replaced", "\"Pump\" <urn:pump:>"),
+        ("business-object.replaced", "version 2"),
+        ("namespace.created", "\"Tank\" <urn:tank:>"),
+        ("namespace.replaced", "\"Tank\" <urn:vessel:>"),
+        ("namespace.deleted", "\"Tank\""),
+        ("business-object.deleted", "\"Pump\""),
+    ];
+    assert_eq!(events.len(), expected.len(), "{events:#?}");
+    for ((what, detail), (expected, words)) in events.iter().zip(expected) {
+        assert!(what == expected && detail.contains(words), "{expected} {words}: {what} {detail}");
+    }
+}

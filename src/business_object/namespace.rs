@@ -12,7 +12,6 @@ use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transactio
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// The collection of documents that holds them: name to JSON.

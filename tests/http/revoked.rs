@@ -95,6 +95,7 @@ impl Fixture {
     async fn new() -> Self {
         let target = "--service.export.targets.away";
         let server = Server::start(&[
+            "--service.export.targets.plant-exports.type=directory",
             &format!("{target}.type=s3"),
             // Nobody listens there.
             &format!("{target}.endpoint=http://127.0.0.1:9"),
@@ -400,17 +401,24 @@ impl Fixture {
         let mut headers: Vec<_> =
             shown.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         headers.push(("Content-Type", sample.media_type));
+        let body = sample.body.clone();
         let address = self.server.address;
+        let answer = connect(address, sample.method, &sample.path, &headers, body).await;
+        (answer.status, answer.text())
+    }
+
+    /// Sends a sample until the worker that delivers exports leaves the one it is about, if it has it.
+    async fn send_until_free(&self, sample: &Sample, shown: &Shown) -> (u16, String) {
+        let before = self.stored();
         let deadline = Instant::now() + LONG;
         loop {
-            let body = sample.body.clone();
-            let answer = connect(address, sample.method, &sample.path, &headers, body).await;
-            // The worker has it just now: it is tried again for whoever may.
-            let is_busy = answer.text().contains("being delivered") || answer.status == 409;
+            let (status, text) = self.send(sample, shown).await;
+            let is_busy =
+                text.contains("is being delivered") || (status == 303 && self.stored() == before);
             if !(is_busy && sample.route.contains("/exports/")) {
-                return (answer.status, answer.text());
+                return (status, text);
             }
-            assert!(Instant::now() < deadline, "{}", answer.text());
+            assert!(Instant::now() < deadline, "{status} {text}");
             sleep(Duration::from_millis(20)).await;
         }
     }
@@ -463,7 +471,7 @@ async fn a_body_that_comes_after_the_end_of_its_credential_changes_nothing() {
                 if end.is_of_key() { fixture.key(account) } else { fixture.session(account) };
             let request = format!("{} {} after {end:?}", sample.method, sample.path);
             let mut stream = begin(&fixture.server, sample, &shown).await;
-            let (begun, rest) = sample.body.split_at(2);
+            let (begun, rest) = sample.body.split_at(1);
             stream.write_all(begun.as_bytes()).await.unwrap();
             fixture.end(&shown, end);
             let before = fixture.stored();
@@ -512,7 +520,11 @@ async fn a_commit_after_that_of_the_revocation_changes_nothing() {
         // As in the moment between the commit that disables an account and memory, which follows it.
         put(disabled.to_string().as_bytes());
         let before = fixture.stored();
-        let (status, text) = fixture.send(sample, &shown).await;
+        let send = async || match sample.media_type {
+            JSON => fixture.send_until_free(sample, &shown).await,
+            _ => fixture.send(sample, &shown).await,
+        };
+        let (status, text) = send().await;
         let is_page = sample.media_type == FORM;
         // A page may lead back to where it came from, and tells there what went wrong.
         assert!(status == 401 || is_page && status == 303, "{request}: {status} {text}");
@@ -520,7 +532,7 @@ async fn a_commit_after_that_of_the_revocation_changes_nothing() {
 
         put(&stored);
         let before = fixture.stored();
-        let (status, text) = fixture.send(sample, &shown).await;
+        let (status, text) = fixture.send_until_free(sample, &shown).await;
         assert!((200..400).contains(&status), "{request}: {status} {text}");
         assert_ne!(fixture.stored(), before, "{request} would have changed nothing anyway: {text}");
     }

@@ -254,6 +254,9 @@ mod tests {
         for n in 0..3 * u32::try_from(MOST).unwrap() {
             let from = Some(IpAddr::V4(n.into()));
             attempts.failed("a", from, now + Duration::from_millis(n.into()));
+        }
+        for n in 0..u32::try_from(MOST).unwrap() + 100 {
+            let from = Some(IpAddr::V4(n.into()));
             attempts.remember("a", from, now + Duration::from_millis(n.into()));
         }
         assert!(attempts.failures().len() <= MOST);

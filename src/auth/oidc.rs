@@ -90,23 +90,33 @@ pub enum Failed {
     /// What the provider sent does not hold, or it does not know this gateway.
     #[error("the provider's answer does not hold: {0}")]
     Untrusted(String),
-    /// Neither the ID token nor the userinfo endpoint has a claim that is required.
+    /// Neither the ID token nor the userinfo endpoint has the claim that accounts are known by.
     #[error(
-        "neither the ID token nor the userinfo endpoint has the claim {claims}, which {setting} names; \
-         release it to this gateway at the provider, or name another claim"
+        "neither the ID token nor the userinfo endpoint has the claim {claim}, which user-name-attribute names; release \
+         it to this gateway at the provider, or name another one"
     )]
     MissingClaim {
-        /// The claims, any of which would do.
-        claims: String,
-        /// The setting that names them.
-        setting: &'static str,
+        /// Its name.
+        claim: String,
     },
     /// The provider knows who it is, and none of the roles there opens this gateway.
-    #[error("{name} has no role here: none of the values of the roles claim is mapped")]
+    #[error("{name} has no role here: {}", no_role(missing.as_deref()))]
     NoRole {
         /// The value of `user-name-attribute`.
         name: String,
+        /// The claims that carry roles, where the provider sent none of them.
+        missing: Option<String>,
     },
+}
+
+fn no_role(missing: Option<&str>) -> String {
+    match missing {
+        None => "none of the values of the roles claim is mapped".to_owned(),
+        Some(claims) => format!(
+            "neither the ID token nor the userinfo endpoint has the claim {claims}, which service.security.claims.roles \
+             names"
+        ),
+    }
 }
 
 impl Oidc {
@@ -194,7 +204,7 @@ impl Oidc {
         let tokens = inner.provider.exchange(&login, code, &names).await?;
         let attribute = inner.settings.user_name_attribute.clone();
         let Some(name) = mapping::text(std::slice::from_ref(&attribute), &tokens.claims) else {
-            return Err(Failed::MissingClaim { claims: attribute, setting: "user-name-attribute" });
+            return Err(Failed::MissingClaim { claim: attribute });
         };
         if let Some(why) = characters::describe_deceptive(&name, characters::is_deceptive_in_id) {
             return Err(Failed::Untrusted(format!("the claim {attribute}: {why}")));
@@ -204,14 +214,10 @@ impl Oidc {
             text.retain(|c| !characters::is_deceptive(c));
             Some(text).filter(|text| !text.is_empty())
         };
-        if !mapping::is_there(&inner.claims.roles, &tokens.claims) {
-            return Err(Failed::MissingClaim {
-                claims: inner.claims.roles.join(" or "),
-                setting: "service.security.claims.roles",
-            });
-        }
         let Some(role) = mapping::role(&inner.roles, &inner.claims.roles, &tokens.claims) else {
-            return Err(Failed::NoRole { name });
+            let is_missing = !mapping::is_there(&inner.claims.roles, &tokens.claims);
+            let missing = is_missing.then(|| inner.claims.roles.join(" or "));
+            return Err(Failed::NoRole { name, missing });
         };
         Ok(SignedIn {
             profile: Profile {

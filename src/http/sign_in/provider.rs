@@ -160,8 +160,8 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
             "You are not signed in",
             &["The sign-in was cancelled, or was not allowed."],
         ),
-        Failed::MissingClaim { claims, .. } => {
-            nobody = format!("{id}, where you sign in, sent no claim {claims}.");
+        Failed::MissingClaim { claim } => {
+            nobody = format!("{id}, where you sign in, sent no claim {claim}.");
             (
                 StatusCode::FORBIDDEN,
                 "The sign-in lacks a claim",
@@ -171,7 +171,7 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
                 ],
             )
         }
-        Failed::NoRole { name } => {
+        Failed::NoRole { name, missing: None } => {
             nobody = format!(
                 "You are known as {name}, and none of your roles there opens this gateway."
             );
@@ -179,6 +179,19 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
                 StatusCode::FORBIDDEN,
                 "You have no role here",
                 &[&nobody, "Ask whoever manages your account to assign you one."],
+            )
+        }
+        Failed::NoRole { name, missing: Some(claims) } => {
+            nobody = format!(
+                "You are known as {name}, and {id}, where you sign in, sent no claim {claims}."
+            );
+            (
+                StatusCode::FORBIDDEN,
+                "You have no role here",
+                &[
+                    &nobody,
+                    "Ask whoever manages your account to assign you a role, and to release this claim to the gateway.",
+                ],
             )
         }
         Failed::Untrusted(_) => (

@@ -25,6 +25,9 @@ The gateway reads these sources in order. A later source overrides an earlier on
    that root runs without this variable reads `/etc/penstock/credentials`, which the unit loads them from.
 6. `--name=value` on the command line.
 
+If root runs Penstock, it reads files of the working directory only if they and the directory belong to root and no
+one else can write them. It warns about files that it ignores.
+
 ## How a value is written
 
 - `framework.` may be written `spring.`, and `tenantId` means `tenant-id`.
@@ -35,8 +38,8 @@ The gateway reads these sources in order. A later source overrides an earlier on
 - A time span is a whole number followed by `s`, `m`, `h` or `d`.
 - A size is a number of bytes, or a number followed by `KiB`, `MiB`, `GiB` or `TiB`. `MB` means `MiB`.
 - An empty value counts as not set.
-- A YAML key has either a value or keys below it. Beside `security.role` write `security.mode` for `security`:
-  `security: {mode: oauth2, role: {admin: ADMIN}}`. Dotted keys may stand beside each other.
+- A YAML key has a value or keys below it, never both. Beside `security.role`, write `security.mode` for `security`:
+  `security: {mode: oauth2, role: {admin: ADMIN}}`. Dotted keys may be beside each other.
 
 ## Mistakes
 

@@ -24,7 +24,7 @@ use client::Client;
 use criterion::Criterion;
 use penstock::app;
 use penstock::auth::keys::New;
-use penstock::auth::{Authorized, Caller, Role};
+use penstock::auth::{Authorized, Role};
 use penstock::config::{Sources, load};
 use penstock::gateway::Gateway;
 use penstock_store::{Pattern, Read as _};

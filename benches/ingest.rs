@@ -3,7 +3,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use oxrdf::NamedNode;
-use penstock::business_object::catalogue::{Catalogue, Defaults, IfMatch};
+use penstock::business_object::catalogue::{Catalogue, Defaults, IfMatch, Requester};
 use penstock::business_object::changes::Watch;
 use penstock::business_object::ingest::{Body, Limits, Mode, Request, ingest};
 use penstock::business_object::mapping::{self, Mapping};
@@ -179,8 +179,12 @@ fn watched(criterion: &mut Criterion) {
             "retention": retention,
         });
         let definition = definition.to_string();
-        let put =
-            catalogue.put(&NoClient, "bench", definition.as_bytes(), IfMatch::Any, &|_| Ok(()));
+        let put = catalogue.put(
+            Requester::new(&NoClient, "bench"),
+            definition.as_bytes(),
+            IfMatch::Any,
+            &|_| Ok(()),
+        );
         let business_object = (*put.unwrap().0).clone();
         let watch = catalogue.watch().clone();
         let gateway = Gateway { store, business_object, watch, _dir: dir };

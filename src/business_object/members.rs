@@ -112,7 +112,11 @@ impl fmt::Display for Loss {
 
 /// Counts the objects that satisfy one filter and not the other. It reads page by page, so that commits
 /// continue meanwhile: an object that one of them changes counts as it was or as it is. Blocks.
-pub fn loss(store: &ReadStore, before: &SubjectFilter, after: &SubjectFilter) -> Result<Loss, Error> {
+pub fn loss(
+    store: &ReadStore,
+    before: &SubjectFilter,
+    after: &SubjectFilter,
+) -> Result<Loss, Error> {
     let mut loss = Loss::default();
     let mut last: Option<String> = None;
     loop {

@@ -43,8 +43,6 @@ one else can write them. It warns about files that it ignores.
 
 ## Mistakes
 
-- A command run by root reads files of the working directory only if they and the directory belong to root and only
-  root can write to them. It warns about files that it ignores.
 - An unknown name causes a warning that suggests the nearest known one.
 - Every invalid value is reported with its source, and `serve` exits with status 78.
 - Secrets are never shown.

@@ -129,17 +129,18 @@ pub(super) fn define(
     gateway.disk.take_in()?;
     let namespace = Namespace::read(name, body, &base(gateway, name))?;
     gateway.auth.audit.flush();
-    let ((namespace, created, changed), _) = gateway.store.commit::<_, Fault>(by, |transaction| {
-        let before = namespace::get(transaction, name)?;
-        let (namespace, created) = namespace::put(transaction, namespace)?;
-        let changed = before.as_ref() != Some(&namespace);
-        if changed {
-            let what = if created { "namespace.created" } else { "namespace.replaced" };
-            let detail = format!("{name:?} <{}>", namespace.uri_base);
-            gateway.auth.audit.add(transaction, &change_event(by, what, detail))?;
-        }
-        Ok((namespace, created, changed))
-    })?;
+    let ((namespace, created, changed), _) =
+        gateway.store.commit::<_, Fault>(by, |transaction| {
+            let before = namespace::get(transaction, name)?;
+            let (namespace, created) = namespace::put(transaction, namespace)?;
+            let changed = before.as_ref() != Some(&namespace);
+            if changed {
+                let what = if created { "namespace.created" } else { "namespace.replaced" };
+                let detail = format!("{name:?} <{}>", namespace.uri_base);
+                gateway.auth.audit.add(transaction, &change_event(by, what, detail))?;
+            }
+            Ok((namespace, created, changed))
+        })?;
     if changed {
         tracing::info!(namespace = name, by = by.id(), "A namespace was defined.");
     }

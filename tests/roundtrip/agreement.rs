@@ -8,6 +8,7 @@ use penstock::business_object::mapping::{Field, FieldKind, Literal, Property, Sh
 use penstock::business_object::resource::Compiled;
 use penstock::commit::NoClient;
 use penstock::config;
+use penstock::export::By;
 use penstock::gateway::Gateway;
 use penstock::graphql::Query;
 use proptest::prelude::*;
@@ -80,7 +81,7 @@ fn agree(shape: &Shape, objects: &[Json]) {
 
 /// The `data` of an export.
 fn exported(gateway: &Gateway, business_object: &Compiled) -> String {
-    let push = gateway.exporter.push(business_object).unwrap();
+    let push = gateway.exporter.push(business_object, By::gateway()).unwrap();
     let id = &push.exports.first().unwrap().id;
     let mut file = String::new();
     gateway.exporter.content(id).unwrap().file.read_to_string(&mut file).unwrap();

@@ -1,6 +1,6 @@
 use super::*;
-use crate::commit::NoClient;
 use crate::business_object::namespace::{Generator, Namespace};
+use crate::commit::NoClient;
 use crate::fault::Place;
 use oxrdf::{NamedNode, Quad};
 use penstock_store::Options;
@@ -45,7 +45,13 @@ impl Fixture {
     }
 
     fn replace(&self, id: &str, body: &[u8], if_match: IfMatch) -> Result<Arc<Compiled>, Fault> {
-        self.catalogue.replace(Requester::new(&NoClient, "someone"), id, body, if_match, &|_| Ok(()))
+        self.catalogue.replace(
+            Requester::new(&NoClient, "someone"),
+            id,
+            body,
+            if_match,
+            &|_| Ok(()),
+        )
     }
 
     /// What another start of the gateway would serve.
@@ -128,7 +134,10 @@ fn if_match_is_honoured() {
         Kind::PreconditionFailed
     );
     f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(3)).unwrap();
-    assert_eq!(kind(f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Any)), Kind::NotFound);
+    assert_eq!(
+        kind(f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Any)),
+        Kind::NotFound
+    );
     assert!(f.reopened().is_empty() && f.catalogue.list().is_empty());
 }
 
@@ -204,7 +213,12 @@ fn nothing_is_stored_of_a_definition_that_is_refused() {
     let targets = json!({"pushTargets": [{"bucketName": "abc"}]});
     let fault = f
         .catalogue
-        .put(Requester::new(&NoClient, "local"), &body("Plants", "Plant", &targets), IfMatch::Any, &nowhere)
+        .put(
+            Requester::new(&NoClient, "local"),
+            &body("Plants", "Plant", &targets),
+            IfMatch::Any,
+            &nowhere,
+        )
         .unwrap_err();
     assert_eq!(fault.errors, [Finding::at("/pushTargets/0/bucketName", "abc leads nowhere")]);
     assert_eq!(f.store.stats().sequence, 0);
@@ -283,7 +297,12 @@ fn more_than_a_page_is_read() {
 fn all_is_there_after_a_restart() {
     let Fixture { _dir: dir, store, catalogue } = fixture(true);
     let plants = catalogue
-        .put(Requester::new(&NoClient, "local"), &body("Plants", "Plant", &json!({})), IfMatch::Any, &|_| Ok(()))
+        .put(
+            Requester::new(&NoClient, "local"),
+            &body("Plants", "Plant", &json!({})),
+            IfMatch::Any,
+            &|_| Ok(()),
+        )
         .unwrap()
         .0;
     let counter = Namespace {
@@ -354,7 +373,9 @@ fn a_definition_that_was_stored_without_prefixes_keeps_its_meaning_until_it_is_s
     );
 
     let body = serde_json::to_vec(&there.object.definition).unwrap();
-    let (saved, _) = catalogue.put(Requester::new(&NoClient, "local"), &body, IfMatch::Any, &|_| Ok(())).unwrap();
+    let (saved, _) = catalogue
+        .put(Requester::new(&NoClient, "local"), &body, IfMatch::Any, &|_| Ok(()))
+        .unwrap();
     assert_eq!(saved.object.version, 4);
     assert_eq!(saved.object.definition, there.object.definition);
     assert_eq!(saved.conditions[0].0.as_str(), rdf_type);
@@ -400,6 +421,6 @@ fn ten_thousand_objects_are_too_many_to_lose_whatever_their_share() {
     let fault = f.put(&with("http://e/a"), IfMatch::Any).unwrap_err();
     assert_eq!(fault.kind, Kind::Unconfirmed);
     assert!(fault.detail.contains("at least 10000 objects"), "{fault}");
-    let by = Requester { id: "local", force: true, on_commit: None };
+    let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
     f.catalogue.put(by, &with("http://e/a"), IfMatch::Any, &|_| Ok(())).unwrap();
 }

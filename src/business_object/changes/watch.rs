@@ -260,7 +260,10 @@ mod tests {
                 "exportOnChange": true,
             });
             let body = body.to_string();
-            catalogue.put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap().0
+            catalogue
+                .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
+                .unwrap()
+                .0
         };
         let first = define("A");
         let watch = catalogue.watch();

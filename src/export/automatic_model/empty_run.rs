@@ -1,5 +1,5 @@
 //! A run of a schedule that has nothing to export.
-use super::{Defined, NAMES, World};
+use super::{By, Defined, NAMES, World};
 use chrono::{TimeDelta, Utc};
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn a_run_without_objects_logs_the_reason_that_a_push_gives() {
     let writer = Arc::new(log.reopen().unwrap());
     let subscriber = tracing_subscriber::fmt().json().with_writer(writer).finish();
     crate::telemetry::heard(subscriber, || world.turn());
-    let reason = world.exporter.push(&business_object).unwrap().reason.unwrap();
+    let reason = world.exporter.push(&business_object, By::gateway()).unwrap().reason.unwrap();
     assert!(reason.contains("urn:x-part:1"), "{reason}");
     let text = std::fs::read_to_string(log.path()).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());

@@ -1,8 +1,8 @@
 //! A store that is reopened between a look at it and what is done about it, in the world of the model.
 use super::{Defined, NAMES, World, uri};
-use crate::commit::NoClient;
 use crate::business_object::catalogue::{IfMatch, Requester};
 use crate::business_object::ingest::Mode;
+use crate::commit::NoClient;
 use crate::export::entry::Kind;
 use crate::export::make::{Making, all_targets};
 use crate::export::retention::{self, Had};
@@ -53,7 +53,10 @@ fn objects_are_not_removed_for_a_delivery_that_may_have_been_cut() {
     let mut definition = Defined::to(&[0, 1]).json(0);
     definition["retention"] = "P10D".into();
     let body = definition.to_string();
-    world.catalogue.put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+    world
+        .catalogue
+        .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
+        .unwrap();
     world.ingest(0, Mode::Add, &[(0, 1, vec![0])]);
     world.settle();
     let plant = world.catalogue.get(NAMES[0]).unwrap();

@@ -30,7 +30,9 @@ impl World {
         let mut definition = defined.json(0);
         definition["retention"] = retention.into();
         let body = definition.to_string();
-        self.catalogue.put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.catalogue
+            .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
+            .unwrap();
     }
 
     fn days_pass(&self, days: u64) {

@@ -113,7 +113,10 @@ fn what_failed_is_waited_for_once_its_wait_is_over_too() {
     let mut definition = Defined::to(&[0]).json(0);
     definition["debounce"] = "2s".into();
     let body = definition.to_string();
-    world.catalogue.put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+    world
+        .catalogue
+        .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
+        .unwrap();
     world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
     world.turn();
     assert_eq!(world.consumer.holds("north", "Plant").into_keys().collect::<Vec<_>>(), [uri(0)]);

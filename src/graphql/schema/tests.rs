@@ -448,7 +448,11 @@ async fn the_schema_is_that_of_the_moment() {
         warnings.iter().any(|warning| warning.contains("\"Pump\" has no type")),
         "{warnings:?}"
     );
-    world.gateway.catalogue.delete(Requester::new(&NoClient, "local"), "Site", IfMatch::Any).unwrap();
+    world
+        .gateway
+        .catalogue
+        .delete(Requester::new(&NoClient, "local"), "Site", IfMatch::Any)
+        .unwrap();
     assert!(sdl().contains("type Pump") && !sdl().contains("type Site"));
 }
 

@@ -36,7 +36,8 @@ async fn hold(server: &Server, from: &str) -> TcpStream {
     let mut answer = [0; 25];
     stream.read_exact(&mut answer).await.unwrap();
     assert!(answer.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&answer));
-    stream.write_all(&[b' '; 9000]).await.unwrap();
+    // Pieces of this size fill up whatever room all have together.
+    stream.write_all(&[b' '; 8192]).await.unwrap();
     stream
 }
 

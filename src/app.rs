@@ -270,7 +270,7 @@ async fn open_with_room(settings: &Arc<Settings>, state: &Arc<State>) -> Result<
 
 /// Why the gateway is not open, without the path, which is for the log.
 fn waits_for_room(fault: &Fault) -> String {
-    let needed: String = fault.errors.iter().map(|finding| format!(" ({finding})")).collect();
+    let needed = fault.errors.first().map_or_else(String::new, |finding| format!(" ({finding})"));
     format!(
         "there is no room on the disk of the gateway, and the store opens once there is{needed}"
     )

@@ -249,11 +249,11 @@ impl Audit {
 ///
 /// # Errors
 /// When the store takes no commit.
-pub fn keep_offline(store: &GuardedStore, most: usize, event: Event) -> Result<(), Fault> {
+pub fn keep_offline(store: &GuardedStore, most: usize, event: &Event) -> Result<(), Fault> {
     store.commit::<_, Fault>(&NoClient, |transaction| {
         keep(transaction, &Record::of(event.clone(), 1), most)
     })?;
-    log(&event);
+    log(event);
     Ok(())
 }
 

@@ -134,7 +134,7 @@ fn write(settings: &Settings, file: &mut File) -> Result<(), String> {
     }
     let store = data_dir::store(settings)?;
     let result = store.backup(file);
-    data_dir::note(&store.into(), settings, data_events::backed_up(&result));
+    data_dir::note(&store.into(), settings, &data_events::backed_up(&result));
     result.map(drop).map_err(|error| error.to_string())
 }
 

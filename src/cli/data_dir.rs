@@ -77,7 +77,7 @@ pub(super) fn store(settings: &Settings) -> Result<Store, String> {
 
 /// Notes in the audit log of a store that no service has open what was done. A store that takes no commit does
 /// not undo it: a full disk is no reason against a backup.
-pub(super) fn note(store: &GuardedStore, settings: &Settings, event: Event) {
+pub(super) fn note(store: &GuardedStore, settings: &Settings, event: &Event) {
     let what = event.what;
     if let Err(why) = audit::keep_offline(store, settings.limits.audit, event) {
         output::say(&format!("penstock: warning: the audit log has no event {what}: {why}"));

@@ -120,7 +120,7 @@ fn write(settings: &Settings, what: &Dump, out: &mut dyn Write) -> Result<(), St
     let store = data_dir::store(settings)?;
     let mut tell = output::counting("quads");
     let result = rdf::dump(&store, what, &mut *out, &mut tell);
-    data_dir::note(&store.into(), settings, data_events::dumped(what, &result));
+    data_dir::note(&store.into(), settings, &data_events::dumped(what, &result));
     result.map_err(|fault| fault.to_string())?;
     out.flush().map_err(|error| error.to_string())
 }

@@ -134,7 +134,7 @@ fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<
         tell(loaded.quads);
         Ok(())
     });
-    data_dir::note(&gateway.store, settings, data_events::loaded(what, &result));
+    data_dir::note(&gateway.store, settings, &data_events::loaded(what, &result));
     match result {
         Ok(loaded) => Ok((loaded, None)),
         Err(Failed { fault, loaded }) => Ok((loaded, Some(fault.to_string()))),

@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, Raw)>, String> {
     Ok(found)
 }
 
-/// The message about the first key that a mapping has twice: serde_yaml tells neither of the lines.
+/// The message about the first key that a mapping has twice: `serde_yaml` names neither line.
 fn duplicate_key(text: &str) -> Option<String> {
     /// The keys of an open mapping with their lines, and whether the next node is one.
     struct Keys {
@@ -41,7 +41,7 @@ fn duplicate_key(text: &str) -> Option<String> {
     let mut parser = Parser::new_from_str(text);
     // A list has no keys.
     let mut open: Vec<Option<Keys>> = Vec::new();
-    while let Some((event, span)) = parser.next_event()?.ok() {
+    while let Some(Ok((event, span))) = parser.next_event() {
         if matches!(event, Event::SequenceEnd | Event::MappingEnd) {
             open.pop();
             continue;

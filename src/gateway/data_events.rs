@@ -68,7 +68,7 @@ pub(super) fn keep_restored(data_dir: &Path, store: &Store, most: usize) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
         Err(error) => Err(error.to_string()),
         Ok(detail) => {
-            audit::keep_offline(&store.clone().into(), most, event("data.restored", detail))
+            audit::keep_offline(&store.clone().into(), most, &event("data.restored", detail))
                 .map_err(|fault| fault.to_string())
                 .and_then(|()| std::fs::remove_file(&path).map_err(|error| error.to_string()))
         }

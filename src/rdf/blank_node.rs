@@ -55,20 +55,18 @@ impl FirstBlankNode {
 
     fn next(&mut self, byte: u8, place: Place) -> State {
         match (self.state, byte) {
-            (State::Underscore(begin), b':') => {
-                self.found = Some(begin);
+            (State::List(_), b')') | (State::Iri, b'>') | (State::Comment, b'\n' | b'\r') => {
                 State::default()
             }
-            (State::List(_), b' ' | b'\t' | b'\r' | b'\n') => self.state,
-            (State::List(_), b')') => State::default(),
-            (State::List(begin), _) => {
+            (State::List(_), b' ' | b'\t' | b'\r' | b'\n') | (State::Iri | State::Comment, _) => {
+                self.state
+            }
+            (State::List(begin), _) | (State::Underscore(begin), b':') => {
                 self.found = Some(begin);
                 State::default()
             }
             (State::EscapedInName | State::Underscore(_), _) => State::Between { in_name: true },
             (State::Between { in_name }, _) => self.between(byte, place, in_name),
-            (State::Iri, b'>') | (State::Comment, b'\n' | b'\r') => State::default(),
-            (State::Iri | State::Comment, _) => self.state,
             (State::Quotes { quote, count: 1 }, _) if byte == quote => {
                 State::Quotes { quote, count: 2 }
             }

@@ -351,8 +351,8 @@ mod tests {
         waiting.places.lock().unwrap().values().sum()
     }
 
-    fn address(n: usize) -> Option<IpAddr> {
-        Some(IpAddr::V4(u32::try_from(n).unwrap().into()))
+    fn address(n: usize) -> IpAddr {
+        IpAddr::V4(u32::try_from(n).unwrap().into())
     }
 
     #[tokio::test]
@@ -362,13 +362,13 @@ mod tests {
         let others: Vec<_> = (0..WAITING)
             .map(|n| {
                 let turns = turns.clone();
-                tokio::spawn(async move { turns.take((false, address(n)), move || n).await })
+                tokio::spawn(async move { turns.take((false, Some(address(n))), move || n).await })
             })
             .collect();
         while waiting(&turns.unknown) < WAITING {
             tokio::task::yield_now().await;
         }
-        assert_eq!(turns.take((false, address(WAITING)), || ()).await, None);
+        assert_eq!(turns.take((false, Some(address(WAITING))), || ()).await, None);
         drop(go);
         for (n, other) in others.into_iter().enumerate() {
             assert_eq!(other.await.unwrap(), Some(n));
@@ -384,7 +384,9 @@ mod tests {
         let take = |is_known, n| {
             let (turns, order) = (turns.clone(), order.clone());
             tokio::spawn(async move {
-                turns.take((is_known, address(n)), move || order.lock().unwrap().push(n)).await
+                turns
+                    .take((is_known, Some(address(n))), move || order.lock().unwrap().push(n))
+                    .await
             })
         };
         let mut all: Vec<_> = (0..WAITING).map(|n| take(false, n)).collect();
@@ -406,11 +408,12 @@ mod tests {
     #[test]
     fn one_address_has_a_part_of_the_queue() {
         let queue = Waiting::new(WAITING, WAITING_OF_ONE);
-        let own: Vec<_> = (0..WAITING_OF_ONE).map(|_| queue.enter(address(1)).unwrap()).collect();
-        assert!(queue.enter(address(1)).is_none());
-        assert!(queue.enter(address(2)).is_some() && queue.enter(None).is_some());
+        let own: Vec<_> =
+            (0..WAITING_OF_ONE).map(|_| queue.enter(Some(address(1))).unwrap()).collect();
+        assert!(queue.enter(Some(address(1))).is_none());
+        assert!(queue.enter(Some(address(2))).is_some() && queue.enter(None).is_some());
         drop(own);
-        assert!(queue.enter(address(1)).is_some());
+        assert!(queue.enter(Some(address(1))).is_some());
         assert!(queue.places.lock().unwrap().is_empty());
     }
 }

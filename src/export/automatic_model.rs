@@ -398,7 +398,7 @@ impl World {
                 self.exporter.inner.stopping.store(true, Ordering::Relaxed);
                 match push.and_then(|of| self.catalogue.get(NAMES[of])) {
                     Some(business_object) => {
-                        assert!(self.exporter.push(&business_object, By::gateway()).is_err())
+                        assert!(self.exporter.push(&business_object, By::gateway()).is_err());
                     }
                     None => self.turn(),
                 }

@@ -185,7 +185,7 @@ impl Model {
     /// Of these Business Objects; those that do not fit into `most` fields, the newest first, are left out.
     pub(super) fn new(all: &[Arc<Compiled>], most: usize, whole: bool) -> Self {
         let (fitting, left_out) = fitting(all, most);
-        let mut model = Self { whole, left_out, ..Self::default() };
+        let mut model = Self { left_out, whole, ..Self::default() };
         let mut types = Taken::of(&system::names());
         let mut roots = Taken::of(&system::QUERIES);
         let mut named = Vec::new();

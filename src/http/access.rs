@@ -338,13 +338,13 @@ fn how_to_get_role(depot: &Depot, least: Role) -> String {
 /// 401 when its credential has ended; 403 when its role no longer suffices.
 pub(super) fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), Problem> {
     let Some(caller) = caller_if_known(depot) else { return Ok(()) };
-    let renewed = caller.renewed().map_err(|fault| match fault.kind {
-        Kind::Forbidden => forbidden(req, depot, caller, fault.detail),
-        _ => {
-            let detail = format!("{} /{}: {}", req.method(), req.matched_path(), fault.detail);
-            caller::note(&state(depot), depot, Some(caller), detail);
-            Problem::from(fault)
+    let renewed = caller.renewed().map_err(|fault| {
+        if fault.kind == Kind::Forbidden {
+            return forbidden(req, depot, caller, fault.detail);
         }
+        let detail = format!("{} /{}: {}", req.method(), req.matched_path(), fault.detail);
+        caller::note(&state(depot), depot, Some(caller), detail);
+        Problem::from(fault)
     })?;
     depot.insert_typed(renewed);
     Ok(())

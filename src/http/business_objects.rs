@@ -203,10 +203,11 @@ fn audited<'a>(
             Action::Replaced => "business-object.replaced",
             Action::Deleted => "business-object.deleted",
         };
-        let mut detail = format!("{:?} ({}), version {}", change.name, change.id, change.version);
-        if let Some(loss) = change.forced {
-            detail.push_str(&format!(", force=true: {loss} no longer belong to it"));
-        }
+        let forced = change.forced.map_or_else(String::new, |loss| {
+            format!(", force=true: {loss} no longer belong to it")
+        });
+        let detail =
+            format!("{:?} ({}), version {}{forced}", change.name, change.id, change.version);
         audit.add(transaction, &change_event(by, what, detail))
     }
 }

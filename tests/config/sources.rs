@@ -2,7 +2,7 @@
 use penstock::config::{self, Compression, Loaded, Sources, Target, TargetKind};
 use std::fs::set_permissions;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 struct Machine {
@@ -235,27 +235,24 @@ fn root_reads_the_working_directory_only_if_nobody_else_can_change_it() {
         eprintln!("skipped: only root can give a file to somebody else");
         return;
     }
-    type Change = fn(&Sources);
-    fn file(sources: &Sources) -> PathBuf {
-        sources.working_dir.join("application.yaml")
-    }
-    let cases: [(Change, Option<&str>); 7] = [
+    let cases: [(fn(&Sources), Option<&str>); 7] = [
         (|_| {}, None),
         (|s| chown(file(s), Some(1234), None).unwrap(), Some("it belongs to user 1234")),
         (
             |s| chown(&s.working_dir, Some(1234), None).unwrap(),
             Some("its folder belongs to user 1234"),
         ),
-        (|s| set_mode(file(s), 0o664), Some("others can write it (mode 664)")),
-        (|s| set_mode(file(s), 0o646), Some("others can write it (mode 646)")),
+        (|s| set_mode(&file(s), 0o664), Some("others can write it (mode 664)")),
+        (|s| set_mode(&file(s), 0o646), Some("others can write it (mode 646)")),
         (
-            |s| set_mode(s.working_dir.clone(), 0o1777),
+            |s| set_mode(&s.working_dir, 0o1777),
             Some("others can write its folder (mode 1777)"),
         ),
         (
             |s| {
                 let elsewhere = s.system_dir.join("elsewhere");
-                std::fs::rename(file(s), &elsewhere).unwrap();
+                std::fs::copy(file(s), &elsewhere).unwrap();
+                std::fs::remove_file(file(s)).unwrap();
                 chown(&elsewhere, Some(1234), None).unwrap();
                 symlink(elsewhere, file(s)).unwrap();
             },
@@ -266,7 +263,7 @@ fn root_reads_the_working_directory_only_if_nobody_else_can_change_it() {
         let mut machine = Machine::new()
             .work("application.yaml", "service.gateway-id: of-the-folder\nprofiles.active: plant")
             .work("application-plant.properties", "service.limits.body=1MiB");
-        set_mode(machine.sources.working_dir.clone(), 0o755);
+        set_mode(&machine.sources.working_dir, 0o755);
         change(&machine.sources);
         // Whoever is not root is trusted with the files of the folder that they are in.
         assert!(machine.load().settings.gateway_id.is_some());
@@ -287,8 +284,12 @@ fn root_reads_the_working_directory_only_if_nobody_else_can_change_it() {
     }
 }
 
-fn set_mode(path: PathBuf, mode: u32) {
-    set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+fn set_mode(path: &Path, mode: u32) {
+    set_permissions(path, PermissionsExt::from_mode(mode)).expect("a mode");
+}
+
+fn file(sources: &Sources) -> PathBuf {
+    sources.working_dir.join("application.yaml")
 }
 
 #[test]

@@ -427,8 +427,9 @@ impl Fixture {
 /// The head of a request, whose body the gateway asks for once it has let the request in.
 async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    let headers: String =
+    let headers: Vec<_> =
         shown.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers = headers.concat();
     let head = format!(
         "{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n{headers}\
          Content-Type: {}\r\nContent-Length: {}\r\n\r\n",

@@ -53,7 +53,7 @@ async fn exported(server: &Server) -> Value {
     let export = format!("/api/v1/exports/{}", pushed["exports"][0]["id"].as_str().unwrap());
     let begun = Instant::now();
     while server.get(&export).await.expect(200).json()["status"] != "delivered" {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the export was not delivered");
+        assert!(begun.elapsed() < Duration::from_mins(1), "the export was not delivered");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     server.get(&format!("{export}/content")).await.expect(200).json()["data"].clone()

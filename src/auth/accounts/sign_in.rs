@@ -36,23 +36,20 @@ impl Accounts {
         let this = self.clone();
         let (given, password) = (email.trim().to_lowercase(), password.to_owned());
         let email = given.clone();
-        let refusal = match self.delay(&given, from, Instant::now()) {
-            Some(wait) => {
-                // As late as if the password had been checked.
-                tokio::time::sleep(self.inner.attempts.check_time()).await;
-                Refusal::TooMany(wait)
-            }
-            None => {
-                let is_known = self.inner.attempts.is_known(&given, from, Instant::now());
-                // Looked at again when the turn comes: who sends a hundred at once waits for each of them.
-                let verified = self.inner.turns.take((is_known, from), move || {
-                    this.verify(&email, &password, from, Instant::now())
-                });
-                match verified.await {
-                    Some(Ok(account)) => return Ok(self.seen(&account.id).unwrap_or(account)),
-                    Some(Err(refusal)) => refusal,
-                    None => busy(),
-                }
+        let refusal = if let Some(wait) = self.delay(&given, from, Instant::now()) {
+            // As late as if the password had been checked.
+            tokio::time::sleep(self.inner.attempts.check_time()).await;
+            Refusal::TooMany(wait)
+        } else {
+            let is_known = self.inner.attempts.is_known(&given, from, Instant::now());
+            // The delay is checked again when the permit comes: concurrent attempts wait for each other.
+            let verified = self.inner.turns.take((is_known, from), move || {
+                this.verify(&email, &password, from, Instant::now())
+            });
+            match verified.await {
+                Some(Ok(account)) => return Ok(self.seen(&account.id).unwrap_or(account)),
+                Some(Err(refusal)) => refusal,
+                None => busy(),
             }
         };
         let account = self.entries().by_email(&given).map(|account| account.id.clone());

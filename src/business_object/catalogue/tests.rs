@@ -380,7 +380,7 @@ fn a_definition_that_was_stored_without_prefixes_keeps_its_meaning_until_it_is_s
     assert_eq!(saved.object.definition, there.object.definition);
     assert_eq!(saved.conditions[0].0.as_str(), rdf_type);
     assert!(!catalogue.warnings(&saved).unwrap().iter().any(|w| w.message.contains("again")));
-    assert_eq!(f.reopened(), [saved.clone()]);
+    assert_eq!(f.reopened(), std::slice::from_ref(&saved));
 
     // Versions that know no prefixes in conditions read the whole IRI.
     let stored = f.store.read().document(COLLECTION, id.as_bytes()).unwrap().unwrap();

@@ -63,13 +63,13 @@ impl<'r> WriteScope<'r> {
     ) -> Result<Option<String>, Fault> {
         let Some(limited) = &self.0 else { return Ok(None) };
         if let Some(why) = limited.why_foreign(read, uri, quads)? {
-            return Ok(Some(limited.refuse(format!("{} {why}", uri.as_str()))));
+            return Ok(Some(limited.refuse(&format!("{} {why}", uri.as_str()))));
         }
         if quads.iter().any(|quad| self.has(quad)) {
             return Ok(None);
         }
         Ok(limited.namespace_of(uri).map(|namespace| {
-            limited.refuse(format!(
+            limited.refuse(&format!(
                 "the new URI {} lies in the namespace {:?}, which the mapping does not name",
                 uri.as_str(),
                 namespace.name
@@ -133,7 +133,7 @@ impl Limited<'_> {
             .filter(|namespace| !self.graphs.contains(&namespace.graph().into()))
     }
 
-    fn refuse(&self, why: String) -> String {
+    fn refuse(&self, why: &str) -> String {
         let names: Vec<String> = self
             .business_objects
             .iter()

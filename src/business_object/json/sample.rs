@@ -376,7 +376,7 @@ mod tests {
         );
         let members: Vec<String> = (0..15).map(|n| format!("\"m{n}\":{n}")).collect();
         let object = format!("{{{}}}", members.join(","));
-        let sample = of(&vec![object.as_str(); 4].join("\n"));
+        let sample = of(&[object.as_str(); 4].join("\n"));
         assert_eq!((sample.objects.len(), sample.total, sample.elements), (2, 4, None));
         let text = format!("[{}]", vec![format!("{{\"a\":\"{}\"}}", "x".repeat(400)); 4].join(","));
         assert_eq!(of(&text).objects.len(), 2);

@@ -461,9 +461,10 @@ async fn the_schema_is_that_of_the_moment() {
 async fn three_hundred_business_objects_of_twenty_fields_have_types_and_a_query_needs_only_its_own()
 {
     let world = World::new(&[]);
-    let fields: String = (0..19)
+    let fields: Vec<_> = (0..19)
         .map(|field| format!("  f{field}: {{type: string, path: <urn:p:f{field}>}}\n"))
         .collect();
+    let fields = fields.concat();
     for number in 0..300 {
         let config =
             format!("type: object\npath: Kind{number}:.\nfields:\n  uri: {{type: id}}\n{fields}");

@@ -229,13 +229,15 @@ fn unknown_names_are_warnings_with_the_nearest_known_one() {
     assert!(!warned(["other-program", ""]), "{warnings:#?}");
 }
 
+type Change = fn(&Sources);
+
 #[test]
 fn root_reads_the_working_directory_only_if_nobody_else_can_change_it() {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("skipped: only root can give a file to somebody else");
         return;
     }
-    let cases: [(fn(&Sources), Option<&str>); 7] = [
+    let cases: [(Change, Option<&str>); 7] = [
         (|_| {}, None),
         (|s| chown(file(s), Some(1234), None).unwrap(), Some("it belongs to user 1234")),
         (
@@ -244,10 +246,7 @@ fn root_reads_the_working_directory_only_if_nobody_else_can_change_it() {
         ),
         (|s| set_mode(&file(s), 0o664), Some("others can write it (mode 664)")),
         (|s| set_mode(&file(s), 0o646), Some("others can write it (mode 646)")),
-        (
-            |s| set_mode(&s.working_dir, 0o1777),
-            Some("others can write its folder (mode 1777)"),
-        ),
+        (|s| set_mode(&s.working_dir, 0o1777), Some("others can write its folder (mode 1777)")),
         (
             |s| {
                 let elsewhere = s.system_dir.join("elsewhere");

@@ -128,7 +128,7 @@ pub(in crate::http) async fn get(
     let page = blocking(move || {
         let object = compiled.object.clone();
         let last = last_exports(&gateway, std::slice::from_ref(&compiled))?;
-        let warnings = gateway.catalogue.warnings(&compiled)?;
+        let warnings = gateway.catalogue.warnings(std::slice::from_ref(&compiled))?;
         let account = object.updated_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
         let name = utf8_percent_encode(&object.definition.name, SEGMENT);
         Ok(One {
@@ -141,7 +141,7 @@ pub(in crate::http) async fn get(
             ),
             at: words::moment(&object.updated_at),
             namespaces: compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
-            warnings: warnings.iter().map(ToString::to_string).collect(),
+            warnings: warnings.iter().flatten().map(ToString::to_string).collect(),
             address: format!("{base}/api/v1/business-objects/{name}?mode=ADD"),
             last: last.into_values().next().map(|entry| Last::of(&entry)),
             object,

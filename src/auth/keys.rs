@@ -511,18 +511,21 @@ fn is_over(key: &Key, now: Timestamp) -> bool {
     key.expires_at.as_ref().is_some_and(|at| !at.parse::<Timestamp>().is_ok_and(|at| at > now))
 }
 
-/// Whether a caller may see and revoke a key. An Admin may manage every key. Else the key must belong to the
-/// caller's account, and a credential that is worth less than the account, as an API key may be, manages only
-/// keys of its own role or a lower one, and itself.
+/// Whether a caller may see and revoke a key. An Admin may manage every key, and a key itself. Else the key must
+/// belong to the caller's account, and a credential that is worth less than the account, as an API key may be,
+/// manages only keys of its own role or a lower one.
 fn manages(by: &Caller, key: &Key) -> bool {
     if by.role == Role::Admin {
+        return true;
+    }
+    if by.actor() == key.id {
         return true;
     }
     let Some(own) = by.account.as_ref().filter(|own| Some(&own.id) == key.owner.as_ref()) else {
         return false;
     };
     let has_whole_account = by.api_key().is_none() && by.role == own.role;
-    has_whole_account || key.role <= by.role || by.actor() == key.id
+    has_whole_account || key.role <= by.role
 }
 
 fn event(by: &Caller, what: &'static str, key: &Key, detail: String) -> Event {

@@ -121,15 +121,18 @@ async fn small_bodies_that_do_not_come_take_no_room_from_data() {
     let user = server.make_key(Role::User, None);
     let known = format!("Authorization: Bearer {user}\r\n");
     let mut waiting = Vec::new();
-    for (path, shown) in
-        [("/login", ""), ("/logout", ""), ("/graphql", &known), ("/api/v1/api-keys", &known)]
-    {
-        // Of strangers 16 may be on their way from one address.
-        for _ in 0..8 {
+    // Unauthenticated clients may have 8 bodies on their way from one address.
+    for (path, shown, bodies) in [
+        ("/login", "", 4),
+        ("/logout", "", 4),
+        ("/graphql", &*known, 8),
+        ("/api/v1/api-keys", &*known, 8),
+    ] {
+        for _ in 0..bodies {
             let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
             let head = format!(
                 "POST {path} HTTP/1.1\r\nHost: localhost\r\n{shown}Content-Type: application/json\r\n\
-                 Expect: 100-continue\r\nContent-Length: 16384\r\n\r\n"
+                 Expect: 100-continue\r\nContent-Length: 10240\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).await.unwrap();
             // Asked to go on, it is waited for.
@@ -143,18 +146,13 @@ async fn small_bodies_that_do_not_come_take_no_room_from_data() {
     server.ingest("ADD", &json!([{"name": "x".repeat(500_000)}])).await.expect(200);
     let login = json!({"email": "admin", "password": "wrong"}).to_string();
     let json_type = [("Content-Type", "application/json")];
-    let refused = connect(server.address, "POST", "/login", &json_type, login.clone()).await;
-    assert_eq!((refused.problem(503), refused.header("retry-after")).1, "1");
+    // The slowest of the unauthenticated clients makes room for a new one.
+    connect(server.address, "POST", "/login", &json_type, login.clone()).await.problem(401);
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
     let other = socket.connect(server.address).await.unwrap();
-    exchange(other, "localhost", "POST", "/login", &json_type, login.clone()).await.problem(401);
+    exchange(other, "localhost", "POST", "/login", &json_type, login).await.problem(401);
     drop(waiting);
-    let begun = std::time::Instant::now();
-    while connect(server.address, "POST", "/login", &json_type, login.clone()).await.status != 401 {
-        assert!(begun.elapsed().as_secs() < 30);
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
     let long = json!({"query": "x".repeat(65_536)});
     server.json("POST", "/graphql", &long).await.problem(413);
     server.json("PUT", "/api/v1/users/me", &long).await.problem(413);

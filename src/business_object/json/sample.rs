@@ -78,6 +78,8 @@ pub fn sample(text: &[u8], limits: SampleLimits) -> Result<Sample, Fault> {
                 }
             }
             Err(fault) => return Err(fault),
+            // An array that was cut is cut to what the sample may have of each.
+            Ok(_) if budget.is_cut && elements > limits.elements => elements = limits.elements,
             Ok(objects) => {
                 return Ok(Sample { objects, total, elements: budget.is_cut.then_some(elements) });
             }
@@ -388,7 +390,7 @@ mod tests {
         let fault = sample(format!("{{{}}}", members.join(",")).as_bytes(), LIMITS).unwrap_err();
         assert_eq!(fault.kind, Kind::TooLarge);
         for (text, line, column) in [
-            ("[{\"a\": 1},\n {\"b\": 1, \"b\": 2}]", 2, 10),
+            ("[{\"a\": 1},\n {\"b\": 1, \"b\": 2}]", 2, 11),
             ("{\"a\": [\n1, {\"b\":\n[{\"c\": 1, \"c\": 2}]}]}", 3, 11),
             ("{\"a\": 1}\n{\"a\": [[[[[[[[1]]]]]]]]}", 2, 14),
             ("[{\"a\": 1},\n {\"b\": x}]", 2, 8),

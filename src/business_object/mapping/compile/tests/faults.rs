@@ -187,11 +187,11 @@ fn strings_are_checked() {
         &[(4, 51, "a `datatype` or a `language`, not both")],
     );
     bad(
-        &with("a: {type: string, path: <http://e/a>, datatype: xsd:int}"),
+        &with("a: {type: string, path: <http://e/a>, datatype: own:int}"),
         &[(
             4,
             51,
-            "the datatype `xsd:int` cannot be read: the prefix `xsd` is not among `prefixes`",
+            "the datatype `own:int` cannot be read: the prefix `own` is not among `prefixes`",
         )],
     );
     bad(

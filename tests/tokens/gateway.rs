@@ -49,9 +49,11 @@ impl Gateway {
         arguments.push("--server.port=0".to_owned());
         let loaded = load(&Sources { arguments, ..Sources::default() }).unwrap();
         // Whoever had the directory before may still be at its last piece of work.
-        if let Ok(lock) = File::open(dir.join("data/store/lock")) {
-            let free = move || lock.lock().and_then(|()| lock.unlock());
-            tokio::task::spawn_blocking(free).await.unwrap().unwrap();
+        for locked in ["data/store", "data/store/lock"] {
+            if let Ok(lock) = File::open(dir.join(locked)) {
+                let free = move || lock.lock().and_then(|()| lock.unlock());
+                tokio::task::spawn_blocking(free).await.unwrap().unwrap();
+            }
         }
         let (ready, is_ready) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -17,7 +17,7 @@ mod requester;
 
 use super::changes::{self, Watch};
 use super::mapping::Mapping;
-use super::namespace;
+use super::namespace::{self, Namespace};
 use super::resource::{BusinessObject, Compiled, Conditions, Definition};
 use super::warnings;
 use crate::clock::Clock;
@@ -291,15 +291,20 @@ impl Catalogue {
         Ok(compiled)
     }
 
-    /// What is probably not meant in a stored definition.
-    pub fn warnings(&self, compiled: &Compiled) -> Result<Vec<Finding>, Fault> {
-        let BusinessObject { created_namespaces, .. } = &compiled.object;
-        self.warnings_in(&self.store.read(), compiled, created_namespaces)
+    /// What is probably not meant in each of these stored definitions. Blocks.
+    pub fn warnings(&self, of: &[Arc<Compiled>]) -> Result<Vec<Vec<Finding>>, Fault> {
+        let all = namespace::list(&self.store.read(), None, usize::MAX)?;
+        let warnings = |compiled: &Arc<Compiled>| {
+            let created = &compiled.object.created_namespaces;
+            self.warnings_in(&self.store.read(), &all, compiled, created)
+        };
+        of.iter().map(warnings).collect()
     }
 
     fn warnings_in(
         &self,
         read: &impl Read,
+        all: &[Namespace],
         compiled: &Compiled,
         created_namespaces: &[String],
     ) -> Result<Vec<Finding>, Fault> {
@@ -309,7 +314,13 @@ impl Catalogue {
             &compiled.mapping,
             &compiled.conditions,
         );
-        found.extend(warnings::of_namespaces(read, compiled, created_namespaces, &default_base)?);
+        found.extend(warnings::of_namespaces(
+            read,
+            all,
+            compiled,
+            created_namespaces,
+            &default_base,
+        )?);
         Ok(found)
     }
 
@@ -329,7 +340,8 @@ impl Catalogue {
             let mapping = &compiled.mapping;
             let changed =
                 self.define_namespaces(transaction, Some(id), &definition.namespaces, mapping)?;
-            let warnings = self.warnings_in(transaction, compiled, &created(&changed))?;
+            let all = namespace::list(transaction, None, usize::MAX)?;
+            let warnings = self.warnings_in(transaction, &all, compiled, &created(&changed))?;
             Ok((work(transaction)?, warnings))
         };
         let rehearsed = self.store.transact(|transaction| -> Result<(), Rehearsed<_>> {

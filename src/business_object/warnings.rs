@@ -72,7 +72,10 @@ fn of_conditions(
         if let Some(why) = unsatisfiable(mapping, predicate, value, earlier) {
             found.push(Finding::at(
                 format!("/conditions/{index}"),
-                format!("no object written through this mapping satisfies this condition: {why}"),
+                format!(
+                    "no object written through this mapping satisfies the condition `{}` = `{}`: {why}",
+                    condition.predicate, condition.value
+                ),
             ));
         }
     }
@@ -115,17 +118,17 @@ fn unsatisfiable<'a>(
     })
 }
 
-/// Warnings that depend on the namespaces that there are. `created` are those that were created with the
-/// definition, `default_base` gives the base of a namespace without one.
+/// Warnings that depend on the namespaces, `all` that there are. `created` are those that were created with
+/// the definition, `default_base` gives the base of a namespace without one.
 pub fn of_namespaces(
     read: &impl Read,
+    all: &[Namespace],
     compiled: &Compiled,
     created: &[String],
     default_base: &dyn Fn(&str) -> String,
 ) -> Result<Vec<Finding>, Fault> {
     let mut found = Vec::new();
     let definition = &compiled.object.definition;
-    let all = namespace::list(read, None, usize::MAX)?;
     let own = |name: &str| all.iter().find(|namespace| namespace.name == name);
     for namespace in created.iter().filter_map(|name| own(name)) {
         let Namespace { name, uri_base, .. } = namespace;
@@ -150,7 +153,7 @@ pub fn of_namespaces(
     }
     if let Some(root) = own(&compiled.mapping.root.namespace)
         && !namespace::has_data(read, root)?
-        && let Some(similar) = similar_with_data(read, root, &all)?
+        && let Some(similar) = similar_with_data(read, root, all)?
     {
         found.push(Finding::at(
             "/config",

@@ -11,7 +11,7 @@ use super::state::{blocking, gateway, state};
 use crate::auth::Caller;
 use crate::business_object::catalogue::{Action, Change, IfMatch, Requester};
 use crate::business_object::resource::{BusinessObject, Compiled};
-use crate::fault::Fault;
+use crate::fault::{Fault, Finding};
 use crate::gateway::Gateway;
 use penstock_store::Transaction;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -50,11 +50,19 @@ struct Answer<'a> {
 }
 
 /// One Business Object with its warnings and its entity tag. Blocks.
-fn answer(gateway: &Gateway, compiled: &Compiled) -> Outcome {
-    let object = &compiled.object;
-    let warnings = gateway.catalogue.warnings(compiled)?;
-    let answer = Answer { object, warnings: warnings.iter().map(problem::finding).collect() };
-    Ok(Reply::json(&answer)?.header(ETAG, &etag(object.version)))
+fn answer(gateway: &Gateway, compiled: &Arc<Compiled>) -> Outcome {
+    let answers = answers(gateway, std::slice::from_ref(compiled))?;
+    Ok(Reply::json(&answers.first())?.header(ETAG, &etag(compiled.object.version)))
+}
+
+/// Business Objects with their warnings. Blocks.
+fn answers<'a>(gateway: &Gateway, of: &'a [Arc<Compiled>]) -> Result<Vec<Answer<'a>>, Fault> {
+    let warnings = gateway.catalogue.warnings(of)?;
+    let answer = |(compiled, warnings): (&'a Arc<Compiled>, Vec<Finding>)| Answer {
+        object: &compiled.object,
+        warnings: warnings.iter().map(problem::finding).collect(),
+    };
+    Ok(of.iter().zip(warnings).map(answer).collect())
 }
 
 /// Lists the Business Objects, ordered by name.
@@ -70,14 +78,17 @@ fn answer(gateway: &Gateway, compiled: &Compiled) -> Outcome {
 pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     let query = Query::read(req, &["limit", "cursor"])?;
     let (limit, cursor) = (query.limit()?, query.cursor()?);
-    let all = gateway(depot)?.catalogue.list();
-    let items: Vec<_> = all
-        .iter()
-        .map(|compiled| &compiled.object)
-        .filter(|object| cursor.as_ref().is_none_or(|cursor| object.definition.name > *cursor))
-        .take(limit + 1)
-        .collect();
-    page(items, limit, |object| &object.definition.name)
+    let gateway = gateway(depot)?;
+    blocking(move || {
+        let mut all = gateway.catalogue.list();
+        if let Some(cursor) = cursor {
+            all.retain(|compiled| compiled.object.definition.name > cursor);
+        }
+        all.truncate(limit + 1);
+        let items = answers(&gateway, &all)?;
+        page(items, limit, |answer| &answer.object.definition.name)
+    })
+    .await
 }
 
 /// Creates a Business Object, or replaces the one of the same name.

@@ -31,6 +31,15 @@ struct Answer<'a> {
 /// One namespace with its warnings. Blocks.
 fn answer(gateway: &Gateway, namespace: &Namespace, has_default_base: bool) -> Outcome {
     let all = namespace::list(&gateway.store.read(), None, usize::MAX)?;
+    Reply::json(&with_warnings(namespace, &all, has_default_base))
+}
+
+/// A namespace with its warnings; `all` are those that there are.
+fn with_warnings<'a>(
+    namespace: &'a Namespace,
+    all: &[Namespace],
+    has_default_base: bool,
+) -> Answer<'a> {
     let others: Vec<&Namespace> = all.iter().filter(|other| other.name != namespace.name).collect();
     let mut found = Vec::new();
     if has_default_base {
@@ -45,7 +54,7 @@ fn answer(gateway: &Gateway, namespace: &Namespace, has_default_base: bool) -> O
     }
     let overlaps = warnings::overlaps(namespace, &others);
     found.extend(overlaps.map(|message| Finding::at("/uriBase", message)));
-    Reply::json(&Answer { namespace, warnings: found.iter().map(problem::finding).collect() })
+    Answer { namespace, warnings: found.iter().map(problem::finding).collect() }
 }
 
 /// Lists the namespaces, ordered by name.
@@ -62,9 +71,16 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     let query = Query::read(req, &["limit", "cursor"])?;
     let (limit, after) = (query.limit()?, query.cursor()?);
     let store = gateway(depot)?.store;
-    let namespaces =
-        blocking(move || Ok(namespace::list(&store.read(), after.as_deref(), limit + 1)?)).await?;
-    page(namespaces, limit, |namespace| &namespace.name)
+    blocking(move || {
+        let all = namespace::list(&store.read(), None, usize::MAX)?;
+        let of_page = all.iter().filter(|one| after.as_ref().is_none_or(|after| one.name > *after));
+        let items = of_page
+            .take(limit + 1)
+            .map(|namespace| with_warnings(namespace, &all, false))
+            .collect();
+        page(items, limit, |answer: &Answer<'_>| &answer.namespace.name)
+    })
+    .await
 }
 
 /// One namespace.

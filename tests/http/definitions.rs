@@ -55,7 +55,7 @@ async fn audit(server: &Server) -> Vec<(String, String)> {
             assert!(event["by"].is_string(), "{event}");
             assert_eq!(event["from"], "127.0.0.1", "{event}");
             let text = |name: &str| event[name].as_str().unwrap().to_owned();
-            found.push((event["id"].as_u64().unwrap(), text("what"), text("detail")));
+            found.push((text("id").parse::<u64>().unwrap(), text("what"), text("detail")));
         }
     }
     found.sort();
@@ -75,6 +75,7 @@ async fn a_sound_definition_has_no_warnings_and_its_answer_can_be_sent_again() {
     assert_eq!(created["warnings"], json!([]));
     let read = server.get(PUMP).await.expect(200).json();
     assert_eq!(read, created);
+    assert_eq!(server.get(ALL).await.expect(200).json()["items"], json!([created]));
     let again = server.json("PUT", PUMP, &read).await.expect(200).json();
     assert_eq!((&again["version"], &again["warnings"]), (&json!(1), &json!([])));
 

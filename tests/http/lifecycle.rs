@@ -1,7 +1,7 @@
 //! Start and stop: one process at a time, the control socket, what is acknowledged stays.
 use crate::server::Server;
 use penstock::fault::Kind;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -19,7 +19,14 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
     assert!(!dir.path().join("data/control.sock").exists());
 
     let server = Server::start_in(dir.path(), &[]).await.unwrap();
-    assert_eq!(server.get("/api/v1/business-objects/Pump").await.expect(200).json(), defined);
+    let there = server.get("/api/v1/business-objects/Pump").await.expect(200).json();
+    // Warnings depend on the data: the base of a namespace that has some is no longer one to choose.
+    let lasting = |object: &Value| {
+        let mut object = object.clone();
+        object.as_object_mut().unwrap().remove("warnings");
+        object
+    };
+    assert_eq!(lasting(&there), lasting(&defined));
     let objects = server.get("/api/v1/business-objects/Pump/objects").await.expect(200).json();
     assert_eq!(objects["items"][0]["name"], "one");
     assert_eq!(server.get("/api/v1/status").await.json()["gatewayId"], id);

@@ -120,8 +120,7 @@ pub(in crate::http) struct BusinessObject {
     pub(in crate::http) updated_by: Option<String>,
     /// Namespaces that its last change created.
     pub(in crate::http) created_namespaces: Vec<String>,
-    /// What is probably not meant in it. Absent in lists.
-    #[salvo(schema(required = false))]
+    /// What is probably not meant in it.
     pub(in crate::http) warnings: Vec<Warning>,
 }
 

@@ -38,8 +38,7 @@ pub(in crate::http) struct Namespace {
     pub(in crate::http) generator: Generator,
     /// When it was created (RFC 3339, UTC).
     pub(in crate::http) created_at: String,
-    /// What is probably not meant in it. Absent in lists.
-    #[salvo(schema(required = false))]
+    /// What is probably not meant in it.
     pub(in crate::http) warnings: Vec<Warning>,
 }
 

@@ -72,7 +72,10 @@ fn of_conditions(
         if let Some(why) = unsatisfiable(mapping, predicate, value, earlier) {
             found.push(Finding::at(
                 format!("/conditions/{index}"),
-                format!("no object written through this mapping satisfies this condition: {why}"),
+                format!(
+                    "no object written through this mapping satisfies the condition `{}` = `{}`: {why}",
+                    condition.predicate, condition.value
+                ),
             ));
         }
     }

@@ -1,4 +1,5 @@
 //! The Business Objects: the list, one of them, and what is done with it.
+use super::check;
 use super::form::form;
 use super::frame::{self, Frame, Section};
 use super::words;
@@ -7,7 +8,7 @@ use crate::business_object::catalogue::IfMatch;
 use crate::business_object::members;
 use crate::business_object::resource::{BusinessObject, Compiled, Definition};
 use crate::export::{Entry, Push, Status};
-use crate::fault::Fault;
+use crate::fault::{Fault, Finding};
 use crate::gateway::Gateway;
 use crate::http::business_objects::{SEGMENT, named, remove};
 use crate::http::caller::caller;
@@ -141,7 +142,7 @@ pub(in crate::http) async fn get(
             ),
             at: words::moment(&object.updated_at),
             namespaces: compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
-            warnings: warnings.iter().flatten().map(ToString::to_string).collect(),
+            warnings: warnings.into_iter().flatten().map(warning).collect(),
             address: format!("{base}/api/v1/business-objects/{name}?mode=ADD"),
             last: last.into_values().next().map(|entry| Last::of(&entry)),
             object,
@@ -313,6 +314,15 @@ impl Last {
             age: words::age(&entry.created_at),
             state: super::exports::State::of(entry.status),
         }
+    }
+}
+
+fn warning(finding: Finding) -> String {
+    match check::warning(finding) {
+        (Some((line, column)), message) => {
+            format!("Line {line}, column {column} of the mapping: {message}")
+        }
+        (None, message) => message,
     }
 }
 

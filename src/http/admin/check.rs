@@ -301,8 +301,8 @@ pub(super) fn line(finding: Finding) -> Misfit {
     }
 }
 
-/// A warning as the page shows it.
-fn warning(finding: Finding) -> (Option<(u64, u64)>, String) {
+/// A warning as pages show it: its line and column in the mapping if it has some, and the message.
+pub(super) fn warning(finding: Finding) -> (Option<(u64, u64)>, String) {
     match finding.place {
         Place::Line { line, column } => {
             let message = finding.message.strip_prefix("config: ").unwrap_or(&finding.message);

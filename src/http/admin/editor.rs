@@ -264,9 +264,8 @@ fn refused(mut page: Editor, mut fault: Fault, depot: &Depot, res: &mut Response
     if page.needs_confirmation {
         // The API names a parameter, the page has a button.
         fault.errors.clear();
-        fault.detail.push_str(
-            ". Nothing is saved yet. Check the mapping and the conditions, or save it anyway.",
-        );
+        fault.detail.insert_str(0, "Nothing is saved yet: ");
+        fault.detail.push_str(". Check the mapping and the conditions, or save it anyway.");
     }
     let several = all > 1;
     let mut faults = Faults::of(&Problem::from(fault), FIELDS);

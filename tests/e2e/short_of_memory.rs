@@ -47,6 +47,8 @@ fn large_bodies_are_put_off_and_small_ones_are_taken_one_at_a_time() {
     let status = client.get("/api/v1/status").expect(200).json();
     assert_eq!(status["memory"]["level"], "short", "{status}");
     assert_eq!(status["memory"]["limitBytes"], 1 << 20);
+    let warning = status["warnings"][0].as_str().unwrap();
+    assert!(warning.starts_with("memory is short: "), "{warning}");
     let metrics = client.get("/metrics").expect(200);
     assert!(metrics.text().contains("penstock_memory_level 2\n"), "{}", metrics.text());
     client.get("/health/ready").expect(200);

@@ -318,6 +318,12 @@ impl Keys {
         self.entries().of(owner).map(|key| key.id.clone()).collect()
     }
 
+    /// The API key that a request came with.
+    pub fn of_caller(&self, caller: &Caller) -> Option<Arc<Key>> {
+        let Credential::ApiKey { id, .. } = &caller.credential else { return None };
+        self.entries().by_id.get(id).map(|entry| entry.key.clone())
+    }
+
     /// The keys that the caller may manage, by id, those after `after`.
     pub fn list(&self, by: &Caller, after: Option<&str>, limit: usize) -> Vec<Arc<Key>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);

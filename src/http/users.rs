@@ -121,8 +121,8 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 pub(super) async fn me(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     let caller = caller(depot);
-    if let (None, Credential::ApiKey { id, .. }) = (&caller.account, &caller.credential)
-        && let Some(key) = gateway(depot)?.auth.keys.get(caller, id)
+    if caller.account.is_none()
+        && let Some(key) = gateway(depot)?.auth.keys.of_caller(caller)
     {
         return Reply::json(&shapes::Account::from(&*key));
     }

@@ -68,21 +68,19 @@ pub fn sample(text: &[u8], limits: SampleLimits) -> Result<Sample, Fault> {
         let mut budget = Budget { elements, values, bytes, is_cut: false };
         let objects: Result<Vec<Json>, Fault> =
             kept.iter().map(|raw| budget.read(text, raw, nesting)).collect();
-        match objects {
-            Err(fault) if fault.kind == Kind::TooLarge && (elements > 1 || kept.len() > 1) => {
-                if elements > limits.elements {
-                    elements = limits.elements;
-                } else {
-                    elements = (elements / 2).max(1);
-                    halve(&mut kept);
-                }
-            }
-            Err(fault) => return Err(fault),
-            // An array that was cut is cut to what the sample may have of each.
-            Ok(_) if budget.is_cut && elements > limits.elements => elements = limits.elements,
-            Ok(objects) => {
-                return Ok(Sample { objects, total, elements: budget.is_cut.then_some(elements) });
-            }
+        let is_too_large = match &objects {
+            Ok(_) => budget.is_cut && elements > limits.elements,
+            Err(fault) => fault.kind == Kind::TooLarge,
+        };
+        if !is_too_large || (elements == 1 && kept.len() == 1) {
+            let elements = budget.is_cut.then_some(elements);
+            return objects.map(|objects| Sample { objects, total, elements });
+        }
+        if elements > limits.elements {
+            elements = limits.elements;
+        } else {
+            elements = (elements / 2).max(1);
+            halve(&mut kept);
         }
     }
 }
@@ -375,6 +373,12 @@ mod tests {
         assert_eq!(
             (shown(&sample).as_str(), sample.elements),
             (r#"[{"a":[0,32,64,96],"b":[[0,32,64,96]]}]"#, Some(4))
+        );
+        let sample = of(&format!("{{\"a\":[{}]}}", numbers.join(",")));
+        assert_eq!(
+            (shown(&sample).as_str(), sample.elements),
+            (r#"[{"a":[0,32,64,96]}]"#, Some(4)),
+            "an array is whole, or cut as all others"
         );
         let members: Vec<String> = (0..15).map(|n| format!("\"m{n}\":{n}")).collect();
         let object = format!("{{{}}}", members.join(","));

@@ -99,7 +99,7 @@ fn refused(mut refusal: Refusal, state: &State, depot: &Depot) -> Problem {
 
 /// The audit event of a change that this caller makes.
 pub(super) fn change_event(caller: &Caller, what: &'static str, detail: String) -> Event {
-    let by = Some(caller.id().to_owned());
+    let by = Some(caller.actor().to_owned());
     Event { what, account: None, by, from: caller.from, detail }
 }
 

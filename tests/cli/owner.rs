@@ -4,7 +4,7 @@ use crate::penstock;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 const NOBODY: u32 = 65_534;
 const MALLORY: u32 = 12_345;
@@ -61,8 +61,14 @@ fn nothing_is_said_to_a_socket_of_somebody_else() {
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();
     chown(&data, Some(MALLORY), Some(MALLORY)).unwrap();
-    let mut serve = penstock(dir.path(), &["serve", "--server.port=0", "--service.data-dir=data"]);
-    let mut service = serve
+    // A copy that everybody can run, wherever the program was built.
+    let program = dir.path().join("penstock");
+    std::fs::copy(env!("CARGO_BIN_EXE_penstock"), &program).unwrap();
+    let mut service = Command::new(program)
+        .args(["serve", "--server.port=0", "--service.data-dir=data"])
+        .current_dir(dir.path())
+        .env_clear()
+        .stdin(Stdio::null())
         .uid(MALLORY)
         .gid(MALLORY)
         .stdout(Stdio::piped())

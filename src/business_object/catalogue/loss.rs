@@ -27,6 +27,13 @@ impl Catalogue {
             return Ok(None);
         }
         let defined = definition.namespaces.iter().find(|defined| defined.name == *root);
+        if !self.defaults.auto_create_namespaces
+            && defined.is_none()
+            && namespace::get(&self.store.read(), root)?.is_none()
+        {
+            // The commit refuses it.
+            return Ok(None);
+        }
         let base = defined.and_then(|defined| defined.uri_base.as_deref());
         let old_filter = self.members_filter(old_root, None, &before.conditions)?;
         let filter = self.members_filter(root, base, conditions)?;

@@ -5,7 +5,8 @@
 //!
 //! The allocator is jemalloc, with two arenas and a thread that returns unused pages to the kernel after a second
 //! (`.cargo/config.toml`). glibc's has an arena for each thread and returns only the end of each, so that after a peak
-//! the level would stay at [`Level::Short`] for good.
+//! the level would stay at [`Level::Short`] for good. C code (zstd, one context at a time) keeps the C library's: were
+//! jemalloc its malloc too, a preloaded library such as libfaketime would wait for itself at the start.
 use penstock_store::ReadStore;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

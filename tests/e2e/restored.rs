@@ -33,10 +33,14 @@ fn exports_whose_files_are_lost_say_so_and_can_be_put_out_of_the_way() {
     let entry = |id: &str| -> Value {
         server.client.get(&format!("/api/v1/exports/{id}")).expect(200).json()
     };
-    wait_for("the export that lost its file is told of", || entry(&waiting)["status"] == "blocked");
+    wait_for("the export that lost its file is reported", || entry(&waiting)["status"] == "blocked");
+    // The start finds the file missing; the first attempt finds that the target lacks it too, and names the remedy.
+    wait_for("the target is asked", || {
+        entry(&waiting)["lastError"].as_str().is_some_and(|why| why.contains("park"))
+    });
     let blocked = entry(&waiting);
     let why = blocked["lastError"].as_str().unwrap();
-    assert!(why.contains("missing from the spool") && why.contains("park"), "{why}");
+    assert!(why.contains("missing from the spool"), "{why}");
     let target = server.client.get("/api/v1/targets").expect(200).json();
     assert!(target["items"][0]["blocked"].as_str().unwrap().contains("missing"), "{target}");
     // What was delivered stays in the history, without its file.

@@ -33,7 +33,9 @@ fn exports_whose_files_are_lost_say_so_and_can_be_put_out_of_the_way() {
     let entry = |id: &str| -> Value {
         server.client.get(&format!("/api/v1/exports/{id}")).expect(200).json()
     };
-    wait_for("the export that lost its file is reported", || entry(&waiting)["status"] == "blocked");
+    wait_for("the export that lost its file is reported", || {
+        entry(&waiting)["status"] == "blocked"
+    });
     // The start finds the file missing; the first attempt finds that the target lacks it too, and names the remedy.
     wait_for("the target is asked", || {
         entry(&waiting)["lastError"].as_str().is_some_and(|why| why.contains("park"))

@@ -5,17 +5,18 @@ Usage: client.py URL KEY
 import sys
 
 from penstock_client import AuthenticatedClient
-from penstock_client.api.business_objects import ingest, push, put_business_object
-from penstock_client.api.exports import list_exports
+from penstock_client.api.business_objects import put_business_object
+from penstock_client.api.exports import list_exports, push
 from penstock_client.api.gateway import get_status
+from penstock_client.api.ingestion import ingest
 from penstock_client.models import (
-    BusinessObjectRequest, Export, Exports, Ingestion, IngestionRequest, MemoryLevel, Push, Status,
+    BusinessObjectDefinition, Export, Exports, Ingestion, IngestionRequest, MemoryLevel, Push, Status,
 )
 
 url, key = sys.argv[1:]
 client = AuthenticatedClient(base_url=url, token=key, raise_on_unexpected_status=True)
 
-definition = BusinessObjectRequest.from_dict({
+definition = BusinessObjectDefinition.from_dict({
     "name": "Pump",
     "config": "type: object\npath: Pump:.\nfields:\n  name: {type: string, path: <https://plant.example/name>}\n",
     "pushTargets": [{"bucketName": "plant-exports"}],

@@ -126,7 +126,7 @@ fn an_open_data_directory_is_a_warning_and_nothing_is_made_that_others_can_write
     std::fs::create_dir(&data).unwrap();
     std::fs::set_permissions(&data, PermissionsExt::from_mode(0o755)).unwrap();
     let binary = penstock(dir.path(), &[]).get_program().to_owned();
-    let mut shell = std::process::Command::new("sh");
+    let mut shell = Command::new("sh");
     shell.current_dir(dir.path()).args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(binary);
     shell.args(["serve", "--server.port=0", "--service.data-dir=data"]);
     let mut service = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

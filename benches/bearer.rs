@@ -3,10 +3,10 @@
 //! API key and a session are looked up.
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use forge::Key;
-use penstock::auth::keys::New;
-use penstock::auth::{Caller, Role};
-use penstock::config::{Sources, load};
-use penstock::gateway::Gateway;
+use penstock_auth::keys::New;
+use penstock_auth::{Caller, Role};
+use penstock_config::{Sources, load};
+use penstock_service::gateway::Gateway;
 use serde_json::json;
 use std::hint::black_box;
 use std::path::Path;

@@ -14,8 +14,8 @@ mod export_support;
 
 use export_support::s3::{ceph, new_name};
 use export_support::{Plant, embedded, memory, pump, push_one, reset_peak, run};
-use penstock::config::Targets;
-use penstock::export::{Exporter, Options, Status};
+use penstock_config::Targets;
+use penstock_export::{Exporter, Options, Status};
 use std::time::{Duration, Instant};
 
 fn main() {

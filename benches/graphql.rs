@@ -22,11 +22,11 @@ mod server;
 
 use client::Client;
 use criterion::Criterion;
-use penstock::app;
-use penstock::auth::keys::New;
-use penstock::auth::{Authorized, Role};
-use penstock::config::{Sources, load};
-use penstock::gateway::Gateway;
+use penstock_auth::keys::New;
+use penstock_auth::{Authorized, Role};
+use penstock_cli::app;
+use penstock_config::{Sources, load};
+use penstock_service::gateway::Gateway;
 use penstock_store::{Pattern, Read as _};
 use server::Server;
 use std::cell::Cell;

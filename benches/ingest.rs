@@ -3,15 +3,15 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use oxrdf::NamedNode;
-use penstock::business_object::catalogue::{Catalogue, Defaults, IfMatch, Requester};
-use penstock::business_object::changes::Watch;
-use penstock::business_object::ingest::{Body, Limits, Mode, Request, ingest};
-use penstock::business_object::mapping::{self, Mapping};
-use penstock::business_object::namespace::{self, Generator, Namespace};
-use penstock::business_object::resource::{BusinessObject, Compiled, Definition};
-use penstock::business_object::{members, view};
-use penstock::commit::NoClient;
-use penstock::fault::Fault;
+use penstock_base::commit::NoClient;
+use penstock_base::fault::Fault;
+use penstock_model::catalogue::{Catalogue, Defaults, IfMatch, Requester};
+use penstock_model::changes::Watch;
+use penstock_model::ingest::{Body, Limits, Mode, Request, ingest};
+use penstock_model::mapping::{self, Mapping};
+use penstock_model::namespace::{self, Generator, Namespace};
+use penstock_model::resource::{BusinessObject, Compiled, Definition};
+use penstock_model::{members, view};
 use penstock_store::{Options, Store};
 use std::fmt::Write;
 use std::hint::black_box;

@@ -1,6 +1,6 @@
 //! Compiling a mapping of more than 20 fields at three levels, in bytes of YAML per second.
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use penstock::business_object::mapping::compile;
+use penstock_model::mapping::compile;
 use std::fmt::Write as _;
 use std::hint::black_box;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     end_on_panic();
-    penstock::cli::main()
+    penstock_cli::main()
 }
 
 /// A broken invariant ends the process: the journal makes the restart safe. Only damage in the files

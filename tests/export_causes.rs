@@ -7,8 +7,8 @@ mod export_support;
 use export_support::link::{Fault, Link};
 use export_support::s3::{Server, admin, blocked, ceph, new_name, swift};
 use export_support::{Plant, embedded, pump, push_one, run, until_status};
-use penstock::config::{TargetKind, Targets};
-use penstock::export::{Class, Entry, Exporter, Status};
+use penstock_config::{TargetKind, Targets};
+use penstock_export::{Class, Entry, Exporter, Status};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -275,7 +275,7 @@ async fn an_object_of_another_gateway_is_never_written_over() {
 }
 
 fn gateway(plant: &Plant, id: &str, targets: Targets) -> Exporter {
-    let options = penstock::export::Options {
+    let options = penstock_export::Options {
         gateway_id: id.to_owned(),
         pace: export_support::s3::quick(),
         ..plant.options(targets)

@@ -2,8 +2,8 @@
 mod export_support;
 
 use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
-use penstock::export::{By, Kind, Status, verify};
-use penstock::fault;
+use penstock_base::fault;
+use penstock_export::{By, Kind, Status, verify};
 use sha2::{Digest, Sha256};
 
 #[tokio::test(flavor = "multi_thread")]

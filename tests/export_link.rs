@@ -13,7 +13,7 @@ mod export_support;
 use export_support::link::{Fault, Link};
 use export_support::s3::{Server, ceph, new_name, swift};
 use export_support::{Plant, embedded, pump, push_one, run, until_status};
-use penstock::export::{By, Entry, Status};
+use penstock_export::{By, Entry, Status};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::collections::HashMap;
@@ -67,16 +67,16 @@ async fn everything_arrives(server: Server, deliveries: u64) {
         names.push((name, bucket));
     }
     let plant = Plant::new();
-    let options = penstock::export::Options {
+    let options = penstock_export::Options {
         history: 1_000_000,
         spool: 1 << 40,
-        pace: penstock::export::Pace {
+        pace: penstock_export::Pace {
             idle: std::time::Duration::from_millis(500),
             ..export_support::s3::quick()
         },
         ..plant.options(targets)
     };
-    let exporter = penstock::export::Exporter::open(plant.store.clone(), options).unwrap();
+    let exporter = penstock_export::Exporter::open(plant.store.clone(), options).unwrap();
     let every: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
     let business_object = pump("Pump ü", &every);
     let running = run(&exporter);
@@ -132,14 +132,14 @@ async fn late_file_arrives_once(server: Server) {
     .await;
     let plant = Plant::new();
     plant.pumps(0..3, 10);
-    let options = penstock::export::Options {
-        pace: penstock::export::Pace {
+    let options = penstock_export::Options {
+        pace: penstock_export::Pace {
             idle: std::time::Duration::from_millis(300),
             ..export_support::s3::quick()
         },
         ..plant.options(server.at(&link.endpoint).target(&bucket))
     };
-    let exporter = penstock::export::Exporter::open(plant.store.clone(), options).unwrap();
+    let exporter = penstock_export::Exporter::open(plant.store.clone(), options).unwrap();
     let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
     let running = run(&exporter);
     let entry = until_status(&exporter, &entry.id, Status::Delivered).await;

@@ -2,7 +2,7 @@
 mod export_support;
 
 use export_support::{Plant, embedded, pump, push_one, run, until_status};
-use penstock::export::{Status, verify};
+use penstock_export::{Status, verify};
 
 /// A line of `/proc/self/status`, in bytes.
 fn memory(line: &str) -> u64 {

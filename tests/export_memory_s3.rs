@@ -4,7 +4,7 @@ mod export_support;
 
 use export_support::s3::{ceph, new_name};
 use export_support::{Plant, memory, pump, push_one, reset_peak, run, until_status};
-use penstock::export::Status;
+use penstock_export::Status;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_upload_needs_little_memory() {

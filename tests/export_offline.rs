@@ -7,7 +7,7 @@ mod export_support;
 use export_support::link::{Fault, Link};
 use export_support::s3::{blocked, ceph, new_name, quick};
 use export_support::{Plant, memory, pump, push_one, run, until_status};
-use penstock::export::{Class, Exporter, Options, Status};
+use penstock_export::{Class, Exporter, Options, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};

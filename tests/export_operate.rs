@@ -2,10 +2,10 @@
 mod export_support;
 
 use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
-use penstock::commit::NoClient;
-use penstock::config::Targets;
-use penstock::export::{By, Exporter, Status};
-use penstock::fault::Kind;
+use penstock_base::commit::NoClient;
+use penstock_base::fault::Kind;
+use penstock_config::Targets;
+use penstock_export::{By, Exporter, Status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_parked_entry_lets_the_others_go_on_and_comes_back_at_its_place() {

@@ -2,8 +2,8 @@
 mod export_support;
 
 use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
-use penstock::commit::NoClient;
-use penstock::export::{Class, Status};
+use penstock_base::commit::NoClient;
+use penstock_export::{Class, Status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_queued_is_delivered_in_order_after_a_restart() {

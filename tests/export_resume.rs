@@ -6,9 +6,9 @@ mod export_support;
 use export_support::link::{Fault, Link};
 use export_support::s3::{Server, ceph, new_name, swift};
 use export_support::{Plant, embedded, files, pump, push_one, run, until, until_status};
-use penstock::commit::NoClient;
-use penstock::config::{Compression, TargetKind, Targets};
-use penstock::export::Status;
+use penstock_base::commit::NoClient;
+use penstock_config::{Compression, TargetKind, Targets};
+use penstock_export::Status;
 use rand::rngs::StdRng;
 use rand::{RngCore as _, SeedableRng as _};
 use std::time::{Duration, Instant};
@@ -196,10 +196,10 @@ async fn a_long_file_goes_compressed_and_comes_back_whole() {
         assert!(files(&plant.dir.path().join("uploads")).is_empty());
         let dir = plant.dir.path().to_owned();
         let found = tokio::task::spawn_blocking(move || {
-            let place = penstock::export::walk::Place::target(&targets, &dir, "plant-a").unwrap();
+            let place = penstock_export::walk::Place::target(&targets, &dir, "plant-a").unwrap();
             let mut found = Vec::new();
             let tell = &mut |finding: &_| found.push(format!("{finding:?}"));
-            let walked = penstock::export::walk::walk(&place, false, &mut |_, _| {}, tell).unwrap();
+            let walked = penstock_export::walk::walk(&place, false, &mut |_, _| {}, tell).unwrap();
             (walked.bytes, found)
         });
         assert_eq!(found.await.unwrap(), (entry.bytes, Vec::new()));
@@ -278,7 +278,7 @@ async fn the_bandwidth_is_kept_and_a_closed_window_lets_nothing_out() {
     let hour = jiff::Timestamp::now().strftime("%H").to_string().parse::<u32>().unwrap();
     let window = format!("{:02}:00-{:02}:00", (hour + 2) % 24, (hour + 3) % 24);
     let times =
-        penstock::config::Times { window: window.parse().unwrap(), zone: "UTC".parse().unwrap() };
+        penstock_config::Times { window: window.parse().unwrap(), zone: "UTC".parse().unwrap() };
     let closed = Targets { times: Some(times), ..open.clone() };
     let exporter = plant.quick(closed);
     let running = run(&exporter);

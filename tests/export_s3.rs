@@ -5,10 +5,10 @@
 mod export_support;
 
 use export_support::{Plant, pump, push_one, run, until_status};
-use penstock::business_object::resource::Compiled;
-use penstock::commit::NoClient;
-use penstock::config::{Target, TargetKind, Targets};
-use penstock::export::{Entry, Exporter, Status};
+use penstock_base::commit::NoClient;
+use penstock_config::{Target, TargetKind, Targets};
+use penstock_export::{Entry, Exporter, Status};
+use penstock_model::resource::Compiled;
 use s3::creds::Credentials;
 use s3::{Bucket, BucketConfiguration, Region};
 
@@ -56,7 +56,7 @@ fn target(bucket: &str, endpoint: &str, secret: &str) -> Targets {
         secret_access_key: secret.to_owned(),
         path_style: true,
         ca_file: None,
-        compression: penstock::config::Compression::None,
+        compression: penstock_config::Compression::None,
     };
     let named = [("plant-a".to_owned(), Target { kind, prefix: "from/edge 1/".to_owned() })].into();
     Targets { named, history_bytes: 64 << 20, ..Targets::default() }

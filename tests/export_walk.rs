@@ -6,9 +6,9 @@ mod export_support;
 
 use export_support::s3::{ceph, new_name};
 use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
-use penstock::config::{Compression, TargetKind, Targets};
-use penstock::export::walk::{Finding, Place, Reader, Walked, walk};
-use penstock::export::{Entry, Status};
+use penstock_config::{Compression, TargetKind, Targets};
+use penstock_export::walk::{Finding, Place, Reader, Walked, walk};
+use penstock_export::{Entry, Status};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

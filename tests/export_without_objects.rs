@@ -3,7 +3,7 @@ mod export_support;
 
 use export_support::{Plant, embedded, pump, push_one};
 use oxrdf::NamedNode;
-use penstock::export::By;
+use penstock_export::By;
 
 #[test]
 fn nothing_matched_gives_the_reason_and_no_file() {

@@ -1,6 +1,6 @@
 //! What a peak took goes back to the kernel, also where something small that came last stays. It has a process of its
 //! own, so that nothing else allocates.
-use penstock::memory::held;
+use penstock_base::memory::held;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@
 //! Where an account has signed in lately, the failures of others at that address delay nobody: many people
 //! can stand behind one address. The right password of such an account is accepted during the delay; a wrong
 //! one gets the same answer as for an account that does not exist.
-use crate::network;
+use penstock_base::network;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::net::IpAddr;

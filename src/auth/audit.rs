@@ -10,10 +10,11 @@ mod shares;
 
 use super::Caller;
 use super::later::Later;
-use crate::commit::{CommitCheck, GuardedStore, NoClient, commit};
-use crate::fault::{Fault, Kind};
-use crate::{network, time};
 use pace::Paces;
+use penstock_base::commit::{CommitCheck, GuardedStore, NoClient, commit};
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::network;
+use penstock_base::time;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -1,6 +1,5 @@
 //! Who sent a request.
 use super::{Account, Role};
-use crate::business_object::ingest::ApiKey;
 use jiff::Timestamp;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -46,12 +45,10 @@ impl Caller {
         Self { account: None, role: Role::Admin, credential: Credential::Local, from: None }
     }
 
-    /// The API key that it was asked with.
-    pub fn api_key(&self) -> Option<ApiKey<'_>> {
+    /// The id of the API key that the request was sent with.
+    pub fn api_key_id(&self) -> Option<&str> {
         match &self.credential {
-            Credential::ApiKey { id, business_object } => {
-                Some(ApiKey { id, is_bound: business_object.is_some() })
-            }
+            Credential::ApiKey { id, .. } => Some(id),
             _ => None,
         }
     }

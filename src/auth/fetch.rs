@@ -1,5 +1,5 @@
 //! Documents of identity providers: small ones, in good time, from nobody else.
-use crate::fault::{Fault, Kind};
+use penstock_base::fault::{Fault, Kind};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Request, StatusCode};

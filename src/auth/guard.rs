@@ -1,8 +1,8 @@
 //! The guard of everything that is done on behalf of a caller: checked when a request comes in, after its
 //! body has been read, and inside each commit that it makes.
 use super::{Auth, Caller, Credential, Role};
-use crate::commit::CommitCheck;
-use crate::fault::{Fault, Kind};
+use penstock_base::commit::CommitCheck;
+use penstock_base::fault::{Fault, Kind};
 use penstock_store::Transaction;
 use std::fmt;
 use std::ops::Deref;
@@ -165,9 +165,9 @@ mod tests {
     use super::super::world::World;
     use super::super::{Account, accounts, keys};
     use super::*;
-    use crate::auth::accounts::Edit;
-    use crate::business_object::catalogue::IfMatch;
+    use crate::accounts::Edit;
     use jiff::{SignedDuration, Timestamp};
+    use penstock_base::IfMatch;
     use penstock_store::Read as _;
     use serde_json::{Value, json};
 
@@ -177,7 +177,7 @@ mod tests {
 
     /// What a commit on behalf of this caller fails with.
     fn refused(world: &World, by: &Authorized) -> Option<Kind> {
-        let commit = crate::commit::commit::<_, Fault>(&world.store, by, |_| Ok(()));
+        let commit = penstock_base::commit::commit::<_, Fault>(&world.store, by, |_| Ok(()));
         commit.err().map(|fault| fault.kind)
     }
 

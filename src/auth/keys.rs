@@ -11,13 +11,12 @@ use super::accounts::{Accounts, disabled};
 use super::audit::{Audit, Event};
 use super::later::Later;
 use super::{Account, Caller, Credential, Refusal, Requester, Role};
-use crate::business_object::catalogue::Catalogue;
-use crate::business_object::json::{self, Members};
-use crate::characters;
-use crate::clock::Clock;
-use crate::fault::{Fault, Finding, Kind};
-use crate::time;
 use jiff::Timestamp;
+use penstock_base::characters;
+use penstock_base::clock::Clock;
+use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::json::{self, Members};
+use penstock_base::time;
 use penstock_store::{Corruption, DocumentRange, Read, Store, Transaction};
 use secret::Secret;
 use serde::{Deserialize, Serialize};
@@ -148,13 +147,13 @@ impl New {
     ///
     /// # Errors
     /// `Kind::Invalid` when there is no such Business Object.
-    pub fn resolved(mut self, catalogue: &Catalogue) -> Result<Self, Fault> {
+    pub fn resolve(mut self, find_id: impl Fn(&str) -> Option<String>) -> Result<Self, Fault> {
         if let Some(name) = &mut self.business_object {
-            let Some(found) = catalogue.get(name) else {
+            let Some(id) = find_id(name) else {
                 let why = format!("there is no Business Object with the id or name {name:?}");
                 return Err(invalid(vec![Finding::at("/businessObject", why)]));
             };
-            found.object.id.clone_into(name);
+            *name = id;
         }
         Ok(self)
     }
@@ -530,7 +529,7 @@ fn manages(by: &Caller, key: &Key) -> bool {
     let Some(own) = by.account.as_ref().filter(|own| Some(&own.id) == key.owner.as_ref()) else {
         return false;
     };
-    let has_whole_account = by.api_key().is_none() && by.role == own.role;
+    let has_whole_account = by.api_key_id().is_none() && by.role == own.role;
     has_whole_account || key.role <= by.role
 }
 

@@ -4,7 +4,7 @@
 //!
 //! What waits is lost when the process is killed before its second is over. What must not be lost so
 //! is committed by whoever changes it.
-use crate::fault::Fault;
+use penstock_base::fault::Fault;
 use penstock_store::{Store, Transaction};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -242,7 +242,7 @@ mod tests {
         let is_broken = broken.clone();
         later.soon(move |t| {
             if is_broken.load(Ordering::Relaxed) {
-                return Err(Fault::new(crate::fault::Kind::NoRoom, "no room"));
+                return Err(Fault::new(penstock_base::fault::Kind::NoRoom, "no room"));
             }
             Ok(t.put("c", b"k", b"1")?)
         });

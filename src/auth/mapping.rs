@@ -3,7 +3,7 @@
 //! A claim's name with dots in it can lead into an object (`realm_access.roles`), where no claim has the
 //! whole name.
 use super::Role;
-use crate::config::RoleValues;
+use penstock_config::RoleValues;
 use serde_json::{Map, Value};
 
 /// The text of the first of these claims that is there and not empty.

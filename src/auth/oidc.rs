@@ -10,11 +10,11 @@ mod login;
 mod provider;
 
 use super::{Identity, Profile, Role, Source, mapping};
-use crate::characters;
-use crate::clock::Clock;
-use crate::config::{self, Claims, RoleValues, Security};
-use crate::fault::Fault;
 use login::{Login, Seal};
+use penstock_base::characters;
+use penstock_base::clock::Clock;
+use penstock_base::fault::Fault;
+use penstock_config::{self as config, Claims, RoleValues, Security};
 use provider::Provider;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
@@ -76,7 +76,6 @@ pub struct SignedIn {
 /// Why nobody has signed in. The words are for the log and the audit trail; they hold no part of a code
 /// or token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Failed {
     /// The provider is out of reach: try again later.
     #[error("the provider is out of reach: {0}")]

@@ -1,8 +1,8 @@
 //! Passwords: Argon2id (RFC 9106), one at a time, never on a thread that serves requests.
-use crate::fault::{Fault, Kind};
-use crate::network;
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::network;
 use rand::RngCore;
 use rand::seq::IndexedRandom;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
 //! Why somebody may not come in.
+use penstock_base::fault::{Fault, Kind};
 use std::time::Duration;
 
 /// Why a credential is refused. The words go to the caller and into the audit trail: they hold no
@@ -21,4 +22,17 @@ pub enum Refusal {
     /// 503: it cannot be checked now, since the provider's keys are out of reach.
     #[error("{0}")]
     Unavailable(String),
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match &refusal {
+            Refusal::Invalid(_) => Kind::Unauthorized,
+            Refusal::Malformed(_) => Kind::Malformed,
+            Refusal::Forbidden(_) => Kind::Forbidden,
+            Refusal::TooMany(after) => Kind::TooMany(*after),
+            Refusal::Unavailable(_) => Kind::Unavailable(Duration::from_secs(10)),
+        };
+        Self::new(kind, refusal.to_string())
+    }
 }

@@ -22,13 +22,13 @@ mod token;
 
 use super::accounts::Accounts;
 use super::{Account, Caller, Credential, Identity, Profile, Refusal, Role, Source, mapping};
-use crate::clock::Clock;
-use crate::config::{Claims, ResourceServer, RoleValues, Settings};
-use crate::fault::{Fault, Kind};
 use bearer::Bearer;
 use jsonwebtoken::Algorithm;
 use jwks::Jwks;
 use log::Log;
+use penstock_base::clock::Clock;
+use penstock_base::fault::{Fault, Kind};
+use penstock_config::{Claims, ResourceServer, RoleValues, Settings};
 use provider::Provider;
 use serde_json::{Map, Value};
 use std::net::IpAddr;

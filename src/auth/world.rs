@@ -1,9 +1,9 @@
 //! What the tests of this layer stand on.
 use super::{Account, Auth, Caller, Credential, Role};
-use crate::auth::accounts::New;
-use crate::auth::password::Hash;
-use crate::clock::Clock;
-use crate::config::{Settings, Sources, load};
+use crate::accounts::New;
+use crate::password::Hash;
+use penstock_base::clock::Clock;
+use penstock_config::{Settings, Sources, load};
 use penstock_store::{Options, Store};
 use std::path::Path;
 use std::sync::Arc;

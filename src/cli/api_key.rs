@@ -1,13 +1,13 @@
 //! `penstock api-key create|list|revoke`: credentials of plant systems.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
-use crate::auth::Authorized;
-use crate::auth::keys::New;
-use crate::fault::Fault;
-use crate::gateway::Gateway;
 use clap::{Arg, ArgMatches, Command};
 use hyper::Method;
 use jiff::{SignedDuration, Timestamp};
+use penstock_auth::Authorized;
+use penstock_auth::keys::New;
+use penstock_base::fault::Fault;
+use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -140,13 +140,14 @@ fn by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, Fault> {
     let (keys, by) = (&gateway.auth.keys, Authorized::local());
     match action {
         Action::Create(body) => {
-            let new = New::read(body.to_string().as_bytes())?.resolved(&gateway.catalogue)?;
+            let new = New::read(body.to_string().as_bytes())?
+                .resolve(|name| gateway.catalogue.get(name).map(|found| found.object.id.clone()))?;
             let (key, secret) = keys.create(&by, new)?;
             Ok(json!({ "id": key.id, "key": secret }))
         }
         Action::List => {
             let keys = keys.list(&by, None, usize::MAX);
-            let items: Vec<_> = keys.iter().map(|key| crate::http::api_key(key)).collect();
+            let items: Vec<_> = keys.iter().map(|key| penstock_http::api_key(key)).collect();
             Ok(json!({ "items": items }))
         }
         Action::Revoke(id) => {

@@ -1,9 +1,9 @@
 //! `penstock backup FILE` and `penstock restore FILE`.
 use super::{control, data_dir, output, owner, serve};
-use crate::config::Settings;
-use crate::files::sync_folder;
-use crate::gateway::{COUNTERS, data_events, make_private, store_of};
 use clap::{Arg, ArgMatches, Command, value_parser};
+use penstock_base::files::sync_folder;
+use penstock_config::Settings;
+use penstock_service::gateway::{COUNTERS, data_events, make_private, store_of};
 use penstock_store::{Backup, BackupFile, JUMP, Restored};
 use serde_json::json;
 use std::fs::{self, File};

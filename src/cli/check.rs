@@ -1,11 +1,11 @@
 //! `penstock check FILE...`: what a file is, and whether it is right.
 use super::output;
-use crate::business_object::mapping::{self, Mapping};
-use crate::business_object::resource::Definition;
-use crate::business_object::warnings;
-use crate::config;
-use crate::fault::{Fault, Finding, Kind, Place};
 use clap::{ArgMatches, Command};
+use penstock_base::fault::{Fault, Finding, Kind, Place};
+use penstock_config as config;
+use penstock_model::mapping::{self, Mapping};
+use penstock_model::resource::Definition;
+use penstock_model::warnings;
 use serde_json::json;
 use serde_yaml::Value;
 use std::path::Path;

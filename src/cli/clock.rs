@@ -1,10 +1,10 @@
 //! `penstock clock show|reset`: what the gateway takes for the time.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
-use crate::auth::Authorized;
-use crate::config::Settings;
 use clap::{ArgMatches, Command};
 use hyper::Method;
+use penstock_auth::Authorized;
+use penstock_config::Settings;
 use serde_json::Value;
 use std::path::Path;
 use std::process::ExitCode;

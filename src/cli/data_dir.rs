@@ -1,11 +1,11 @@
 //! The data directory that a command works on.
 use super::{output, owner, serve};
-use crate::auth::audit::{self, Event};
-use crate::commit::GuardedStore;
-use crate::config::{self, Settings, Sources};
-use crate::fault::Fault;
-use crate::gateway::{Gateway, store_of};
-use crate::telemetry;
+use penstock_auth::audit::{self, Event};
+use penstock_base::commit::GuardedStore;
+use penstock_base::fault::Fault;
+use penstock_base::telemetry;
+use penstock_config::{self as config, Settings, Sources};
+use penstock_service::gateway::{Gateway, store_of};
 use penstock_store::{Options, Store};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -9,10 +9,10 @@ mod tour;
 
 use super::output;
 use crate::app;
-use crate::config::{self, Effective, Security, Sources, Targets};
-use crate::telemetry;
 use clap::{ArgMatches, Command};
 use client::{Client, Failure};
+use penstock_base::telemetry;
+use penstock_config::{self as config, Effective, Security, Sources, Targets};
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;

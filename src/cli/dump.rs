@@ -1,11 +1,11 @@
 //! `penstock dump [FILE]`
 use super::{control, data_dir, output, serve};
-use crate::config::Settings;
-use crate::files::sync_folder;
-use crate::gateway::data_events;
-use crate::rdf::{self, Dump, Format};
 use clap::{Arg, ArgMatches, Command};
 use oxrdf::GraphName;
+use penstock_base::files::sync_folder;
+use penstock_config::Settings;
+use penstock_model::rdf::{self, Dump, Format};
+use penstock_service::gateway::data_events;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;

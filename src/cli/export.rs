@@ -1,12 +1,12 @@
 //! `penstock export list|retry|park`: the queue of exports.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
-use crate::auth::Authorized;
-use crate::export::Entry;
-use crate::fault::Fault;
-use crate::gateway::Gateway;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use hyper::Method;
+use penstock_auth::Authorized;
+use penstock_base::fault::Fault;
+use penstock_export::Entry;
+use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::fmt::Write as _;

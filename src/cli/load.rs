@@ -1,12 +1,12 @@
 //! `penstock load FILE`
 use super::dump::{format_of, format_option, graph_option, graph_text};
 use super::{control, data_dir, output, serve};
-use crate::auth::Authorized;
-use crate::config::Settings;
-use crate::gateway::data_events;
-use crate::rdf::{self, Failed, Format, Load, Loaded, Target};
 use clap::{Arg, ArgMatches, Command};
 use oxrdf::{GraphName, NamedNode};
+use penstock_auth::Authorized;
+use penstock_config::Settings;
+use penstock_model::rdf::{self, Failed, Format, Load, Loaded, Target};
+use penstock_service::gateway::data_events;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, Read};

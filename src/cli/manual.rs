@@ -1,13 +1,13 @@
 //! The manual pages and the completion of the packages, from what the commands and settings say of
-//! themselves; `UPDATE=1 cargo test --lib cli::manual` makes them anew.
+//! themselves; `UPDATE=1 cargo test -p penstock-cli manual` makes them anew.
 use super::command;
-use crate::config::{Setting, TABLE};
+use penstock_config::{Setting, TABLE};
 use std::fmt::Write as _;
 use std::path::Path;
 
 #[test]
 fn the_packages_manuals_and_completion_are_what_the_program_says() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
     let mut made = vec![
         ("man/penstock.yaml.5".to_owned(), settings().into_bytes()),
         ("completion/penstock".to_owned(), completion()),
@@ -21,7 +21,7 @@ fn the_packages_manuals_and_completion_are_what_the_program_says() {
         }
         assert!(
             std::fs::read(&path).unwrap_or_default() == *text,
-            "packaging/{name} is not what the program says; make it anew with:\n  UPDATE=1 cargo test --lib cli::manual"
+            "packaging/{name} is not what the program says; make it anew with:\n  UPDATE=1 cargo test -p penstock-cli manual"
         );
     }
     let pages = std::fs::read_dir(folder.join("man")).unwrap().count();

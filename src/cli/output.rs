@@ -1,6 +1,6 @@
 //! What every command writes, and the statuses they end with.
-use crate::config::ConfigFault;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use penstock_config::ConfigFault;
 use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -1,12 +1,14 @@
 //! `penstock serve`: the service.
 use super::output::{self, CONFIGURATION, DATA, DISK, FAILED, PERMISSION};
 use super::owner;
+use crate::app;
 use crate::app::Backoff;
-use crate::config::{self, Loaded, LogFormat, Settings, Sources};
-use crate::fault::{Fault, Kind};
-use crate::memory::Memory;
-use crate::{app, telemetry};
 use clap::Command;
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::memory::Memory;
+use penstock_base::telemetry;
+use penstock_base::telemetry::LogFormat;
+use penstock_config::{self as config, Loaded, Settings, Sources};
 use std::process::ExitCode;
 use std::sync::Arc;
 

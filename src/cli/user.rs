@@ -1,16 +1,16 @@
 //! `penstock user add|passwd|list|enable|disable|delete`: the accounts.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
-use crate::auth::accounts::{Edit, New, NewPassword};
-use crate::auth::password::{self, Hash};
-use crate::auth::{Account, Authorized};
-use crate::business_object::catalogue::IfMatch;
-use crate::config::Settings;
-use crate::fault::Fault;
-use crate::gateway::Gateway;
 use clap::{Arg, ArgMatches, Command};
 use hyper::Method;
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
+use penstock_auth::accounts::{Edit, New, NewPassword};
+use penstock_auth::password::{self, Hash};
+use penstock_auth::{Account, Authorized};
+use penstock_base::IfMatch;
+use penstock_base::fault::Fault;
+use penstock_config::Settings;
+use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal};
@@ -219,7 +219,7 @@ fn by_store(action: &Action, gateway: &Gateway) -> Result<Value, Fault> {
 
 /// An account as the service answers it.
 fn value(account: &Account) -> Value {
-    crate::http::user(account)
+    penstock_http::user(account)
 }
 
 fn table(answer: &Value) -> String {

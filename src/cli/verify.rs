@@ -1,9 +1,9 @@
 //! `penstock verify`: is the store whole?
 use super::output::{self, FAILED};
 use super::{data_dir, owner};
-use crate::config::Settings;
-use crate::gateway::store_of;
 use clap::{ArgMatches, Command};
+use penstock_config::Settings;
+use penstock_service::gateway::store_of;
 use penstock_store::{Error, Verified, verify};
 use serde_json::json;
 use std::process::ExitCode;

@@ -1,9 +1,9 @@
 //! `penstock verify-export FILE...`: are export files whole? And `--bucket`: is a bucket?
 use super::{data_dir, output};
-use crate::export::verify;
-use crate::export::walk::{self, Finding, Place, Reader, Walked};
-use crate::fault::{Fault, Kind};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use penstock_base::fault::{Fault, Kind};
+use penstock_export::verify;
+use penstock_export::walk::{self, Finding, Place, Reader, Walked};
 use serde_json::json;
 use std::io::IsTerminal as _;
 use std::path::Path;

@@ -8,7 +8,7 @@ const HEAD: &str = "# Configuration
 Every setting has one dotted name. Set it in a file, in the environment, in a credentials file or on the command
 line. `penstock check FILE` checks a configuration file.
 
-This page is generated from `src/config/table.rs`: `UPDATE=1 cargo test --lib config::document` updates it.
+This page is generated from `src/config/table.rs`: `UPDATE=1 cargo test -p penstock-config document` updates it.
 
 ## Where a value comes from
 
@@ -105,7 +105,7 @@ fn value(kind: Kind) -> String {
 mod tests {
     #[test]
     fn the_page_is_what_the_table_says() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
         let made = super::markdown();
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(path, &made).unwrap();
@@ -113,7 +113,7 @@ mod tests {
         let page = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
             page == made,
-            "docs/configuration.md differs from src/config/table.rs; generate it with:\n  UPDATE=1 cargo test --lib config::document"
+            "docs/configuration.md differs from src/config/table.rs; generate it with:\n  UPDATE=1 cargo test -p penstock-config document"
         );
     }
 }

@@ -185,7 +185,7 @@ impl Kind {
             Self::Tenant => whole(is_tenant(text)),
             Self::EmailDomain => whole(is_email_domain(text)),
             Self::Window => whole(text.parse::<Window>().is_ok()),
-            Self::TimeZone => whole(text.parse::<crate::time_zone::Zone>().is_ok()),
+            Self::TimeZone => whole(text.parse::<penstock_base::time_zone::Zone>().is_ok()),
             Self::Text => whole(!text.contains(|c: char| c.is_control())),
             Self::Pem => whole(
                 text.trim_start().starts_with("-----BEGIN ")

@@ -5,7 +5,7 @@ use super::name::{self, Known};
 use super::settings::{Effective, Settings};
 use super::sources::{self, Found, Source, Sources};
 use super::table::{self, SIGN_IN_PROFILES, Setting, TABLE};
-use super::{build, security};
+use super::{security, typed};
 use std::collections::BTreeMap;
 
 /// A configuration that stands.
@@ -89,7 +89,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
     let merged = merge(found, sources, &mut faults, &mut warnings);
     let typed = read(merged, &mut faults);
     warnings.extend(typed.iter().filter_map(|(name, typed)| typed.entry.exposed(name)));
-    let mut settings = build::settings(&typed, &mut faults, &mut warnings);
+    let mut settings = typed::settings(&typed, &mut faults, &mut warnings);
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -110,7 +110,7 @@ pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigFault>, Vec<
     let found = sources::file(path, text, &mut faults);
     let merged = merge(found, &Sources::default(), &mut faults, &mut warnings);
     let typed = read(merged, &mut faults);
-    build::check_ids(&typed, &mut faults);
+    typed::check_ids(&typed, &mut faults);
     (faults, warnings)
 }
 

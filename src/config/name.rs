@@ -188,14 +188,14 @@ pub(super) fn nearest(name: &str) -> Option<String> {
         }
         None => setting.name.to_owned(),
     });
-    crate::nearest::nearest(&parts.join("."), known)
+    penstock_base::nearest::nearest(&parts.join("."), known)
 }
 
 /// The variable of the known name nearest to one that is not known, if any is near.
 pub(super) fn nearest_variable(variable: &str) -> Option<String> {
     let spelled =
         |name: &str| name.replace('.', "_").replace(['-', '<', '>'], "").to_ascii_uppercase();
-    crate::nearest::nearest(variable, TABLE.iter().map(|setting| spelled(setting.name)))
+    penstock_base::nearest::nearest(variable, TABLE.iter().map(|setting| spelled(setting.name)))
 }
 
 #[cfg(test)]

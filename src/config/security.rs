@@ -1,12 +1,12 @@
 //! Who may come in: the settings of sign-in and of machines, seen together (specification, 5).
-use super::build::{Values, absent};
 use super::fault::ConfigFault;
 use super::load::Typed;
 use super::settings::{
     Claims, ClientAuthentication, Oidc, ResourceServer, RoleValues, Security, SessionLimits,
 };
 use super::table::SIGN_IN_PROFILES;
-use crate::auth::Role;
+use super::typed::{Values, absent};
+use penstock_base::Role;
 use std::path::PathBuf;
 
 /// The bundled profile of the cloud directory (specification, 5.6).

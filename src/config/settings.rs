@@ -1,7 +1,8 @@
 //! The settings as the rest of the program sees them: typed, checked, complete.
 use super::window::Window;
-use crate::auth::Role;
-use crate::time_zone::Zone;
+use penstock_base::Role;
+use penstock_base::telemetry::LogFormat;
+use penstock_base::time_zone::Zone;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -130,16 +131,6 @@ pub enum ForwardHeaders {
     None,
     /// `native` or `framework`: `Forwarded` and `X-Forwarded-*` of trusted proxies are believed.
     Trusted,
-}
-
-/// `service.log.format`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LogFormat {
-    /// Readable lines.
-    #[default]
-    Text,
-    /// A JSON object a line.
-    Json,
 }
 
 /// `service.limits.*`
@@ -463,8 +454,8 @@ mod tests {
 
     #[test]
     fn requests_hold_no_more_than_memory_has_room_for() {
-        let sources = crate::config::Sources::default();
-        let configured = crate::config::load(&sources).unwrap().settings.limits;
+        let sources = crate::Sources::default();
+        let configured = crate::load(&sources).unwrap().settings.limits;
         assert_eq!(configured.within(1 << 30), configured);
         let of_a_gateway = configured.within(150 << 20);
         assert_eq!(of_a_gateway.in_flight, (150 << 20) / 16);

@@ -5,10 +5,10 @@
 use super::alarm::Alarm;
 use super::entry::Kind;
 use super::{By, Inner, Push, make, retention, room, schedule};
-use crate::business_object::changes::{self, Cursor, Mark};
-use crate::business_object::resource::{Compiled, Schedule};
-use crate::fault::{self, Fault};
 use chrono::{DateTime, Utc};
+use penstock_base::fault::{self, Fault};
+use penstock_model::changes::{self, Cursor, Mark};
+use penstock_model::resource::{Compiled, Schedule};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};

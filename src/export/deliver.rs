@@ -6,8 +6,8 @@ use super::parcel::Parcel;
 use super::queue::Job;
 use super::target::{self, Target};
 use super::{Inner, sweep};
-use crate::fault::Fault;
-use crate::telemetry::metrics;
+use penstock_base::fault::Fault;
+use penstock_base::telemetry::metrics;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -293,7 +293,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     task::spawn_blocking(move || work(&inner)).await.unwrap_or_else(|error| {
         tracing::error!(%error, "A task of the exporter failed.");
         Err(Fault::new(
-            crate::fault::Kind::Internal,
+            penstock_base::fault::Kind::Internal,
             "the exporter failed; the gateway's log says why",
         ))
     })

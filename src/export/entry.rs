@@ -1,5 +1,5 @@
 //! One export in the queue.
-use crate::clock::Doubt;
+use penstock_base::clock::Doubt;
 use serde::{Deserialize, Serialize};
 
 /// One file for one Business Object and one target.

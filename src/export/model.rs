@@ -7,8 +7,8 @@ use super::file::Finished;
 use super::queue::{Limits, New, NewFile, Queue, To};
 use super::record::file_name;
 use super::spool::Spool;
-use crate::clock::Stamp;
-use crate::commit::NoClient;
+use penstock_base::clock::Stamp;
+use penstock_base::commit::NoClient;
 use penstock_store::Store;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,7 +93,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 fn open(store: &Store, dir: &std::path::Path) -> Queue {
     let spool = Spool::open(dir.join("spool")).unwrap();
-    Queue::open(store.clone(), spool, LIMITS, crate::events::Events::default()).unwrap()
+    Queue::open(store.clone(), spool, LIMITS, penstock_base::events::Events::default()).unwrap()
 }
 
 fn check(queue: &Queue, model: &Model) {

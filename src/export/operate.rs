@@ -3,8 +3,8 @@ use super::entry::{Entry, Status};
 use super::queue::Queue;
 use super::record::{self, Record};
 use super::state::State;
-use crate::commit::{CommitCheck, commit};
-use crate::fault::{Fault, Kind};
+use penstock_base::commit::{CommitCheck, commit};
+use penstock_base::fault::{Fault, Kind};
 use penstock_store::{Error, Transaction};
 use std::fs::File;
 

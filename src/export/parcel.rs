@@ -4,7 +4,7 @@ use super::entry::Entry;
 use super::file;
 use super::uplink::Uplink;
 use super::uploads::{self, Uploads};
-use crate::config::Compression;
+use penstock_config::Compression;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 use super::Exporter;
 use super::cause::{Class, Failure};
 use super::target::{self, Target};
-use crate::fault::{Fault, Kind};
+use penstock_base::fault::{Fault, Kind};
 use serde::Serialize;
 use std::time::Instant;
 

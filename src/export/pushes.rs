@@ -1,8 +1,8 @@
 //! The turns of pushes. A push renders on a thread of its own, of which there are few: those that wait do so
 //! without one, each Business Object's in the order they came, and go when nobody waits for the answer.
 use super::{Exporter, render};
-use crate::business_object::resource::Compiled;
-use crate::fault::{Fault, Kind};
+use penstock_base::fault::{Fault, Kind};
+use penstock_model::resource::Compiled;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};

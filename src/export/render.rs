@@ -4,12 +4,12 @@
 //! rendered whole, as it is at that moment.
 use super::file::{FileWriter, Finished};
 use super::spool;
-use crate::business_object::changes::{self, Changed};
-use crate::business_object::resource::Compiled;
-use crate::business_object::{members, namespace, view};
-use crate::disk::Disk;
-use crate::fault::{Fault, Kind};
 use oxrdf::NamedNode;
+use penstock_base::disk::Disk;
+use penstock_base::fault::{Fault, Kind};
+use penstock_model::changes::{self, Changed};
+use penstock_model::resource::Compiled;
+use penstock_model::{members, namespace, view};
 use penstock_store::{About, Listed, Pattern, Read, Store};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -11,13 +11,13 @@
 //! Consumers are not told: they keep what they have. A full export made afterwards holds what is left.
 use super::entry::Status;
 use super::{Inner, make, record};
-use crate::business_object::changes::{self, Cursor};
-use crate::business_object::ingest::{Body, Limits, Mode, Request, expire};
-use crate::business_object::members;
-use crate::business_object::resource::Compiled;
-use crate::commit::NoClient;
-use crate::fault::Fault;
 use oxrdf::NamedNode;
+use penstock_base::commit::NoClient;
+use penstock_base::fault::Fault;
+use penstock_model::changes::{self, Cursor};
+use penstock_model::ingest::{Body, Limits, Mode, Request, expire};
+use penstock_model::members;
+use penstock_model::resource::Compiled;
 use penstock_store::Error;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -4,8 +4,8 @@
 //! that is larger than the bound could never be made. Of the disk's reserve one that is being made leaves half.
 use super::Inner;
 use super::entry::{Entry, Kind, Status};
-use crate::business_object::resource::Compiled;
-use crate::time;
+use penstock_base::time;
+use penstock_model::resource::Compiled;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

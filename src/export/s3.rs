@@ -18,7 +18,7 @@ use super::backoff::Pace;
 use super::cause::{Class, Failure};
 use super::entry::Entry;
 use super::parcel::{Content, Parcel};
-use crate::config::{Compression, TargetKind};
+use penstock_config::{Compression, TargetKind};
 use progress::Patience;
 use request::{Answer, Ask, Lost, Requests, Sending};
 use reqwest::Method;

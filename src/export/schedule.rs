@@ -8,8 +8,8 @@
 //! | collection | key | value |
 //! |---|---|---|
 //! | `schedules` | Business Object id | [`Kept`] as JSON |
-use crate::business_object::resource::{Definition, Schedule};
 use chrono::{DateTime, TimeDelta, Utc};
+use penstock_model::resource::{Definition, Schedule};
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
 use serde::{Deserialize, Serialize};
 

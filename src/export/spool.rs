@@ -1,6 +1,6 @@
 //! The spool: the folder that holds each export's file until its targets have taken it.
-use crate::fault::{Fault, Kind};
-use crate::files;
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::files;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;

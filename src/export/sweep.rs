@@ -41,7 +41,7 @@ struct Left {
     delivered: bool,
 }
 
-fn find(inner: &Inner) -> Result<Vec<Left>, crate::fault::Fault> {
+fn find(inner: &Inner) -> Result<Vec<Left>, penstock_base::fault::Fault> {
     let mut left = Vec::new();
     for id in inner.uploads.ids() {
         let entry = inner.queue.find(&inner.queue.state(), &id)?.map(|(_, _, entry)| entry);

@@ -4,7 +4,7 @@ use super::cause::Failure;
 use super::directory::Directory;
 use super::parcel::Parcel;
 use super::s3::Bucket;
-use crate::config::{TargetKind, Targets, check_bucket_name};
+use penstock_config::{TargetKind, Targets, check_bucket_name};
 use std::path::{Path, PathBuf};
 
 /// A target, ready to take files.

@@ -1,7 +1,7 @@
 //! How each target is, for the operator.
 use super::cause::Class;
 use super::{Exporter, Inner, make, record, target};
-use crate::fault::Fault;
+use penstock_base::fault::Fault;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

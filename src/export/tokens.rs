@@ -1,7 +1,7 @@
 //! JSON (RFC 8259) read token by token from a stream, with a hash of the bytes where one is wanted.
 //!
 //! Held are one buffer, one short string, and a bit for each open bracket.
-use crate::fault::Finding;
+use penstock_base::fault::Finding;
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 

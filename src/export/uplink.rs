@@ -1,6 +1,6 @@
 //! What deliveries share of the way out: its bandwidth and the times at which it may be used.
-use crate::config::Times;
 use chrono::{DateTime, Timelike as _, Utc};
+use penstock_config::Times;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -75,7 +75,7 @@ fn is_open(times: &Times, at: DateTime<Utc>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Window;
+    use penstock_config::Window;
 
     fn times(window: &str, zone: &str) -> Times {
         Times { window: window.parse::<Window>().unwrap(), zone: zone.parse().unwrap() }

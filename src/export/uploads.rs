@@ -4,7 +4,7 @@
 //! One file an upload, `<export id>.upload` in `<data-dir>/uploads`: the first line is [`Begun`] as JSON,
 //! each further one a [`Part`]. A line that a crash cut off counts for nothing, and the part is sent again.
 //! Beside it stands the compressed form of the export's file, where one is sent.
-use crate::files;
+use penstock_base::files;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

@@ -2,7 +2,7 @@
 use super::file::hex;
 pub(super) use super::tokens::Broken;
 use super::tokens::Tokens;
-use crate::fault::{Fault, Finding, Kind, Place};
+use penstock_base::fault::{Fault, Finding, Kind, Place};
 use std::fs::File;
 use std::path::Path;
 

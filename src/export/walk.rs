@@ -11,8 +11,8 @@ pub use place::{Place, Reader};
 
 use super::file::hex;
 use super::verify::{self, Broken};
-use crate::fault::{Fault, Kind};
 use key::Key;
+use penstock_base::fault::{Fault, Kind};
 use place::Object;
 use sequences::Sequences;
 use serde::Serialize;

@@ -4,12 +4,12 @@
 //! Objects that a document names; only introspection and the SDL need all of them.
 use super::model::Model;
 use super::{system, types};
-use crate::business_object::resource::Compiled;
-use crate::fault::{Fault, Kind};
-use crate::memory::Memory;
-use crate::nearest::nearest;
 use async_graphql::dynamic;
 use async_graphql::parser::types::{BaseType, ExecutableDocument, Selection, SelectionSet, Type};
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::memory::Memory;
+use penstock_base::nearest::nearest;
+use penstock_model::resource::Compiled;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

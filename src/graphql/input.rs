@@ -2,9 +2,9 @@
 use super::document::Arguments;
 use super::model::{Business, Model, ObjectType, Role};
 use super::system::FIRST;
-use crate::business_object::search::{Filter, Order, Test};
-use crate::fault::{Fault, Kind};
 use async_graphql::Value;
+use penstock_base::fault::{Fault, Kind};
+use penstock_model::search::{Filter, Order, Test};
 
 /// `first`: the most items of a page.
 pub(super) fn first(arguments: &Arguments) -> Result<usize, Fault> {

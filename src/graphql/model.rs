@@ -4,9 +4,9 @@
 //! nested objects of one Business Object share the type of the first place.
 use super::names::{self, Taken};
 use super::system;
-use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
-use crate::business_object::resource::Compiled;
-use crate::fault::{Fault, Kind};
+use penstock_base::fault::{Fault, Kind};
+use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
+use penstock_model::resource::Compiled;
 use std::collections::HashMap;
 use std::sync::Arc;
 

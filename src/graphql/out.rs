@@ -1,6 +1,6 @@
 //! A result in the making, and its JSON.
-use crate::fault::Fault;
 use async_graphql::{Name, PathSegment, ServerError};
+use penstock_base::fault::Fault;
 use std::rc::Rc;
 
 /// The most errors of one answer.

@@ -2,7 +2,7 @@
 use super::execute::Execution;
 use super::out::Out;
 use super::plan::{EdgePart, Nodes, Page, Part};
-use crate::fault::Fault;
+use penstock_base::fault::Fault;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 

@@ -4,41 +4,38 @@ use super::cost::{self, Cost};
 use super::document::Document;
 use super::execute::Execution;
 use super::{introspection, model};
-use crate::auth::{Caller, Credential};
-use crate::business_object::catalogue::Catalogue;
-use crate::config::GraphqlLimits;
-use crate::export::Exporter;
-use crate::fault::{Fault, Kind};
-use crate::memory::Memory;
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{ExecutableDocument, OperationType};
 use async_graphql::{Name, Request, SDLExportOptions, ServerError, Value, Variables};
+use penstock_auth::{Caller, Credential};
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::memory::Memory;
+use penstock_config::GraphqlLimits;
+use penstock_export::Exporter;
+use penstock_model::catalogue::Catalogue;
+use penstock_service::gateway::Gateway;
+use penstock_service::query_permits::QueryPermits;
 use penstock_store::ReadStore;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-/// Operations and searches that read what is stored at once; others wait for their turn. They take threads
-/// that ingestion needs, too.
-const AT_ONCE: usize = 4;
 
 /// How long a schema is kept that nobody asks for.
 const KEPT: Duration = Duration::from_mins(1);
 
 /// What GraphQL reads.
-#[derive(Debug, Clone)]
-pub struct Sources {
+#[derive(Debug)]
+pub(super) struct Sources {
     /// The store.
-    pub store: ReadStore,
+    pub(super) store: ReadStore,
     /// The Business Objects.
-    pub catalogue: Catalogue,
+    pub(super) catalogue: Catalogue,
     /// The exporter.
-    pub exporter: Exporter,
+    pub(super) exporter: Exporter,
     /// The memory of the process.
-    pub memory: Memory,
+    pub(super) memory: Memory,
 }
 
 /// GraphQL over what the gateway holds. Cheap to clone.
@@ -50,7 +47,7 @@ struct Inner {
     sources: Sources,
     limits: GraphqlLimits,
     current: Mutex<Current>,
-    turns: Arc<Semaphore>,
+    permits: QueryPermits,
 }
 
 /// The schema of the moment: made when it is asked for, and let go when nobody has for a while, since it
@@ -94,11 +91,21 @@ pub struct Answer {
 }
 
 impl Schema {
-    /// Over these sources.
-    pub fn new(sources: Sources, limits: GraphqlLimits) -> Self {
-        let turns = Arc::new(Semaphore::new(AT_ONCE));
+    /// Creates the schema of what this gateway holds.
+    pub fn new(gateway: &Gateway) -> Self {
+        let sources = Sources {
+            store: ReadStore::clone(&gateway.store),
+            catalogue: gateway.catalogue.clone(),
+            exporter: gateway.exporter.clone(),
+            memory: gateway.memory.clone(),
+        };
         let current = Current { built: None, used: Instant::now(), is_watched: false };
-        Self(Arc::new(Inner { sources, limits, current: Mutex::new(current), turns }))
+        Self(Arc::new(Inner {
+            sources,
+            limits: gateway.settings.limits.graphql,
+            current: Mutex::new(current),
+            permits: gateway.query_permits.clone(),
+        }))
     }
 
     /// The schema that somebody sees, in the language that GraphQL has for it. Blocks.
@@ -124,13 +131,6 @@ impl Schema {
         Some(format!("{:?}{others} has no type in GraphQL: {}", first.name, first.why))
     }
 
-    /// A turn for what may look at many objects, until it is dropped; `None` when it does not come in the time
-    /// that a query has.
-    pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        let turn = Arc::clone(&self.0.turns).acquire_owned();
-        tokio::time::timeout(self.0.limits.time, turn).await.ok()?.ok()
-    }
-
     /// Executes a document on behalf of somebody.
     pub async fn execute(&self, query: Query, caller: &Caller) -> Answer {
         let (inner, who) = (Arc::clone(&self.0), caller.clone());
@@ -141,7 +141,7 @@ impl Schema {
             Err(answer) => return answer,
         };
         let turn = if prepared.reads {
-            let Some(turn) = self.turn().await else {
+            let Some(turn) = self.0.permits.acquire().await else {
                 let busy = Answer::refused("too many queries are under way; try again");
                 return Answer { is_busy: true, ..busy };
             };

@@ -1,12 +1,12 @@
 //! The schema's types, made of the model.
 use super::model::{Business, Leaf, Model, ObjectType, Role, connection, filter};
 use super::system::{self, NODE, OBJECT_TYPE, QUERY, REFERRERS, argument, field, paged, type_ref};
-use crate::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
 use async_graphql::Value as Input;
 use async_graphql::dynamic::{
     Enum, Field, InputObject, InputValue, Interface, InterfaceField, Object, Schema, SchemaBuilder,
     SchemaError, TypeRef,
 };
+use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
 use std::collections::BTreeSet;
 
 /// Selections within selections of a document; `cost` has refused deeper ones.

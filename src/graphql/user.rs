@@ -1,5 +1,5 @@
 //! `authenticatedUser`: who sent the request.
-use crate::auth::{Account, Caller};
+use penstock_auth::{Account, Caller};
 use serde_json::{Value, json};
 
 /// The members of its type.

@@ -8,9 +8,9 @@ use super::reply::{Outcome, Reply};
 use super::service::origin;
 use super::shapes;
 use super::state::{blocking, gateway};
-use crate::auth::Authorized;
-use crate::auth::keys::{Key, New};
-use crate::gateway::Gateway;
+use penstock_auth::Authorized;
+use penstock_auth::keys::{Key, New};
+use penstock_service::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
@@ -62,7 +62,8 @@ pub(super) async fn make(
     by: &Authorized,
     new: New,
 ) -> Result<(Arc<Key>, String), Problem> {
-    let new = new.resolved(&gateway.catalogue)?;
+    let new =
+        new.resolve(|name| gateway.catalogue.get(name).map(|found| found.object.id.clone()))?;
     gateway.disk.take_in()?;
     let by = by.clone();
     blocking(move || Ok(gateway.auth.keys.create(&by, new)?)).await

@@ -4,8 +4,8 @@ use super::query::{Query, page};
 use super::reply::Outcome;
 use super::shapes;
 use super::state::{blocking, gateway};
-use crate::auth::audit::{Filter, Record};
-use crate::gateway::Gateway;
+use penstock_auth::audit::{Filter, Record};
+use penstock_service::gateway::Gateway;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 

@@ -2,10 +2,10 @@
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::state::gateway;
-use crate::auth::audit::Audit;
-use crate::gateway::data_events;
 use bytes::Bytes;
 use futures_util::stream;
+use penstock_auth::audit::Audit;
+use penstock_service::gateway::data_events;
 use penstock_store::ReadStore;
 use salvo::http::ResBody;
 use salvo::{Depot, Request, handler};

@@ -4,9 +4,9 @@ use super::credential::{self, Shown};
 use super::problem::{BearerError, Problem};
 use super::service::origin;
 use super::state::{State, state};
-use crate::auth::audit::Event;
-use crate::auth::sessions::Sessions;
-use crate::auth::{Authorized, Caller, Refusal};
+use penstock_auth::audit::Event;
+use penstock_auth::sessions::Sessions;
+use penstock_auth::{Authorized, Caller, Refusal};
 use salvo::{Depot, Request};
 
 /// The header of requests that a page sends by itself.
@@ -109,7 +109,7 @@ pub(super) fn note(state: &State, depot: &Depot, caller: Option<&Caller>, detail
     gateway.auth.audit.record(Event {
         what: "request.refused",
         account: caller.map(|caller| caller.id().to_owned()),
-        by: caller.and_then(Caller::api_key).map(|key| key.id.to_owned()),
+        by: caller.and_then(Caller::api_key_id).map(str::to_owned),
         from: origin(depot).client,
         detail,
     });

@@ -1,6 +1,6 @@
 //! What a request shows to say who it is.
-use crate::auth::Refusal;
-use crate::auth::keys::Keys;
+use penstock_auth::Refusal;
+use penstock_auth::keys::Keys;
 use salvo::Request;
 use salvo::http::header::{AUTHORIZATION, COOKIE};
 

@@ -88,26 +88,24 @@ static FILES: [File; 4] = [
     File {
         name: "",
         media_type: "text/html; charset=utf-8",
-        content: Content::Plain(include_bytes!("../../templates/swagger/index.html")),
+        content: Content::Plain(include_bytes!("templates/swagger/index.html")),
     },
     File {
         name: "start.js",
         media_type: "text/javascript; charset=utf-8",
-        content: Content::Plain(include_bytes!("../../templates/swagger/start.js")),
+        content: Content::Plain(include_bytes!("templates/swagger/start.js")),
     },
     File {
         name: "swagger-ui-bundle.js",
         media_type: "text/javascript; charset=utf-8",
         content: Content::Gzip(Packed::new(include_bytes!(
-            "../../templates/swagger/swagger-ui-bundle.js.gz"
+            "templates/swagger/swagger-ui-bundle.js.gz"
         ))),
     },
     File {
         name: "swagger-ui.css",
         media_type: "text/css; charset=utf-8",
-        content: Content::Gzip(Packed::new(include_bytes!(
-            "../../templates/swagger/swagger-ui.css.gz"
-        ))),
+        content: Content::Gzip(Packed::new(include_bytes!("templates/swagger/swagger-ui.css.gz"))),
     },
 ];
 

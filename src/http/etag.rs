@@ -1,6 +1,6 @@
 //! Conditional requests (RFC 9110, 13.1): `ETag`, `If-Match` and `If-None-Match`.
 use super::problem::Problem;
-use crate::business_object::catalogue::IfMatch;
+use penstock_base::IfMatch;
 use salvo::Request;
 use salvo::http::StatusCode;
 use salvo::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};

@@ -1,7 +1,7 @@
 //! How many bad credentials come from where. It hinders nobody who has a good one: a credential is
 //! checked first, and only the answer to a bad one changes. None of them can be guessed; it is for
 //! clients that try without end, so it lets through what a plant with one expired token sends.
-use crate::network;
+use penstock_base::network;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};

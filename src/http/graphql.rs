@@ -4,9 +4,9 @@ use super::caller::caller;
 use super::problem::Problem;
 use super::query::Query as Parameters;
 use super::reply::{Outcome, Reply};
-use super::state::{blocking, gateway};
-use crate::auth::Caller;
-use crate::graphql::{Answer, LONGEST, Query};
+use super::state::{blocking, state};
+use penstock_auth::Caller;
+use penstock_graphql::{Answer, LONGEST, Query};
 use salvo::http::header::{ACCEPT, ALLOW, HeaderMap, RETRY_AFTER, VARY};
 use salvo::http::{Method, StatusCode};
 use salvo::oapi::endpoint;
@@ -87,7 +87,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 )]
 pub(super) async fn schema(req: &mut Request, depot: &mut Depot) -> Outcome {
     Parameters::read(req, &[])?;
-    let (graphql, caller) = (gateway(depot)?.graphql, caller(depot).clone());
+    let (graphql, caller) = (state(depot).graphql()?.clone(), caller(depot).clone());
     let sdl = blocking(move || Ok(graphql.sdl(&caller)?)).await?;
     Ok(Reply::bytes("text/plain; charset=utf-8", sdl))
 }
@@ -103,13 +103,13 @@ pub(super) async fn ask(
         return Err(too_long());
     }
     match read(members) {
-        Ok(query) => Ok(gateway(depot)?.graphql.execute(query, by).await),
+        Ok(query) => Ok(state(depot).graphql()?.execute(query, by).await),
         Err(why) => Ok(Answer::refused(why)),
     }
 }
 
 async fn answer(depot: &Depot, query: Query, form: Form) -> Outcome {
-    let answer = gateway(depot)?.graphql.execute(query, caller(depot)).await;
+    let answer = state(depot).graphql()?.execute(query, caller(depot)).await;
     let status = match answer.data {
         _ if answer.would_change => StatusCode::METHOD_NOT_ALLOWED,
         _ if answer.is_busy => StatusCode::SERVICE_UNAVAILABLE,

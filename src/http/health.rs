@@ -2,7 +2,7 @@
 use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::gateway;
-use crate::fault::Fault;
+use penstock_base::fault::Fault;
 use salvo::Depot;
 use salvo::oapi::endpoint;
 

@@ -9,13 +9,13 @@ use super::reply::{Outcome, Reply};
 use super::service::trace;
 use super::shapes;
 use super::state::{State, blocking, gateway, state};
-use crate::auth::Authorized;
-use crate::business_object::ingest::{
-    Answer, Body, Limits, Mode, Request as Ingestion, Warning, ingest as run,
+use penstock_auth::{Authorized, Caller, Credential};
+use penstock_base::telemetry::trace::Trace;
+use penstock_model::ingest::{
+    Answer, ApiKey, Body, Limits, Mode, Request as Ingestion, Warning, ingest as run,
 };
-use crate::business_object::resource::Compiled;
-use crate::gateway::Gateway;
-use crate::telemetry::trace::Trace;
+use penstock_model::resource::Compiled;
+use penstock_service::gateway::Gateway;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use serde::Serialize;
@@ -59,7 +59,7 @@ impl Job {
             mode: self.mode,
             check: &self.caller,
             caller: self.caller.id(),
-            api_key: self.caller.api_key(),
+            api_key: api_key(&self.caller),
             traceparent: Some(&traceparent),
             idempotency_key: self.idempotency_key.as_deref(),
             tells_objects: self.objects,
@@ -117,6 +117,16 @@ impl Job {
 )]
 pub(super) async fn ingest(req: &mut Request, depot: &mut Depot) -> Outcome {
     admitted(req, depot).await.map_err(|problem| problem.prefixed("Ingestion failed: "))
+}
+
+/// The API key that the caller sent, if it sent one.
+fn api_key(caller: &Caller) -> Option<ApiKey<'_>> {
+    match &caller.credential {
+        Credential::ApiKey { id, business_object } => {
+            Some(ApiKey { id, is_bound: business_object.is_some() })
+        }
+        _ => None,
+    }
 }
 
 fn log_refusal(business_object: &str, mode: &str, caller: &str, problem: &Problem) {

@@ -5,7 +5,7 @@ use super::query::{Query, page};
 use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::{blocking, gateway};
-use crate::business_object::ingest;
+use penstock_model::ingest;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 

@@ -2,12 +2,12 @@
 use super::accept::{accepted, quality};
 use super::reply::{Outcome, Reply};
 use super::state::{blocking, state};
-use crate::clock::is_synchronised;
-use crate::disk;
-use crate::export::TargetState;
-use crate::gateway::Gateway;
-use crate::telemetry::metrics::{self, Format, Gauges, TargetGauges, encode};
 use jiff::Timestamp;
+use penstock_base::clock::is_synchronised;
+use penstock_base::disk;
+use penstock_base::telemetry::metrics::{self, Format, Gauges, TargetGauges, encode};
+use penstock_export::TargetState;
+use penstock_service::gateway::Gateway;
 use salvo::http::header::{HeaderMap, VARY};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};

@@ -3,7 +3,7 @@ use super::access::Least;
 use super::credential::cookie_name;
 use super::router::{Route, table};
 use super::shapes;
-use crate::config::Settings;
+use penstock_config::Settings;
 use salvo::http::{Method, StatusCode};
 use salvo::oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdConnect};
 use salvo::oapi::security::{SecurityRequirement, SecurityScheme};
@@ -229,7 +229,7 @@ fn meaning(status: StatusCode) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Sources, load};
+    use penstock_config::{Sources, load};
     use serde_json::json;
 
     #[test]

@@ -1,5 +1,5 @@
 //! Where a request comes from and which address it was sent to, as far as that can be believed.
-use crate::config::{ForwardHeaders, Settings};
+use penstock_config::{ForwardHeaders, Settings};
 use salvo::Request;
 use salvo::http::Version;
 use salvo::http::header::{FORWARDED, HOST};
@@ -351,8 +351,8 @@ mod tests {
     fn https_only_is_for_names_with_a_certificate_that_browsers_trust() {
         let load = |argument: &str| {
             let arguments = vec![argument.to_owned()];
-            let sources = crate::config::Sources { arguments, ..Default::default() };
-            crate::config::load(&sources).unwrap().settings
+            let sources = penstock_config::Sources { arguments, ..Default::default() };
+            penstock_config::load(&sources).unwrap().settings
         };
         let (own, plain) = (load("--server.ssl.self-signed=true"), load("--server.port=1"));
         let of = |host: &str, scheme: &str, word| Origin {

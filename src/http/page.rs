@@ -5,7 +5,7 @@ use super::origin::{self, Origin};
 use super::problem::Problem;
 use super::service::origin;
 use super::state::state;
-use crate::auth::sessions::Sessions;
+use penstock_auth::sessions::Sessions;
 use salvo::http::header::{HeaderName, ORIGIN};
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, Request};

@@ -1,9 +1,9 @@
 //! Faults on the wire: `application/problem+json` (RFC 9457).
 use super::admin::fault;
 use super::sending;
-use crate::auth::Refusal;
-use crate::fault::{Fault, Finding, Kind, Place};
-use crate::telemetry::trace::Trace;
+use penstock_auth::Refusal;
+use penstock_base::fault::{Fault, Finding, Kind, Place};
+use penstock_base::telemetry::trace::Trace;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use salvo::http::{ResBody, StatusCode, StatusError};
 use salvo::oapi::{Components, EndpointOutRegister, Operation};

@@ -4,7 +4,7 @@ use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::shapes;
 use super::state::gateway;
-use crate::business_object::mapping::json_schema;
+use penstock_model::mapping::json_schema;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 

@@ -6,8 +6,8 @@ use super::problem;
 use super::router;
 use super::sending;
 use super::state::{State, state};
-use crate::telemetry::metrics;
-use crate::telemetry::trace::{self, Trace};
+use penstock_base::telemetry::metrics;
+use penstock_base::telemetry::trace::{self, Trace};
 use salvo::catcher::Catcher;
 use salvo::cors::Cors;
 use salvo::http::header::{

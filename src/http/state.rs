@@ -3,9 +3,11 @@ use super::body::Rooms;
 use super::failures::Failures;
 use super::problem::Problem;
 use super::sending::Unread;
-use crate::config::Settings;
-use crate::gateway::Gateway;
-use crate::memory::Memory;
+use penstock_base::memory::Memory;
+use penstock_config::Settings;
+use penstock_graphql::Schema;
+use penstock_service::gateway::Gateway;
+use penstock_service::gateway::status::Status;
 use penstock_store::Progress;
 use salvo::Depot;
 use salvo::http::StatusCode;
@@ -25,7 +27,7 @@ pub struct State {
     pub(super) failures: Failures,
     /// Creating only what is not there (`If-None-Match: *`) looks first and then puts: one at a time.
     pub(super) defining: tokio::sync::Mutex<()>,
-    gateway: OnceLock<Gateway>,
+    opened_parts: OnceLock<(Gateway, Schema)>,
     done: AtomicU64,
     total: AtomicU64,
     /// Why it is not open yet, where it waits for something.
@@ -43,7 +45,7 @@ impl State {
             failures: Failures::default(),
             settings,
             defining: tokio::sync::Mutex::default(),
-            gateway: OnceLock::new(),
+            opened_parts: OnceLock::new(),
             done: AtomicU64::new(0),
             total: AtomicU64::new(0),
             waits: Mutex::default(),
@@ -66,7 +68,8 @@ impl State {
     /// Lets requests reach the gateway from now on.
     pub fn opened(&self, gateway: Gateway) {
         // A gateway is opened once; a second one would be ignored.
-        let _ = self.gateway.set(gateway);
+        let graphql = Schema::new(&gateway);
+        let _ = self.opened_parts.set((gateway, graphql));
         self.opened.notify_one();
     }
 
@@ -110,7 +113,7 @@ impl State {
 
     /// The gateway, once it is open.
     pub fn gateway_if_open(&self) -> Option<&Gateway> {
-        self.gateway.get()
+        self.opened_parts.get().map(|(gateway, _)| gateway)
     }
 
     /// Frames replayed so far, and frames to replay in all.
@@ -125,7 +128,24 @@ impl State {
 
     /// The gateway, or 503 until it is open.
     pub(super) fn gateway(&self) -> Result<&Gateway, Problem> {
-        self.gateway.get().ok_or_else(|| {
+        self.opened_parts().map(|(gateway, _)| gateway)
+    }
+
+    /// GraphQL over the gateway, once it is open.
+    pub(super) fn graphql(&self) -> Result<&Schema, Problem> {
+        self.opened_parts().map(|(_, graphql)| graphql)
+    }
+
+    /// Collects the gateway's status. Blocking.
+    pub(super) fn status(&self) -> Result<Status, Problem> {
+        let (gateway, graphql) = self.opened_parts()?;
+        let mut status = gateway.status()?;
+        status.warnings.extend(graphql.warning());
+        Ok(status)
+    }
+
+    fn opened_parts(&self) -> Result<&(Gateway, Schema), Problem> {
+        self.opened_parts.get().ok_or_else(|| {
             let seconds = if self.is_waiting() { 10 } else { 1 };
             Problem::unavailable(seconds, self.opening())
         })

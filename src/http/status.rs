@@ -3,8 +3,8 @@ use super::caller::caller;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::shapes;
-use super::state::{blocking, gateway};
-use crate::auth::Role;
+use super::state::{blocking, state};
+use penstock_base::Role;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -18,8 +18,8 @@ use salvo::{Depot, Request};
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
-    let gateway = gateway(depot)?;
-    let mut status = blocking(move || Ok(gateway.status()?)).await?;
+    let state = state(depot);
+    let mut status = blocking(move || state.status()).await?;
     if caller(depot).role < Role::Admin {
         status.last_errors.iter_mut().for_each(|line| line.fields.clear());
     }

@@ -1,5 +1,5 @@
 //! What is wrong is reported, all of it, with its value and origin, and no secret.
-use penstock::config::{self, Sources};
+use penstock_config::{self as config, Sources};
 use std::path::Path;
 
 pub(crate) fn faults(sources: &Sources) -> Vec<String> {
@@ -34,7 +34,7 @@ fn all_faults_are_reported_each_with_its_origin() {
         format!("server.port = \"80800\" (from {file}): expected a whole number from 0 to 65535"),
         format!("service.limits.nesting = \"0\" (from {file}): expected a whole number from 1 to 1000"),
         "service.limits.body = \"lots\" (from environment variable SERVICE_LIMITS_BODY): expected a size in bytes from 1KiB to 1GiB, such as 16777216 or 16MiB".into(),
-        "service.log.level = \"verbose\" (from --service.log.level): expected error, warn, info, debug, trace or off, also per part, such as info,penstock::http=debug".into(),
+        "service.log.level = \"verbose\" (from --service.log.level): expected error, warn, info, debug, trace or off, also per part, such as info,penstock_http=debug".into(),
     ] {
         assert!(found.contains(&expected), "{expected}\nis not in\n{found:#?}");
     }

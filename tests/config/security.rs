@@ -1,7 +1,7 @@
 //! Sign-in and machines: every property from every kind of source, what the profiles preset, and what
 //! stops the start.
-use penstock::auth::Role;
-use penstock::config::{self, Loaded, Security, Sources};
+use penstock_base::Role;
+use penstock_config::{self as config, Loaded, Security, Sources};
 use std::time::Duration;
 
 const CLIENT: &str = "framework.security.oauth2.client.registration.kc.";

@@ -1,5 +1,5 @@
 //! Every place that settings come from, how names may be spelled there, and which place wins.
-use penstock::config::{self, Compression, Loaded, Sources, Target, TargetKind};
+use penstock_config::{self as config, Compression, Loaded, Sources, Target, TargetKind};
 use std::fs::set_permissions;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! HTTPS: what belongs together stands together, and nothing else goes beyond loopback.
 use super::faults::of_arguments;
-use penstock::config::{self, Loaded, Sources};
+use penstock_config::{self as config, Loaded, Sources};
 
 fn loaded(arguments: &[&str]) -> Loaded {
     let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();

@@ -6,13 +6,13 @@ pub(crate) mod link;
 pub(crate) mod s3;
 
 use oxrdf::{Literal, NamedNode, Quad};
-use penstock::business_object::catalogue::{Catalogue, Defaults};
-use penstock::business_object::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
-use penstock::business_object::namespace::{self, Generator, Namespace};
-use penstock::business_object::resource::{BusinessObject, Compiled, Definition, PushTarget};
-use penstock::config::{Target, TargetKind, Targets};
-use penstock::export::{By, Entry, Exporter, Options, Status};
-use penstock::fault::Fault;
+use penstock_base::fault::Fault;
+use penstock_config::{Target, TargetKind, Targets};
+use penstock_export::{By, Entry, Exporter, Options, Status};
+use penstock_model::catalogue::{Catalogue, Defaults};
+use penstock_model::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
+use penstock_model::namespace::{self, Generator, Namespace};
+use penstock_model::resource::{BusinessObject, Compiled, Definition, PushTarget};
 use penstock_store::Store;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -147,10 +147,10 @@ pub(crate) fn options(store: &Store, data_dir: &Path, targets: Targets) -> Optio
         gateway_id: "gateway-1".to_owned(),
         data_dir: data_dir.to_owned(),
         history: 1000,
-        pace: penstock::export::Pace::default(),
-        events: penstock::events::Events::default(),
+        pace: penstock_export::Pace::default(),
+        events: penstock_base::events::Events::default(),
         spool: 64 << 20,
-        disk: penstock::disk::Disk::new(data_dir.to_owned(), 0),
+        disk: penstock_base::disk::Disk::new(data_dir.to_owned(), 0),
         catalogue: catalogue(store),
     }
 }

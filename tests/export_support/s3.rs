@@ -1,7 +1,7 @@
 //! The real S3 servers: what stands in a bucket, and who may do what there.
 use super::{Plant, embedded};
-use penstock::config::{Compression, Target, TargetKind, Targets};
-use penstock::export::{Class, Entry, Exporter, Pace};
+use penstock_config::{Compression, Target, TargetKind, Targets};
+use penstock_export::{Class, Entry, Exporter, Pace};
 use s3::region::Region;
 use s3::signing;
 use std::fmt::Write as _;
@@ -295,7 +295,7 @@ pub(crate) async fn blocked(exporter: &Exporter, entry: &Entry, class: Class, wo
 impl Plant {
     /// An exporter that does not take its time.
     pub(crate) fn quick(&self, targets: Targets) -> Exporter {
-        let options = penstock::export::Options { pace: quick(), ..self.options(targets) };
+        let options = penstock_export::Options { pace: quick(), ..self.options(targets) };
         Exporter::open(self.store.clone(), options).unwrap()
     }
 }

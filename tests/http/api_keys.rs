@@ -1,6 +1,6 @@
 //! API keys: made with at most the maker's worth, shown once, revoked.
 use crate::server::{Server, definition};
-use penstock::auth::Role;
+use penstock_base::Role;
 use serde_json::{Value, json};
 
 const KEYS: &str = "/api/v1/api-keys";

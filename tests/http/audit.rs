@@ -1,6 +1,6 @@
 //! The audit trail: what happened to accounts and credentials, and who was refused.
 use crate::server::{Server, connect};
-use penstock::auth::Role;
+use penstock_base::Role;
 use serde_json::{Value, json};
 
 const AUDIT: &str = "/api/v1/audit";

@@ -1,6 +1,6 @@
 //! A credential that is no good, and what the answer says of it (RFC 6750, 3).
 use crate::server::{Server, connect, definition};
-use penstock::auth::Role;
+use penstock_base::Role;
 use serde_json::{Value, json};
 
 const STATUS: &str = "/api/v1/status";

@@ -1,6 +1,6 @@
 //! Every answer that is no success is a problem document (RFC 9457).
 use crate::server::{Server, connect, definition, exchange};
-use penstock::auth::Role;
+use penstock_base::Role;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -1,6 +1,6 @@
 //! Forms of the administration interface act for the session whose token they carry, and for nobody else.
 use crate::server::{Server, connect};
-use penstock::auth::{Role, sessions::Sessions};
+use penstock_auth::{Role, sessions::Sessions};
 
 const NEW: &str = "/admin/new-namespace";
 const HTML: (&str, &str) = ("Accept", "text/html");

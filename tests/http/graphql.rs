@@ -1,6 +1,6 @@
 //! GraphQL over HTTP: who is signed in, and every status and media type that its specification has.
 use crate::server::{Answer, Server, connect};
-use penstock::auth::Role;
+use penstock_base::Role;
 use serde_json::{Value, json};
 
 const RESPONSE: &str = "application/graphql-response+json";
@@ -188,9 +188,9 @@ async fn searches_of_the_pages_wait_for_a_turn_as_queries_do() {
     let id = server.define().await["id"].as_str().unwrap().to_owned();
     let uri = "https://plant.example/p/1";
     server.ingest("ADD", &json!([{"uri": uri, "name": "n"}])).await.expect(200);
-    let graphql = server.gateway.as_ref().unwrap().graphql.clone();
+    let permits = server.gateway.as_ref().unwrap().query_permits.clone();
     let mut turns = Vec::new();
-    while let Some(turn) = graphql.turn().await {
+    while let Some(turn) = permits.acquire().await {
         turns.push(turn);
     }
     assert_eq!(turns.len(), 4);

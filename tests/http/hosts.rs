@@ -1,6 +1,6 @@
 //! The host that a request names (RFC 9112, 3.2; RFC 9110, 7.2).
 use crate::server::{Server, connect};
-use penstock::auth::Role;
+use penstock_base::Role;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -1,6 +1,6 @@
 //! Start and stop: one process at a time, the control socket, what is acknowledged stays.
 use crate::server::Server;
-use penstock::fault::Kind;
+use penstock_base::fault::Kind;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

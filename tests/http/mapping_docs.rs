@@ -2,7 +2,7 @@
 use crate::server::Server;
 use oxrdf::Quad;
 use oxrdfio::{RdfFormat, RdfParser};
-use penstock::rdf::{Dump, Format, dump};
+use penstock_model::rdf::{Dump, Format, dump};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 

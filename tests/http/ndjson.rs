@@ -1,6 +1,6 @@
 //! NDJSON over HTTP: chunks, each an ingestion of its own; a fault ends the stream where it stands.
 use crate::server::{Answer, Server};
-use penstock::auth::Role;
+use penstock_base::Role;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

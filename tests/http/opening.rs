@@ -1,7 +1,7 @@
 //! Until the store is open every route but `/health/live` says so, and how far it has come.
 use crate::server::connect;
-use penstock::config::{Sources, load};
-use penstock::http::{State, service};
+use penstock_config::{Sources, load};
+use penstock_http::{State, service};
 use penstock_store::Progress;
 use salvo::conn::Acceptor;
 use salvo::{Listener, Server};

@@ -1,7 +1,7 @@
 //! What pages of other sites make a browser send stays without effect; programs and the gateway's own
 //! pages are not hindered.
 use crate::server::{Server, connect};
-use penstock::auth::{Role, sessions::Sessions};
+use penstock_auth::{Role, sessions::Sessions};
 
 const PUSH: &str = "/api/v1/business-objects/Pump/push";
 

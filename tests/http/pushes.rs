@@ -1,6 +1,6 @@
 //! Pushes that wait take no thread from whatever else the gateway does, and are bounded.
 use crate::server::{Server, connect};
-use penstock::commit::NoClient;
+use penstock_base::commit::NoClient;
 use serde_json::json;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn hold(server: &Server) -> (mpsc::Sender<()>, JoinHandle<()>) {
     let (release, released) = mpsc::channel();
     let holding = tokio::task::spawn_blocking(move || {
         store
-            .commit::<_, penstock::fault::Fault>(&NoClient, |_| {
+            .commit::<_, penstock_base::fault::Fault>(&NoClient, |_| {
                 held.send(()).unwrap();
                 let _ = released.recv();
                 Ok(())

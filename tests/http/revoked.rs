@@ -4,14 +4,14 @@
 //! sent twice over: once with its body held back until the credential has ended, and once after the end of
 //! the credential was committed and before memory knows of it, so that only the commit itself can refuse it.
 use crate::server::{Server, connect, definition, escaped};
-use penstock::auth::accounts::{self, Edit};
-use penstock::auth::keys;
-use penstock::auth::password::Hash;
-use penstock::auth::{Account, Authorized, Role};
-use penstock::business_object::catalogue::IfMatch;
-use penstock::commit::NoClient;
-use penstock::fault::Fault;
-use penstock::gateway::Gateway;
+use penstock_auth::accounts::{self, Edit};
+use penstock_auth::keys;
+use penstock_auth::password::Hash;
+use penstock_auth::{Account, Authorized, Role};
+use penstock_base::IfMatch;
+use penstock_base::commit::NoClient;
+use penstock_base::fault::Fault;
+use penstock_service::gateway::Gateway;
 use penstock_store::{DocumentRange, Pattern, Read as _};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -451,7 +451,7 @@ async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
 async fn a_body_that_comes_after_the_end_of_its_credential_changes_nothing() {
     let fixture = Fixture::new().await;
     fixture.settle().await;
-    let leasts: BTreeMap<_, _> = penstock::http::routes()
+    let leasts: BTreeMap<_, _> = penstock_http::routes()
         .into_iter()
         .map(|(method, path, least)| ((method, path), least))
         .collect();
@@ -491,7 +491,7 @@ async fn a_body_that_comes_after_the_end_of_its_credential_changes_nothing() {
 async fn a_commit_after_that_of_the_revocation_changes_nothing() {
     let fixture = Fixture::new().await;
     let samples: BTreeSet<_> = fixture.samples.iter().map(|s| (s.method, s.route)).collect();
-    let routes = penstock::http::routes();
+    let routes = penstock_http::routes();
     let lacking = routes.iter().filter(|(method, path, least)| {
         let acts = !matches!(method.as_str(), "GET" | "HEAD") || path.ends_with("/push");
         let is_of_caller = !matches!(least.as_str(), "Anyone" | "Local");

@@ -3,7 +3,7 @@
 use crate::forge::{Key, claims, with};
 use crate::issuer::Issuer;
 use crate::server::{Answer, Server, connect};
-use penstock::auth::Role;
+use penstock_base::Role;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -332,7 +332,7 @@ fn contract() -> BTreeMap<(String, String), String> {
 }
 
 fn routes() -> BTreeMap<(String, String), String> {
-    let all = penstock::http::routes();
+    let all = penstock_http::routes();
     let count = all.len();
     let all: BTreeMap<_, _> =
         all.into_iter().map(|(method, path, least)| ((method, path.to_owned()), least)).collect();

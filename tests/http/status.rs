@@ -1,6 +1,6 @@
 //! `/api/v1/status`: everything that whoever looks after many gateways asks for.
 use crate::server::Server;
-use penstock::auth::Role;
+use penstock_base::Role;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]

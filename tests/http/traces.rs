@@ -1,6 +1,6 @@
 //! The trace of a request (W3C Trace Context): in the answer, in a problem, in records and in events.
 use crate::server::{Server, connect};
-use penstock::events::Kind;
+use penstock_base::events::Kind;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 

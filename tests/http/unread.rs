@@ -1,6 +1,6 @@
 //! Answers that nobody reads: there is room for so many, and a part of it for each who asks.
 use crate::server::{Server, connect};
-use penstock::auth::Role;
+use penstock_base::Role;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

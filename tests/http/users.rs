@@ -1,6 +1,6 @@
 //! Accounts: made, changed, disabled and deleted by an Admin, and by whom they belong to.
 use crate::server::{Answer, Server, connect, escaped};
-use penstock::auth::Role;
+use penstock_base::Role;
 use serde_json::{Value, json};
 
 const USERS: &str = "/api/v1/users";

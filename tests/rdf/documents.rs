@@ -1,8 +1,8 @@
 //! Documents of others: faults, blank nodes, sizes, commits.
 use crate::{World, what};
 use oxrdf::{GraphName, NamedNode};
-use penstock::fault::{Fault, Kind, Place};
-use penstock::rdf::{Dump, Format, Load, dump};
+use penstock_base::fault::{Fault, Kind, Place};
+use penstock_model::rdf::{Dump, Format, Load, dump};
 use std::fmt::Write as _;
 
 fn place(fault: &Fault) -> Option<(u64, u64)> {

@@ -5,10 +5,10 @@ mod documents;
 mod terms;
 
 use oxrdf::{GraphName, Quad};
-use penstock::business_object::changes::Watch;
-use penstock::commit::NoClient;
-use penstock::disk::Disk;
-use penstock::rdf::{Dump, Failed, Format, Load, Loaded, Target, dump, load};
+use penstock_base::commit::NoClient;
+use penstock_base::disk::Disk;
+use penstock_model::changes::Watch;
+use penstock_model::rdf::{Dump, Failed, Format, Load, Loaded, Target, dump, load};
 use penstock_store::{Options, Pattern, Read, Store};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

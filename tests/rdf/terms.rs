@@ -2,7 +2,7 @@
 use crate::{World, what};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
-use penstock::rdf::{Dump, Format, Load, dump};
+use penstock_model::rdf::{Dump, Format, Load, dump};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 

@@ -1,16 +1,16 @@
 //! The view, GraphQL and the export say the same of every value, to the digit.
 use crate::{data, mappings, text, world};
-use penstock::auth::Caller;
-use penstock::business_object::catalogue::{IfMatch, Requester};
-use penstock::business_object::ingest::Mode;
-use penstock::business_object::json::{self, Json};
-use penstock::business_object::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
-use penstock::business_object::resource::Compiled;
-use penstock::commit::NoClient;
-use penstock::config;
-use penstock::export::By;
-use penstock::gateway::Gateway;
-use penstock::graphql::Query;
+use penstock_auth::Caller;
+use penstock_base::commit::NoClient;
+use penstock_base::json::{self, Json};
+use penstock_config as config;
+use penstock_export::By;
+use penstock_graphql::{Query, Schema};
+use penstock_model::catalogue::{IfMatch, Requester};
+use penstock_model::ingest::Mode;
+use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
+use penstock_model::resource::Compiled;
+use penstock_service::gateway::Gateway;
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -72,7 +72,8 @@ fn agree(shape: &Shape, objects: &[Json]) {
     let view = |uri: &String| world::view(&gateway.store, &business_object, uri);
     let views: Vec<String> = uris.iter().map(view).collect();
     assert_eq!(exported(&gateway, &business_object), format!("[{}]", views.join(",")));
-    let asked = Asked { gateway: &gateway, runtime: &runtime };
+    let graphql = Schema::new(&gateway);
+    let asked = Asked { graphql: &graphql, runtime: &runtime };
     assert_eq!(asked.pages(shape), views);
     for (uri, view) in uris.iter().zip(&views) {
         assert_eq!(&asked.one(shape, uri), view);
@@ -131,7 +132,7 @@ fn field_of(field: &Field) -> serde_json::Value {
 
 /// GraphQL, asked as a client asks that knows no name beforehand.
 struct Asked<'a> {
-    gateway: &'a Gateway,
+    graphql: &'a Schema,
     runtime: &'a Runtime,
 }
 
@@ -141,7 +142,7 @@ type Types = HashMap<String, Vec<(String, String)>>;
 impl Asked<'_> {
     fn ask(&self, document: String) -> Json {
         let query = Query { document, ..Query::default() };
-        let answer = self.runtime.block_on(self.gateway.graphql.execute(query, &Caller::local()));
+        let answer = self.runtime.block_on(self.graphql.execute(query, &Caller::local()));
         assert!(answer.errors.is_empty(), "{:?}", answer.errors);
         json::parse(answer.data.unwrap().get().as_bytes(), 128).unwrap()
     }

@@ -1,6 +1,6 @@
 //! Any data that fits a mapping.
-use penstock::business_object::json::Json;
-use penstock::business_object::mapping::{FieldKind, Literal, Property, Shape, Value};
+use penstock_base::json::Json;
+use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;

@@ -1,10 +1,10 @@
 //! Samples of any shape, and the mapping that is derived from them.
 use crate::text;
 use crate::world::World;
-use penstock::business_object::derive::{Derived, Names, derive, samples};
-use penstock::business_object::ingest::Mode;
-use penstock::business_object::json::Json;
-use penstock::business_object::mapping;
+use penstock_base::json::Json;
+use penstock_model::derive::{Derived, Names, derive, samples};
+use penstock_model::ingest::Mode;
+use penstock_model::mapping;
 use proptest::prelude::*;
 
 const NESTING: usize = 128;

@@ -8,8 +8,8 @@ mod mappings;
 mod text;
 mod world;
 
-use penstock::business_object::ingest::{Mode, Status};
-use penstock::business_object::json::Json;
+use penstock_base::json::Json;
+use penstock_model::ingest::{Mode, Status};
 use proptest::prelude::*;
 use world::World;
 

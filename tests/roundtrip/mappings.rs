@@ -1,6 +1,6 @@
 //! Any mapping: `tree` any tree of shapes, `linked` one whose objects may refer to each other.
 use oxrdf::NamedNode;
-use penstock::business_object::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
+use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! JSON as text, and what an object is expected to come back as.
-use penstock::business_object::ingest::Outcome;
-use penstock::business_object::json::{self, Json, push_pointer};
-use penstock::business_object::mapping::{FieldKind, Property, Shape, Value};
+use penstock_base::json::{self, Json, push_pointer};
+use penstock_model::ingest::Outcome;
+use penstock_model::mapping::{FieldKind, Property, Shape, Value};
 
 pub(crate) fn write(json: &Json) -> String {
     match json {

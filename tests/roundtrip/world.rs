@@ -1,14 +1,14 @@
 //! A store with the namespaces of a mapping.
 use oxrdf::NamedNode;
-use penstock::business_object::changes::Watch;
-use penstock::business_object::ingest::{Answer, Body, Limits, Mode, Request, ingest};
-use penstock::business_object::json::Json;
-use penstock::business_object::mapping::{Mapping, Shape};
-use penstock::business_object::namespace::{self, Generator, Namespace};
-use penstock::business_object::resource::{BusinessObject, Compiled, Definition};
-use penstock::business_object::{members, view};
-use penstock::commit::{GuardedStore, NoClient};
-use penstock::fault::Fault;
+use penstock_base::commit::{GuardedStore, NoClient};
+use penstock_base::fault::Fault;
+use penstock_base::json::Json;
+use penstock_model::changes::Watch;
+use penstock_model::ingest::{Answer, Body, Limits, Mode, Request, ingest};
+use penstock_model::mapping::{Mapping, Shape};
+use penstock_model::namespace::{self, Generator, Namespace};
+use penstock_model::resource::{BusinessObject, Compiled, Definition};
+use penstock_model::{members, view};
 use penstock_store::{Options, Pattern, Read, ReadStore, Store};
 use std::ops::ControlFlow;
 

@@ -2,7 +2,7 @@
 use crate::forge::{Key, with};
 use crate::gateway::{Gateway, problem};
 use crate::issuer::{Issuer, claims};
-use penstock::auth::{Identity, Profile, Role, Source};
+use penstock_auth::{Identity, Profile, Role, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -73,10 +73,10 @@ async fn roles_change_with_the_token_and_a_disabled_account_stays_out() {
     gateway.stop().await;
 }
 
-async fn disable(auth: &penstock::auth::Auth, id: String) {
-    use penstock::auth::Authorized;
-    use penstock::auth::accounts::Edit;
-    use penstock::business_object::catalogue::IfMatch;
+async fn disable(auth: &penstock_auth::Auth, id: String) {
+    use penstock_auth::Authorized;
+    use penstock_auth::accounts::Edit;
+    use penstock_base::IfMatch;
     let accounts = auth.accounts.clone();
     let change = move || {
         let account = accounts.get(&id).unwrap();

@@ -1,9 +1,9 @@
 //! A gateway that takes the access tokens of an issuer.
 use crate::issuer::Issuer;
-use penstock::app;
-use penstock::auth::Account;
-use penstock::config::{Sources, load};
-use penstock::gateway::Gateway as Opened;
+use penstock_auth::Account;
+use penstock_cli::app;
+use penstock_config::{Sources, load};
+use penstock_service::gateway::Gateway as Opened;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use std::fs::File;

@@ -3,10 +3,10 @@ use super::super::audit::Event;
 use super::super::password::{self, Hash};
 use super::super::{Account, Caller, Credential, Requester, Role, Source};
 use super::{Accounts, COLLECTION, blank};
-use crate::business_object::catalogue::IfMatch;
-use crate::business_object::json::{self, Json, Members};
-use crate::characters;
-use crate::fault::{Fault, Finding, Kind};
+use penstock_base::IfMatch;
+use penstock_base::characters;
+use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::json::{self, Json, Members};
 use std::fmt;
 use std::sync::Arc;
 
@@ -357,7 +357,7 @@ impl Accounts {
     /// # Errors
     /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::PreconditionFailed`;
     /// `Kind::Conflict` for the last Admin.
-    pub(in crate::auth) fn delete(
+    pub(crate) fn delete(
         &self,
         by: &dyn Requester,
         id: &str,
@@ -384,7 +384,7 @@ impl Accounts {
     /// `Kind::Forbidden`.
     pub fn check_manages(by: &Caller, account: &Account) -> Result<(), Fault> {
         let is_own = by.account.as_ref().is_some_and(|own| own.id == account.id);
-        if is_own && by.api_key().is_some() {
+        if is_own && by.api_key_id().is_some() {
             return Err(Fault::new(
                 Kind::Forbidden,
                 "an API key cannot change the account that it belongs to; sign in to change it (/login), or \

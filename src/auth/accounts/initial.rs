@@ -2,9 +2,9 @@
 use super::super::password::{self, Hash};
 use super::super::{Account, Role, Source};
 use super::{Accounts, blank, event};
-use crate::commit::NoClient;
-use crate::fault::{Fault, Kind};
-use crate::files::{sync_folder, write_atomically};
+use penstock_base::commit::NoClient;
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::files::{sync_folder, write_atomically};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 use super::super::world::{World, caller, new};
 use super::*;
-use crate::auth::Caller;
-use crate::auth::audit;
-use crate::auth::password::Hash;
-use crate::business_object::catalogue::IfMatch;
-use crate::fault::Place;
+use crate::Caller;
+use crate::audit;
+use crate::password::Hash;
+use penstock_base::IfMatch;
+use penstock_base::fault::Place;
 use std::net::{IpAddr, Ipv4Addr};
 
 const HERE: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));

@@ -1,6 +1,6 @@
 //! How often somebody may make events that stand in the trail: its room is everybody's.
-use crate::auth::{Caller, Credential, Role};
-use crate::fault::{Fault, Kind};
+use crate::{Caller, Credential, Role};
+use penstock_base::fault::{Fault, Kind};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@
 //! The log keeps one list per kind: a running number without gaps to the number of the event. So its first
 //! and last entry tell how many events of the kind are stored, and which is the oldest.
 use super::{COLLECTION, PIECE, decode, number_of};
-use crate::fault::Fault;
+use penstock_base::fault::Fault;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 
 /// A kind of event that has a share, in the order in which they give back what they borrowed: the kinds

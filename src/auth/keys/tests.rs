@@ -1,9 +1,9 @@
 use super::super::world::{World, caller};
 use super::*;
-use crate::auth::accounts::Edit;
-use crate::auth::audit;
-use crate::business_object::catalogue::IfMatch;
-use crate::fault::Place;
+use crate::accounts::Edit;
+use crate::audit;
+use penstock_base::IfMatch;
+use penstock_base::fault::Place;
 
 fn new(role: Role) -> New {
     New { name: "line 4".to_owned(), role, expires_at: None, business_object: None }
@@ -289,7 +289,7 @@ fn a_key_does_not_manage_the_account_that_it_belongs_to() {
     let by = world.auth.keys.caller(&secret).unwrap();
     let names = |account: &Account| Edit { given_name: Some("A".into()), ..Edit::of(account) };
     let change = |id: &str| accounts.change(&by, id, IfMatch::Any, names(&ada));
-    let hash = || crate::auth::password::Hash::of("another horse battery").unwrap();
+    let hash = || crate::password::Hash::of("another horse battery").unwrap();
     let refused = |done: Result<(), Fault>| done.unwrap_err().kind == Kind::Forbidden;
     assert!(refused(change(&ada.id).map(drop)));
     assert!(refused(change("ada").map(drop)));

@@ -5,11 +5,8 @@ mod id_token;
 
 use super::Failed;
 use super::login::Login;
-use crate::auth::fetch::{self, Missing};
-use crate::auth::mapping;
-use crate::clock::Clock;
-use crate::config::{self, Security};
-use crate::fault::Fault;
+use crate::fetch::{self, Missing};
+use crate::mapping;
 use endpoints::{Endpoints, undiscovered};
 use id_token::{Expected, may_have_a_new_key, nobody, payload, untrusted, without_weak};
 use openidconnect::core::{
@@ -21,6 +18,9 @@ use openidconnect::{
     OAuth2TokenResponse, PkceCodeChallenge, PkceCodeVerifier, PostLogoutRedirectUrl, RedirectUrl,
     RequestTokenError, Scope, StandardErrorResponse, TokenResponse,
 };
+use penstock_base::clock::Clock;
+use penstock_base::fault::Fault;
+use penstock_config::{self as config, Security};
 use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};

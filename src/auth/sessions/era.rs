@@ -1,8 +1,8 @@
 //! How long sessions can be told apart from those of another time: from one boot of the machine, in one
 //! data directory.
 use super::hex;
-use crate::files::write_atomically;
 use nix::time::{ClockId, clock_gettime};
+use penstock_base::files::write_atomically;
 use rand::RngCore;
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl Era {
     /// That of this boot in this data directory; begun when there is none yet.
     pub(super) fn of(data_dir: &Path) -> Self {
         let path = data_dir.join(FILE);
-        let boot = crate::clock::boot();
+        let boot = penstock_base::clock::boot();
         if let Ok(kept) = std::fs::read_to_string(&path)
             && let Some((of_boot, era)) = kept.trim().split_once(' ')
             && !boot.is_empty()

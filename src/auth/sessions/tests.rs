@@ -1,7 +1,7 @@
 use super::super::world::World;
 use super::super::{Role, accounts};
 use super::*;
-use crate::business_object::catalogue::IfMatch;
+use penstock_base::IfMatch;
 
 fn started(world: &World, account: &Account) -> Started {
     world.auth.sessions.start(account, None, None).unwrap()

@@ -1,7 +1,7 @@
 //! Who a token speaks for: a client application, or a person who delegated it.
 use super::token::{CLIENT_ID_CLAIMS, refuse};
-use crate::auth::Refusal;
-use crate::characters::is_deceptive_in_id;
+use crate::Refusal;
+use penstock_base::characters::is_deceptive_in_id;
 use serde_json::{Map, Value};
 
 /// The longest `sub` or client id that is kept.

@@ -6,9 +6,9 @@
 //! `service.security.jwks.max-stale`, counted on elapsed time.
 use super::keys::Keys;
 use super::provider::Provider;
-use crate::auth::Refusal;
-use crate::clock::Clock;
-use crate::files::write_atomically;
+use crate::Refusal;
+use penstock_base::clock::Clock;
+use penstock_base::files::write_atomically;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! The public keys of a provider: a JSON Web Key Set (RFC 7517), read once.
-use crate::auth::roca;
+use crate::roca;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};

@@ -1,7 +1,7 @@
 //! What the log says of refused tokens, so that an operator sees which setting does not match. Anybody can
 //! send tokens: some lines a minute, of a bounded length, and no more of a token than its issuer and audience.
 use super::token::{Expected, Token};
-use crate::auth::Refusal;
+use crate::Refusal;
 use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -101,7 +101,7 @@ mod tests {
         let lines = Lines::default();
         let to = tracing_subscriber::fmt().with_ansi(false).with_writer(lines.clone()).finish();
         let refusal = Refusal::Invalid("why".to_owned());
-        crate::telemetry::heard(to, || {
+        penstock_base::telemetry::heard(to, || {
             Log::default().refused(&token, &expected, None, &refusal);
         });
         let written = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();

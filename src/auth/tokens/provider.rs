@@ -1,8 +1,8 @@
 //! Where the keys of an issuer are: discovered (OpenID Connect Discovery 1.0, RFC 8414), or configured.
 use super::keys::Keys;
-use crate::auth::fetch::{self, Missing};
-use crate::config::ResourceServer;
-use crate::fault::Fault;
+use crate::fetch::{self, Missing};
+use penstock_base::fault::Fault;
+use penstock_config::ResourceServer;
 use reqwest::{Client, Url};
 use serde::Deserialize;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! A token (RFC 7519) as it came, and what is checked of it whoever it is for.
-use crate::auth::Refusal;
+use crate::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};

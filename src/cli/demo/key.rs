@@ -1,9 +1,9 @@
 //! The demo's own API key.
-use crate::auth::keys::New;
-use crate::auth::{Authorized, Role};
-use crate::fault::{Fault, Kind};
-use crate::files::write_atomically;
-use crate::gateway::Gateway;
+use penstock_auth::keys::New;
+use penstock_auth::{Authorized, Role};
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::files::write_atomically;
+use penstock_service::gateway::Gateway;
 use std::path::PathBuf;
 
 /// The name of the key, and of the file in the data directory that holds it.

@@ -1,9 +1,9 @@
 //! The steps of the demo, each done over HTTP as a user would and told in a sentence or two.
 use super::client::{Body, Client, Failure};
-use crate::export::verify;
-use crate::gateway::Gateway;
 use hyper::{Method, StatusCode};
 use oxrdf::NamedNode;
+use penstock_export::verify;
+use penstock_service::gateway::Gateway;
 use penstock_store::Read as _;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -203,7 +203,7 @@ impl<W: Write> Tour<'_, W> {
     /// A round without a URI.
     async fn mint(&mut self, base: &str) -> Result<(), Failure> {
         let vocabulary = "https://demo.example/vocabulary/";
-        let now = crate::time::rfc3339();
+        let now = penstock_base::time::rfc3339();
         let round = json!({
             "plant": format!("{base}{FIRST_PLANT}"),
             "status": format!("{vocabulary}Released"),

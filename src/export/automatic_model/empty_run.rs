@@ -15,7 +15,7 @@ fn a_run_without_objects_logs_the_reason_that_a_push_gives() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let writer = Arc::new(log.reopen().unwrap());
     let subscriber = tracing_subscriber::fmt().json().with_writer(writer).finish();
-    crate::telemetry::heard(subscriber, || world.turn());
+    penstock_base::telemetry::heard(subscriber, || world.turn());
     let reason = world.exporter.push(&business_object, By::gateway()).unwrap().reason.unwrap();
     assert!(reason.contains("urn:x-part:1"), "{reason}");
     let text = std::fs::read_to_string(log.path()).unwrap();

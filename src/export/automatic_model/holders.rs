@@ -1,7 +1,7 @@
 //! What more objects hold than a change is noted for, in the world of the model.
 use super::{Kind, World};
-use crate::business_object::changes;
-use crate::business_object::ingest::Mode;
+use penstock_model::changes;
+use penstock_model::ingest::Mode;
 
 #[test]
 fn what_many_objects_hold_is_exported_in_full_and_not_noted_for_each() {

@@ -1,13 +1,13 @@
 //! A store that is reopened between a look at it and what is done about it, in the world of the model.
 use super::{Defined, NAMES, World, uri};
-use crate::business_object::catalogue::{IfMatch, Requester};
-use crate::business_object::ingest::Mode;
-use crate::commit::NoClient;
-use crate::export::entry::Kind;
-use crate::export::make::{Making, all_targets};
-use crate::export::retention::{self, Had};
-use crate::fault;
+use crate::entry::Kind;
+use crate::make::{Making, all_targets};
+use crate::retention::{self, Had};
 use oxrdf::NamedNode;
+use penstock_base::commit::NoClient;
+use penstock_base::fault;
+use penstock_model::catalogue::{IfMatch, Requester};
+use penstock_model::ingest::Mode;
 use penstock_store::Error;
 use penstock_store::faults::{Failure, Faults, Operation};
 use std::time::{Duration, Instant};

@@ -1,13 +1,13 @@
 //! Retention in the world of the model.
 use super::{Defined, NAMES, TARGETS, World, uri};
-use crate::business_object::catalogue::{IfMatch, Requester};
-use crate::business_object::ingest::Mode;
-use crate::business_object::members;
-use crate::commit::NoClient;
-use crate::export::By;
-use crate::export::entry::Status;
-use crate::export::{record, retention};
+use crate::By;
+use crate::entry::Status;
+use crate::{record, retention};
 use oxrdf::NamedNode;
+use penstock_base::commit::NoClient;
+use penstock_model::catalogue::{IfMatch, Requester};
+use penstock_model::ingest::Mode;
+use penstock_model::members;
 use penstock_store::Error;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

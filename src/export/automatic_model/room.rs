@@ -1,15 +1,15 @@
 //! A disk without room, in the world of the model.
 use super::{Defined, NAMES, World, uri};
-use crate::business_object::catalogue::{IfMatch, Requester};
-use crate::business_object::changes;
-use crate::business_object::ingest::Mode;
-use crate::commit::NoClient;
-use crate::disk::Disk;
-use crate::export::By;
-use crate::export::automatic::turn;
-use crate::export::entry::{Kind, Status};
-use crate::fault::{self, Fault};
+use crate::By;
+use crate::automatic::turn;
+use crate::entry::{Kind, Status};
 use oxrdf::{Literal, NamedNode, Quad};
+use penstock_base::commit::NoClient;
+use penstock_base::disk::Disk;
+use penstock_base::fault::{self, Fault};
+use penstock_model::catalogue::{IfMatch, Requester};
+use penstock_model::changes;
+use penstock_model::ingest::Mode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

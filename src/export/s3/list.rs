@@ -2,26 +2,22 @@
 use super::Bucket;
 use super::request::Ask;
 use super::words::{element, elements};
-use crate::export::cause::Failure;
+use crate::cause::Failure;
 use reqwest::{Method, Response};
 use std::collections::VecDeque;
 
 /// One page of keys.
 #[derive(Debug, Default)]
-pub(in crate::export) struct Page {
+pub(crate) struct Page {
     /// In order.
-    pub(in crate::export) keys: VecDeque<String>,
+    pub(crate) keys: VecDeque<String>,
     /// What the next page is asked for with.
-    pub(in crate::export) next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 impl Bucket {
     /// The keys with this prefix, a page at a time.
-    pub(in crate::export) async fn page(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-    ) -> Result<Page, Failure> {
+    pub(crate) async fn page(&self, prefix: &str, after: Option<&str>) -> Result<Page, Failure> {
         let mut query = vec![("encoding-type", "url"), ("list-type", "2"), ("prefix", prefix)];
         query.extend(after.map(|after| ("continuation-token", after)));
         query.sort_unstable();
@@ -41,7 +37,7 @@ impl Bucket {
     }
 
     /// An object, whose body is left to be read; `None` when it is not there.
-    pub(in crate::export) async fn object(&self, key: &str) -> Result<Option<Response>, Failure> {
+    pub(crate) async fn object(&self, key: &str) -> Result<Option<Response>, Failure> {
         let response = self.requests.get(key).await.map_err(|lost| self.lost(&lost))?;
         if response.status().is_success() {
             return Ok(Some(response));

@@ -2,11 +2,11 @@
 use super::request::{Ask, Sending};
 use super::words::{element, elements};
 use super::{Bucket, Held, unsaid};
-use crate::export::cause::{Class, Failure};
-use crate::export::entry::Entry;
-use crate::export::parcel::Content;
-use crate::export::uplink::Uplink;
-use crate::export::uploads::{Begun, Part, Uploads};
+use crate::cause::{Class, Failure};
+use crate::entry::Entry;
+use crate::parcel::Content;
+use crate::uplink::Uplink;
+use crate::uploads::{Begun, Part, Uploads};
 use reqwest::Method;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -212,7 +212,7 @@ impl Bucket {
 
     /// Leaves nothing behind of the uploads of an export that is stored. Where that does not work now, the
     /// note of the upload stays, for the sweep.
-    pub(in crate::export) async fn tidy(&self, id: &str, uploads: &Uploads) -> Result<(), Failure> {
+    pub(crate) async fn tidy(&self, id: &str, uploads: &Uploads) -> Result<(), Failure> {
         let (notes, of) = (uploads.clone(), id.to_owned());
         let Some((begun, parts)) = on_disk(move || Ok(notes.find(&of))).await? else {
             return Ok(());
@@ -234,7 +234,7 @@ impl Bucket {
     }
 
     /// Ends the uploads of an export that nobody will go on with, where nothing is stored under its key.
-    pub(in crate::export) async fn abandon(&self, begun: &Begun) -> Result<(), Failure> {
+    pub(crate) async fn abandon(&self, begun: &Begun) -> Result<(), Failure> {
         if begun.place == self.requests.place()
             && self.send(Ask::new(Method::HEAD, &begun.key)).await?.status == 404
         {
@@ -287,7 +287,7 @@ async fn digest(file: &Arc<File>, range: std::ops::Range<u64>) -> Result<String,
             context.update(chunk);
             at += left as u64;
         }
-        Ok(crate::export::file::hex(context.finish().as_ref()))
+        Ok(crate::file::hex(context.finish().as_ref()))
     })
     .await
 }

@@ -2,7 +2,7 @@
 use super::Bucket;
 use super::request::Ask;
 use super::words::element;
-use crate::export::cause::{Class, Failure};
+use crate::cause::{Class, Failure};
 use reqwest::Method;
 
 /// An object that nobody has.
@@ -12,10 +12,7 @@ impl Bucket {
     /// Lists one key, or, where these credentials may not list, asks for an object that nobody has: what is
     /// wrong with the link, the credentials or the bucket is told by either answer. What could not be told is
     /// said in words.
-    pub(in crate::export) async fn probe(
-        &self,
-        prefix: &str,
-    ) -> Result<Option<&'static str>, Failure> {
+    pub(crate) async fn probe(&self, prefix: &str) -> Result<Option<&'static str>, Failure> {
         let query = [("list-type", "2"), ("max-keys", "1"), ("prefix", prefix)];
         let answer = self.send(Ask { query: &query, ..Ask::new(Method::GET, "") }).await?;
         if (200..=299).contains(&answer.status) {

@@ -3,12 +3,12 @@
 //! Every request carries the SHA-256 of its body under the signature, so that the server takes the bytes
 //! that were meant or none. The body is read from its file as it is sent: no part is ever whole in memory.
 use super::progress::{Patience, Progress};
-use crate::clock;
-use crate::config::TargetKind;
-use crate::export::uplink::Uplink;
+use crate::uplink::Uplink;
 use bytes::Bytes;
 use chrono::DateTime;
 use futures_util::stream;
+use penstock_base::clock;
+use penstock_config::TargetKind;
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Certificate, Client, Method, Response, Url, redirect};
 use s3::region::Region;
@@ -359,7 +359,7 @@ impl Requests {
         let text = signing::string_to_sign(&now, &self.region, &canonical).map_err(unmade)?;
         let key = signing::signing_key(&now, &self.secret, &self.region, "s3").map_err(unmade)?;
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
-        let signature = crate::export::file::hex(ring::hmac::sign(&key, text.as_bytes()).as_ref());
+        let signature = crate::file::hex(ring::hmac::sign(&key, text.as_bytes()).as_ref());
         let names = signing::signed_header_string(&headers);
         let authorization =
             signing::authorization_header(&self.key_id, &now, &self.region, &names, &signature)
@@ -373,7 +373,7 @@ impl Requests {
 
 /// SHA-256, lowercase hex.
 pub(super) fn sha256(bytes: &[u8]) -> String {
-    crate::export::file::hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
+    crate::file::hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }
 
 fn value(text: &str) -> Result<HeaderValue, Lost> {

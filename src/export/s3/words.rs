@@ -1,7 +1,7 @@
 //! What a server answers and what breaks on the way, in words for an operator.
 use super::request::{Answer, Lost, Why};
-use crate::export::cause::{Class, Failure};
-use crate::time;
+use crate::cause::{Class, Failure};
+use penstock_base::time;
 use std::time::Duration;
 
 /// The longest that a server is left alone because it asks for it.

@@ -1,10 +1,10 @@
 //! Where the objects are that are checked: a directory, or a bucket.
-use crate::config::{Compression, TargetKind, Targets};
-use crate::export::backoff::Pace;
-use crate::export::cause::Failure;
-use crate::export::s3::Bucket;
-use crate::export::target;
-use crate::fault::{Fault, Kind};
+use crate::backoff::Pace;
+use crate::cause::Failure;
+use crate::s3::Bucket;
+use crate::target;
+use penstock_base::fault::{Fault, Kind};
+use penstock_config::{Compression, TargetKind, Targets};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

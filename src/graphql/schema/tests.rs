@@ -1,18 +1,19 @@
 use super::*;
-use crate::auth::{Account, Role};
-use crate::business_object::catalogue::{IfMatch, Requester};
-use crate::business_object::changes::Watch;
-use crate::business_object::ingest::{Body, Limits, Mode, ingest};
-use crate::business_object::resource::Compiled;
-use crate::commit::{GuardedStore, NoClient};
-use crate::config;
-use crate::gateway::Gateway;
-use crate::graphql::LONGEST;
+use crate::LONGEST;
+use penstock_auth::{Account, Role};
+use penstock_base::commit::{GuardedStore, NoClient};
+use penstock_config as config;
+use penstock_model::catalogue::{IfMatch, Requester};
+use penstock_model::changes::Watch;
+use penstock_model::ingest::{Body, Limits, Mode, ingest};
+use penstock_model::resource::Compiled;
+use penstock_service::gateway::Gateway;
 use serde_json::{Value as Json, json};
 
 /// A gateway with what a test puts into it.
 struct World {
     gateway: Gateway,
+    graphql: Schema,
     _dir: tempfile::TempDir,
 }
 
@@ -61,7 +62,8 @@ impl World {
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         let loaded = config::load(&config::Sources { arguments: all, ..Default::default() });
         let gateway = Gateway::open(Arc::new(loaded.unwrap().settings), &mut |_| {}).unwrap();
-        Self { gateway, _dir: dir }
+        let graphql = Schema::new(&gateway);
+        Self { gateway, graphql, _dir: dir }
     }
 
     /// With sites and pumps.
@@ -111,7 +113,7 @@ impl World {
 
     async fn ask_as(&self, document: &str, caller: &Caller) -> Json {
         let query = Query { document: document.into(), ..Query::default() };
-        serde_json::to_value(self.gateway.graphql.execute(query, caller).await).unwrap()
+        serde_json::to_value(self.graphql.execute(query, caller).await).unwrap()
     }
 
     /// The result of a document without an error.
@@ -140,7 +142,7 @@ fn send(store: &GuardedStore, business_object: &Compiled, mode: Mode, data: &Jso
         history: 10,
     };
     let body = json!({"data": data}).to_string();
-    let request = crate::business_object::ingest::Request {
+    let request = penstock_model::ingest::Request {
         business_object,
         mode,
         check: &NoClient,
@@ -202,7 +204,7 @@ async fn an_object_is_shown_with_all_its_digits() {
         __typename uri serialNumber weight runs active built site tags
         readings { uri value } motor { maker } again: motor { uri } } }";
     let query = Query { document: document.into(), ..Query::default() };
-    let answer = world.gateway.graphql.execute(query, &Caller::local()).await;
+    let answer = world.graphql.execute(query, &Caller::local()).await;
     assert_eq!(
         answer.data.unwrap().get(),
         concat!(
@@ -408,7 +410,7 @@ async fn what_the_gateway_knows_is_told() {
 #[tokio::test]
 async fn the_schema_is_that_of_the_moment() {
     let world = World::new(&["--service.limits.graphql.fields=20"]);
-    let graphql = &world.gateway.graphql;
+    let graphql = &world.graphql;
     let sdl = || graphql.sdl(&Caller::local()).unwrap();
     assert!(!sdl().contains("interface Node"));
     world.define("Site", SITE);
@@ -443,7 +445,7 @@ async fn the_schema_is_that_of_the_moment() {
             "{document}"
         );
     }
-    let warnings = world.gateway.status().unwrap().warnings;
+    let warnings = world.graphql.warning();
     assert!(
         warnings.iter().any(|warning| warning.contains("\"Pump\" has no type")),
         "{warnings:?}"
@@ -471,9 +473,9 @@ async fn three_hundred_business_objects_of_twenty_fields_have_types_and_a_query_
         world.define(&format!("Kind {number}"), &config);
     }
     world.send("Kind 299", &json!([{"uri": "urn:k:1", "f18": "last"}]));
-    let built = world.gateway.graphql.0.whole();
+    let built = world.graphql.0.whole();
     assert_eq!(built.model.business.len(), 300);
-    assert_eq!(world.gateway.graphql.warning(), None);
+    assert_eq!(world.graphql.warning(), None);
     let ask = async |document: &str| World::data(world.ask(document).await);
     for number in 0..300 {
         ask(&format!("{{ kind{number}Connection {{ totalCount }} }}")).await;
@@ -504,7 +506,7 @@ async fn a_key_for_one_business_object_sees_this_one_alone() {
     let id = world.gateway.catalogue.get("Site").unwrap().object.id.clone();
     let credential = Credential::ApiKey { id: "k".into(), business_object: Some(id) };
     let caller = Caller { credential, ..plant() };
-    let sdl = world.gateway.graphql.sdl(&caller).unwrap();
+    let sdl = world.graphql.sdl(&caller).unwrap();
     assert!(
         sdl.contains("type Site") && !sdl.contains("Pump") && !sdl.contains("targets"),
         "{sdl}"
@@ -551,7 +553,7 @@ async fn what_is_too_dear_is_refused_with_its_figure() {
         variables: serde_json::from_str("{\"n\": 20}").unwrap(),
         ..Query::default()
     };
-    let answer = world.gateway.graphql.execute(query, &Caller::local()).await;
+    let answer = world.graphql.execute(query, &Caller::local()).await;
     refused(serde_json::to_value(answer).unwrap(), "complexity", 1 + 20 * (1 + 1 + 5 * 10), 1000);
     let deep = "{ site(uri: \"urn:site:1\") { referredBy(first: 1) { nodes { referredBy(first: 1) { nodes { \
                  referredBy(first: 1) { nodes { referredBy(first: 1) { nodes { uri } } } } } } } } } }";
@@ -623,14 +625,14 @@ async fn variables_keep_their_kinds() {
         Value::List(vec![1.into(), 2.5.into(), Value::Null])
     );
     let query = Query { document: document.into(), variables: values, ..Query::default() };
-    let answer = world.gateway.graphql.execute(query, &plant()).await;
+    let answer = world.graphql.execute(query, &plant()).await;
     // A list where a flag is asked for: the variables were read as what they are.
     assert!(answer.data.is_none(), "{answer:?}");
     let document = "query($n: Int = 2, $w: PumpFilter, $o: PumpOrder) { pumpConnection(first: $n, where: $w, orderBy: $o) { nodes { weight } } }";
     let variables = "{\"w\": {\"weight\": {\"after\": 8.9999999999999999999}}, \"o\": {\"field\": \"weight\", \"direction\": \"DESC\"}}";
     let variables = serde_json::from_str(variables).unwrap();
     let query = Query { document: document.into(), variables, ..Query::default() };
-    let answer = world.gateway.graphql.execute(query, &plant()).await;
+    let answer = world.graphql.execute(query, &plant()).await;
     assert_eq!(
         answer.data.unwrap().get(),
         r#"{"pumpConnection":{"nodes":[{"weight":10.5},{"weight":9}]}}"#
@@ -646,7 +648,7 @@ async fn a_mutation_is_told_from_what_reads() {
         ..Query::default()
     };
     let both = "query Q { __typename } mutation M { a }";
-    let schema = World::new(&[]).gateway.graphql;
+    let schema = World::new(&[]).graphql;
     assert!(schema.execute(query("mutation { a }", None), &plant()).await.would_change);
     assert!(schema.execute(query(both, Some("M")), &plant()).await.would_change);
     assert!(!schema.execute(query(both, Some("Q")), &plant()).await.would_change);
@@ -693,7 +695,7 @@ async fn tools_can_ask_for_the_schema() {
     let world = World::plant(&[]);
     let answer = world.ask(&document).await;
     assert!(answer["data"]["__schema"]["types"].is_array(), "{answer}");
-    let sdl = world.gateway.graphql.sdl(&Caller::local()).unwrap();
+    let sdl = world.graphql.sdl(&Caller::local()).unwrap();
     assert!(sdl.contains("authenticatedUser: AuthenticatedUser!"));
 }
 
@@ -778,7 +780,7 @@ async fn no_document_breaks_anything() {
         let variables = json!({"n": draw(3), "w": {"weight": {"eq": eq}}, "x": [null]});
         let Json::Object(variables) = variables else { unreachable!() };
         let query = Query { document, variables, ..Query::default() };
-        let answer = world.gateway.graphql.execute(query, &Caller::local()).await;
+        let answer = world.graphql.execute(query, &Caller::local()).await;
         assert!(answer.data.is_some() || !answer.errors.is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Script and style of the pages, in the binary. Their addresses hold their hash, so that browsers keep
 //! them for good and still get what belongs to the page.
-use crate::http::problem::Problem;
+use crate::problem::Problem;
 use salvo::http::ResBody;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use salvo::{Request, Response, handler};
@@ -19,27 +19,27 @@ const ASSETS: [Asset; 5] = [
     Asset {
         name: "admin.css",
         media_type: "text/css; charset=utf-8",
-        text: include_str!("../../../templates/admin/admin.css"),
+        text: include_str!("../templates/admin/admin.css"),
     },
     Asset {
         name: "app.js",
         media_type: "text/javascript; charset=utf-8",
-        text: include_str!("../../../templates/admin/app.js"),
+        text: include_str!("../templates/admin/app.js"),
     },
     Asset {
         name: "editor.js",
         media_type: "text/javascript; charset=utf-8",
-        text: include_str!("../../../templates/admin/editor.js"),
+        text: include_str!("../templates/admin/editor.js"),
     },
     Asset {
         name: "query.js",
         media_type: "text/javascript; charset=utf-8",
-        text: include_str!("../../../templates/admin/query.js"),
+        text: include_str!("../templates/admin/query.js"),
     },
     Asset {
         name: "icon.svg",
         media_type: "image/svg+xml",
-        text: include_str!("../../../templates/admin/icon.svg"),
+        text: include_str!("../templates/admin/icon.svg"),
     },
 ];
 
@@ -57,13 +57,13 @@ static HASH: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The path of the file of this name, without the prefix.
-pub(in crate::http) fn path(name: &str) -> String {
+pub(crate) fn path(name: &str) -> String {
     format!("/admin/assets/{}/{name}", *HASH)
 }
 
 /// Answers with one of them.
 #[handler]
-pub(in crate::http) async fn get(req: &mut Request, res: &mut Response) -> Result<(), Problem> {
+pub(crate) async fn get(req: &mut Request, res: &mut Response) -> Result<(), Problem> {
     let param = |name: &str| req.params().get(name).map(String::as_str).unwrap_or_default();
     let (hash, name) = (param("hash"), param("name"));
     // What an old page asks for must not be kept as what it was.

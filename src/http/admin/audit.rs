@@ -2,13 +2,13 @@
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::auth::audit::Record;
-use crate::auth::{Auth, Caller};
-use crate::http::audit::read;
-use crate::http::problem::Problem;
-use crate::http::query::{Query, cut};
-use crate::http::state::gateway;
+use crate::audit::read;
+use crate::problem::Problem;
+use crate::query::{Query, cut};
+use crate::state::gateway;
 use askama::Template;
+use penstock_auth::audit::Record;
+use penstock_auth::{Auth, Caller};
 use salvo::{Depot, Request, Response, handler};
 
 /// Rows of one page.
@@ -83,7 +83,7 @@ impl Who {
 
 /// The page.
 #[handler]
-pub(in crate::http) async fn get(
+pub(crate) async fn get(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

@@ -3,21 +3,21 @@ use super::check;
 use super::form::form;
 use super::frame::{self, Frame, Section};
 use super::words;
-use crate::auth::{Caller, Role};
-use crate::business_object::catalogue::IfMatch;
-use crate::business_object::members;
-use crate::business_object::resource::{BusinessObject, Compiled, Definition};
-use crate::export::{Entry, Push, Status};
-use crate::fault::{Fault, Finding};
-use crate::gateway::Gateway;
-use crate::http::business_objects::{SEGMENT, named, remove};
-use crate::http::caller::caller;
-use crate::http::problem::Problem;
-use crate::http::push::everything;
-use crate::http::query::Query;
-use crate::http::service::origin;
-use crate::http::state::{blocking, gateway, state};
+use crate::business_objects::{SEGMENT, named, remove};
+use crate::caller::caller;
+use crate::problem::Problem;
+use crate::push::everything;
+use crate::query::Query;
+use crate::service::origin;
+use crate::state::{blocking, gateway, state};
 use askama::Template;
+use penstock_auth::{Caller, Role};
+use penstock_base::IfMatch;
+use penstock_base::fault::{Fault, Finding};
+use penstock_export::{Entry, Push, Status};
+use penstock_model::members;
+use penstock_model::resource::{BusinessObject, Compiled, Definition};
+use penstock_service::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
 use salvo::{Depot, Request, Response, handler};
 use std::collections::HashMap;
@@ -84,7 +84,7 @@ struct Delete {
 
 /// The list.
 #[handler]
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -116,7 +116,7 @@ pub(in crate::http) async fn list(
 
 /// One of them.
 #[handler]
-pub(in crate::http) async fn get(
+pub(crate) async fn get(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -155,7 +155,7 @@ pub(in crate::http) async fn get(
 
 /// Exports everything now.
 #[handler]
-pub(in crate::http) async fn push(
+pub(crate) async fn push(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -189,7 +189,7 @@ pub(in crate::http) async fn push(
 
 /// Asks whether one is to be deleted.
 #[handler]
-pub(in crate::http) async fn ask_delete(
+pub(crate) async fn ask_delete(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -206,7 +206,7 @@ pub(in crate::http) async fn ask_delete(
 
 /// Deletes it.
 #[handler]
-pub(in crate::http) async fn delete(
+pub(crate) async fn delete(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

@@ -3,17 +3,17 @@
 use super::draft::Draft;
 use super::editor::known;
 use super::form::form;
-use crate::business_object::derive;
-use crate::business_object::ingest::{self, Limits, Status, Trial};
-use crate::business_object::json;
-use crate::business_object::mapping::{self, FieldKind, Mapping, Property, Shape, Value};
-use crate::business_object::namespace;
-use crate::business_object::resource::{BusinessObject, Compiled, Condition};
-use crate::fault::{Fault, Finding, Place};
-use crate::gateway::Gateway;
-use crate::http::problem::Problem;
-use crate::http::state::{blocking, gateway};
+use crate::problem::Problem;
+use crate::state::{blocking, gateway};
 use askama::Template;
+use penstock_base::fault::{Fault, Finding, Place};
+use penstock_base::json;
+use penstock_model::derive;
+use penstock_model::ingest::{self, Limits, Status, Trial};
+use penstock_model::mapping::{self, FieldKind, Mapping, Property, Shape, Value};
+use penstock_model::namespace;
+use penstock_model::resource::{BusinessObject, Compiled, Condition};
+use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::{Depot, Response, handler};
 use std::fmt::Write as _;
@@ -103,7 +103,7 @@ pub(super) struct Object {
 
 /// Checks what the editor's form holds, and answers with what belongs below it.
 #[handler]
-pub(in crate::http) async fn check(depot: &mut Depot, res: &mut Response) -> Result<(), Problem> {
+pub(crate) async fn check(depot: &mut Depot, res: &mut Response) -> Result<(), Problem> {
     let form = form(depot);
     let gateway = gateway(depot)?;
     let checked = blocking(move || {

@@ -1,7 +1,7 @@
 //! What the editor's form holds, between a definition and the body that the API takes.
 use super::form::Form;
-use crate::business_object::namespace::{Generator, NamespaceDefinition};
-use crate::business_object::resource::{BusinessObject, Condition, Definition, PushTarget};
+use penstock_model::namespace::{Generator, NamespaceDefinition};
+use penstock_model::resource::{BusinessObject, Condition, Definition, PushTarget};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 

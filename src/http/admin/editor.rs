@@ -4,18 +4,18 @@ use super::draft::{Draft, FIELDS};
 use super::form::{Faults, Form, form};
 use super::frame::{self, Frame, Section};
 use super::words;
-use crate::business_object::catalogue::IfMatch;
-use crate::business_object::derive::Note;
-use crate::business_object::namespace::Generator;
-use crate::business_object::resource::{BusinessObject, Compiled};
-use crate::fault::{Fault, Finding, Kind, Place};
-use crate::gateway::Gateway;
-use crate::http::business_objects::{define, named, redefine};
-use crate::http::caller::caller;
-use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::state::{blocking, gateway, state};
+use crate::business_objects::{define, named, redefine};
+use crate::caller::caller;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::{blocking, gateway, state};
 use askama::Template;
+use penstock_base::IfMatch;
+use penstock_base::fault::{Fault, Finding, Kind, Place};
+use penstock_model::derive::Note;
+use penstock_model::namespace::Generator;
+use penstock_model::resource::{BusinessObject, Compiled};
+use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl Editor {
 
 /// An empty form.
 #[handler]
-pub(in crate::http) async fn new(
+pub(crate) async fn new(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -115,7 +115,7 @@ pub(in crate::http) async fn new(
 
 /// The form of one that is there.
 #[handler]
-pub(in crate::http) async fn edit(
+pub(crate) async fn edit(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -132,7 +132,7 @@ pub(in crate::http) async fn edit(
 
 /// Takes a new one.
 #[handler]
-pub(in crate::http) async fn create(
+pub(crate) async fn create(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -174,7 +174,7 @@ pub(in crate::http) async fn create(
 
 /// Takes what was changed.
 #[handler]
-pub(in crate::http) async fn save(
+pub(crate) async fn save(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

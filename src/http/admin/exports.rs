@@ -2,17 +2,17 @@
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::auth::Role;
-use crate::commit::CommitCheck;
-use crate::export::{Content, Entry, Exporter, Kind, Status};
-use crate::fault::Fault;
-use crate::gateway::Gateway;
-use crate::http::business_objects::path;
-use crate::http::caller::caller;
-use crate::http::problem::Problem;
-use crate::http::query::{Query, cursor};
-use crate::http::state::{blocking, gateway};
+use crate::business_objects::path;
+use crate::caller::caller;
+use crate::problem::Problem;
+use crate::query::{Query, cursor};
+use crate::state::{blocking, gateway};
 use askama::Template;
+use penstock_base::Role;
+use penstock_base::commit::CommitCheck;
+use penstock_base::fault::Fault;
+use penstock_export::{Content, Entry, Exporter, Kind, Status};
+use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, Response, handler};
 use std::io::Read as _;
 
@@ -193,7 +193,7 @@ impl Asked {
 
 /// The list.
 #[handler]
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -310,7 +310,7 @@ fn page(exporter: &Exporter, asked: &Asked) -> Result<(Vec<Entry>, Option<String
 
 /// One export.
 #[handler]
-pub(in crate::http) async fn get(
+pub(crate) async fn get(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -375,7 +375,7 @@ fn shown(content: Content) -> Shown {
 
 /// Tries a waiting export's target now, or queues a parked one again.
 #[handler]
-pub(in crate::http) async fn retry(
+pub(crate) async fn retry(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -385,7 +385,7 @@ pub(in crate::http) async fn retry(
 
 /// Takes a waiting export out of the way.
 #[handler]
-pub(in crate::http) async fn park(
+pub(crate) async fn park(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -397,7 +397,7 @@ pub(in crate::http) async fn park(
 
 /// Queues a delivered file again.
 #[handler]
-pub(in crate::http) async fn replay(
+pub(crate) async fn replay(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -417,7 +417,9 @@ async fn act(
     let page = format!("/admin/exports/{id}");
     match blocking(move || Ok(action(&exporter, &by, &id))).await? {
         Ok(_) => frame::done(res, depot, &page, done),
-        Err(fault) if fault.kind == crate::fault::Kind::NotFound => return Err(fault.into()),
+        Err(fault) if fault.kind == penstock_base::fault::Kind::NotFound => {
+            return Err(fault.into());
+        }
         Err(fault) => frame::failed(res, depot, &page, &fault.detail),
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! The page that a person gets in place of a problem.
 use super::frame::{self, Frame};
-use crate::http::origin::Origin;
-use crate::http::problem::Problem;
-use crate::http::service::origin;
-use crate::http::sign_in::{self, Message};
+use crate::origin::Origin;
+use crate::problem::Problem;
+use crate::service::origin;
+use crate::sign_in::{self, Message};
 use askama::Template;
 use salvo::http::StatusCode;
 use salvo::http::header::ACCEPT;
@@ -19,7 +19,7 @@ struct Page<'a> {
 }
 
 /// Whether a person asked for a page of the administration interface, and not a program for data.
-pub(in crate::http) fn is_for(req: &Request, depot: &Depot) -> bool {
+pub(crate) fn is_for(req: &Request, depot: &Depot) -> bool {
     // What fails before anything of the request is known is no page.
     let Ok(origin) = depot.get_typed::<Origin>() else { return false };
     let path = req.uri().path();
@@ -30,7 +30,7 @@ pub(in crate::http) fn is_for(req: &Request, depot: &Depot) -> bool {
 }
 
 /// Answers with it.
-pub(in crate::http) fn show(problem: Problem, req: &Request, depot: &Depot, res: &mut Response) {
+pub(crate) fn show(problem: Problem, req: &Request, depot: &Depot, res: &mut Response) {
     let status = problem.status();
     let heading = match status {
         StatusCode::UNAUTHORIZED => "Your session has ended",

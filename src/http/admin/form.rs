@@ -1,11 +1,11 @@
 //! What a form sent: read before its handler runs, and only from a page of this gateway.
-use crate::auth::Credential;
-use crate::fault::Place;
-use crate::http::body;
-use crate::http::caller::caller;
-use crate::http::page::check_session;
-use crate::http::problem::Problem;
-use crate::http::sign_in::fields;
+use crate::body;
+use crate::caller::caller;
+use crate::page::check_session;
+use crate::problem::Problem;
+use crate::sign_in::fields;
+use penstock_auth::Credential;
+use penstock_base::fault::Place;
 use salvo::http::StatusCode;
 use salvo::{Depot, FlowCtrl, Request, Response, Writer as _, handler};
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// The fields of a form, by name. A field that was not sent reads as empty, as browsers leave out boxes
 /// that are not ticked.
 #[derive(Debug, Default)]
-pub(in crate::http) struct Form(BTreeMap<String, String>);
+pub(crate) struct Form(BTreeMap<String, String>);
 
 impl Form {
     /// A field, with the line ends that people mean: browsers send `\r\n`.
@@ -42,7 +42,7 @@ impl Form {
 }
 
 /// Whether two texts are the same, for templates, which have them in various types.
-pub(in crate::http) fn is_same(
+pub(crate) fn is_same(
     one: &(impl AsRef<str> + ?Sized),
     other: &(impl AsRef<str> + ?Sized),
 ) -> bool {
@@ -56,9 +56,9 @@ pub(super) fn form(depot: &mut Depot) -> Form {
 
 /// Stands before the handler of each form, after `access`: reads the fields, and refuses those that
 /// another site's page sent.
-pub(in crate::http) struct Sent {
+pub(crate) struct Sent {
     /// Whether it may be as long as data may: it holds a definition.
-    pub(in crate::http) is_long: bool,
+    pub(crate) is_long: bool,
 }
 
 #[handler]

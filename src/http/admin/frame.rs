@@ -1,15 +1,15 @@
 //! What every page has: navigation for the role of whoever looks at it, a notice of what was just done,
 //! and the headers of the answer.
 use super::assets;
-use crate::auth::oidc::Oidc;
-use crate::auth::sessions::Sessions;
-use crate::auth::{Caller, Role};
-use crate::http::caller::{caller, visitor};
-use crate::http::credential;
-use crate::http::service::origin;
-use crate::http::sign_in::{answer, redirect};
-use crate::http::state::state;
+use crate::caller::{caller, visitor};
+use crate::credential;
+use crate::service::origin;
+use crate::sign_in::{answer, redirect};
+use crate::state::state;
 use askama::Template;
+use penstock_auth::oidc::Oidc;
+use penstock_auth::sessions::Sessions;
+use penstock_auth::{Caller, Role};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use salvo::http::StatusCode;
 use salvo::http::header::{COOKIE, HeaderValue, SET_COOKIE};

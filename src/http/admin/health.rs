@@ -1,11 +1,11 @@
 //! Is it well, and if not, why, in words.
 use super::frame::Frame;
 use super::words;
-use crate::auth::Role;
-use crate::export::TargetState;
-use crate::gateway::status::Status;
-use crate::memory::Level;
 use jiff::Timestamp;
+use penstock_base::Role;
+use penstock_base::memory::Level;
+use penstock_export::TargetState;
+use penstock_service::gateway::status::Status;
 
 /// A certificate that ends within so many seconds is worth a word.
 const SOON: i64 = 30 * 24 * 60 * 60;

@@ -3,17 +3,17 @@ use super::form::{Faults, Form, form};
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::auth::keys::{Key, New};
-use crate::auth::{Auth, Role};
-use crate::gateway::Gateway;
-use crate::http::api_keys::{make, named, revoke};
-use crate::http::caller::caller;
-use crate::http::problem::Problem;
-use crate::http::query::{Query, cut};
-use crate::http::service::origin;
-use crate::http::state::{gateway, state};
+use crate::api_keys::{make, named, revoke};
+use crate::caller::caller;
+use crate::problem::Problem;
+use crate::query::{Query, cut};
+use crate::service::origin;
+use crate::state::{gateway, state};
 use askama::Template;
 use jiff::Timestamp;
+use penstock_auth::keys::{Key, New};
+use penstock_auth::{Auth, Role};
+use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, Response, handler};
 use serde_json::Value;
 
@@ -110,7 +110,7 @@ fn owner(id: Option<&str>, auth: &Auth) -> (String, Option<String>) {
 
 /// The list: one's own, and to an Admin those of everybody.
 #[handler]
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -133,7 +133,7 @@ pub(in crate::http) async fn list(
 
 /// The form of a new key.
 #[handler]
-pub(in crate::http) async fn creation(
+pub(crate) async fn creation(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -184,7 +184,7 @@ fn show_creation(
 
 /// Makes a key, and shows it.
 #[handler]
-pub(in crate::http) async fn create(
+pub(crate) async fn create(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -221,7 +221,7 @@ pub(in crate::http) async fn create(
 
 /// Asks before a key is revoked.
 #[handler]
-pub(in crate::http) async fn revocation(
+pub(crate) async fn revocation(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -236,7 +236,7 @@ pub(in crate::http) async fn revocation(
 
 /// Revokes a key.
 #[handler]
-pub(in crate::http) async fn end(
+pub(crate) async fn end(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

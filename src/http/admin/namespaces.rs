@@ -3,16 +3,16 @@ use super::form::{Faults, Form, form};
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::auth::Role;
-use crate::business_object::namespace::{self, Namespace};
-use crate::gateway::Gateway;
-use crate::http::business_objects::{SEGMENT, path};
-use crate::http::caller::caller;
-use crate::http::namespaces::{base, define, remove};
-use crate::http::problem::Problem;
-use crate::http::query::{Query, cut};
-use crate::http::state::{blocking, gateway};
+use crate::business_objects::{SEGMENT, path};
+use crate::caller::caller;
+use crate::namespaces::{base, define, remove};
+use crate::problem::Problem;
+use crate::query::{Query, cut};
+use crate::state::{blocking, gateway};
 use askama::Template;
+use penstock_base::Role;
+use penstock_model::namespace::{self, Namespace};
+use penstock_service::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
 use salvo::{Depot, Request, Response, handler};
 use serde_json::Value;
@@ -100,7 +100,7 @@ fn address(name: &str) -> String {
 
 /// The list.
 #[handler]
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -123,7 +123,7 @@ pub(in crate::http) async fn list(
 
 /// The form of a new one.
 #[handler]
-pub(in crate::http) async fn creation(
+pub(crate) async fn creation(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -155,7 +155,7 @@ fn show_creation(
 
 /// Creates one.
 #[handler]
-pub(in crate::http) async fn create(
+pub(crate) async fn create(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -201,7 +201,7 @@ fn must_find(gateway: &Gateway, name: &str) -> Result<Namespace, Problem> {
 
 /// One namespace.
 #[handler]
-pub(in crate::http) async fn one(
+pub(crate) async fn one(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -246,7 +246,7 @@ async fn show_one(
 
 /// Changes one that is not used yet.
 #[handler]
-pub(in crate::http) async fn change(
+pub(crate) async fn change(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -270,7 +270,7 @@ pub(in crate::http) async fn change(
 
 /// Asks before one is deleted.
 #[handler]
-pub(in crate::http) async fn deletion(
+pub(crate) async fn deletion(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -285,7 +285,7 @@ pub(in crate::http) async fn deletion(
 
 /// Deletes one that is not used.
 #[handler]
-pub(in crate::http) async fn delete(
+pub(crate) async fn delete(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

@@ -3,22 +3,22 @@ use super::check::pretty;
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::auth::Role;
-use crate::business_object::ingest::{Record, Writers, writers};
-use crate::business_object::json::{self, Json, push_pointer};
-use crate::business_object::mapping::{FieldKind, Property, Shape, Value};
-use crate::business_object::resource::Compiled;
-use crate::business_object::search::{self, Bounds, Filter, Search, Test, Through};
-use crate::business_object::{members, view};
-use crate::fault::{Fault, Kind};
-use crate::gateway::Gateway;
-use crate::http::business_objects::{SEGMENT, named};
-use crate::http::identifiers;
-use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::state::{blocking, gateway};
+use crate::business_objects::{SEGMENT, named};
+use crate::identifiers;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::{blocking, gateway};
 use askama::Template;
 use oxrdf::{NamedNode, NamedOrBlankNode};
+use penstock_base::Role;
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::json::{self, Json, push_pointer};
+use penstock_model::ingest::{Record, Writers, writers};
+use penstock_model::mapping::{FieldKind, Property, Shape, Value};
+use penstock_model::resource::Compiled;
+use penstock_model::search::{self, Bounds, Filter, Search, Test, Through};
+use penstock_model::{members, view};
+use penstock_service::gateway::Gateway;
 use penstock_store::Read as _;
 use percent_encoding::utf8_percent_encode;
 use salvo::http::StatusCode;
@@ -132,7 +132,7 @@ struct Ingestion {
 
 /// The objects of one Business Object.
 #[handler]
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -166,7 +166,7 @@ struct Asked {
 
 /// A turn among the queries of GraphQL: a search looks at as much.
 async fn turn(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem> {
-    gateway.graphql.turn().await.ok_or_else(|| {
+    gateway.query_permits.acquire().await.ok_or_else(|| {
         Problem::unavailable(1, "too many searches and queries are under way; try again")
     })
 }
@@ -349,7 +349,7 @@ fn link(frame: &Frame, uri: &str) -> String {
 
 /// One object.
 #[handler]
-pub(in crate::http) async fn get(
+pub(crate) async fn get(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

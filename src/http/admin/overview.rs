@@ -3,14 +3,14 @@ use super::frame::{self, Frame, Section};
 use super::health::{Concern, concerns};
 use super::plot::{Of, Plot};
 use super::words;
-use crate::auth::Role;
-use crate::export::TargetState;
-use crate::gateway::status::Status;
-use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::state::{blocking, gateway};
-use crate::telemetry::metrics::{Count, Snapshot, recent_counts};
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::{blocking, gateway, state};
 use askama::Template;
+use penstock_base::Role;
+use penstock_base::telemetry::metrics::{Count, Snapshot, recent_counts};
+use penstock_export::TargetState;
+use penstock_service::gateway::status::Status;
 use salvo::{Depot, Request, Response, handler};
 
 /// Lines of the log that are shown.
@@ -50,7 +50,7 @@ struct Line {
 }
 
 #[handler]
-pub(in crate::http) async fn get(
+pub(crate) async fn get(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -60,7 +60,8 @@ pub(in crate::http) async fn get(
     let gateway = gateway(depot)?;
     let defined = gateway.catalogue.list().len() as u64;
     let first = gateway.auth.accounts.with_initial_password();
-    let status = blocking(move || Ok(gateway.status()?)).await?;
+    let state = state(depot);
+    let status = blocking(move || state.status()).await?;
     let first = first.as_ref().map(|account| account.id.as_str());
     let page = Overview {
         concerns: concerns(&status, first, &frame),

@@ -3,7 +3,7 @@ use super::frame::Frame;
 use percent_encoding::utf8_percent_encode;
 use std::fmt::Write as _;
 
-use crate::http::business_objects::SEGMENT;
+use crate::business_objects::SEGMENT;
 
 /// Where the first and the next page are.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -2,15 +2,15 @@
 use super::form::{Faults, form};
 use super::frame::{self, Frame, Section};
 use super::users::{FIELDS, Filled, Shown, body, password};
-use crate::auth::Account;
-use crate::auth::accounts::Edit;
-use crate::business_object::catalogue::IfMatch;
-use crate::http::caller::caller;
-use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::state::gateway;
-use crate::http::users::{alter, own, set_password};
+use crate::caller::caller;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::gateway;
+use crate::users::{alter, own, set_password};
 use askama::Template;
+use penstock_auth::Account;
+use penstock_auth::accounts::Edit;
+use penstock_base::IfMatch;
 use salvo::{Depot, Request, Response, handler};
 
 #[derive(Template)]
@@ -24,7 +24,7 @@ struct Profile {
 
 /// The page.
 #[handler]
-pub(in crate::http) async fn get(
+pub(crate) async fn get(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -50,7 +50,7 @@ fn show(
 
 /// Changes one's own names and organization.
 #[handler]
-pub(in crate::http) async fn change(
+pub(crate) async fn change(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -74,7 +74,7 @@ pub(in crate::http) async fn change(
 
 /// Sets one's own password.
 #[handler]
-pub(in crate::http) async fn set(
+pub(crate) async fn set(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

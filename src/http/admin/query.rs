@@ -2,11 +2,11 @@
 use super::check::pretty;
 use super::form::form;
 use super::frame::{self, Frame, Section};
-use crate::http::caller::caller;
-use crate::http::graphql;
-use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::state::gateway;
+use crate::caller::caller;
+use crate::graphql;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::gateway;
 use askama::Template;
 use salvo::{Depot, Request, Response, handler};
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ struct Page {
 
 /// The page.
 #[handler]
-pub(in crate::http) async fn get(
+pub(crate) async fn get(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -39,7 +39,7 @@ pub(in crate::http) async fn get(
 
 /// The same with the answer.
 #[handler]
-pub(in crate::http) async fn post(
+pub(crate) async fn post(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

@@ -3,14 +3,14 @@ use super::draft::Draft;
 use super::editor::{self, Editor};
 use super::form::{Faults, form};
 use super::frame::{self, Frame, Section};
-use crate::business_object::derive::{self, Derived, Names, Note};
-use crate::business_object::json::Json;
-use crate::fault::{Fault, Finding, Place};
-use crate::gateway::Gateway;
-use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::state::{blocking, gateway};
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::{blocking, gateway};
 use askama::Template;
+use penstock_base::fault::{Fault, Finding, Place};
+use penstock_base::json::Json;
+use penstock_model::derive::{self, Derived, Names, Note};
+use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
 
@@ -27,7 +27,7 @@ struct Page {
 
 /// The form.
 #[handler]
-pub(in crate::http) async fn get(
+pub(crate) async fn get(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -46,7 +46,7 @@ pub(in crate::http) async fn get(
 
 /// Guesses the mapping, and shows it in the editor.
 #[handler]
-pub(in crate::http) async fn post(
+pub(crate) async fn post(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

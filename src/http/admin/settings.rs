@@ -1,10 +1,10 @@
 //! `/admin/settings`: the configuration in force, each value with where it comes from.
 use super::frame::{self, Frame, Section};
-use crate::config::{Effective, Setting, TABLE};
-use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::state::state;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::state;
 use askama::Template;
+use penstock_config::{Effective, Setting, TABLE};
 use salvo::{Depot, Request, Response, handler};
 
 #[derive(Template)]
@@ -60,7 +60,7 @@ fn setting(name: &str) -> Option<&'static Setting> {
 
 /// The page.
 #[handler]
-pub(in crate::http) async fn get(
+pub(crate) async fn get(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

@@ -1,13 +1,13 @@
 //! The targets: how each of them is, and a test of whether it would take files.
 use super::frame::{self, Frame, Section};
 use super::words;
-use crate::auth::Role;
-use crate::export::{Probe, TargetState};
-use crate::http::business_objects::path;
-use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::state::{blocking, gateway};
+use crate::business_objects::path;
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::state::{blocking, gateway};
 use askama::Template;
+use penstock_base::Role;
+use penstock_export::{Probe, TargetState};
 use salvo::{Depot, Request, Response, handler};
 
 #[derive(Template)]
@@ -42,7 +42,7 @@ struct Blocked {
 
 /// All of them.
 #[handler]
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -61,7 +61,7 @@ pub(in crate::http) async fn list(
 
 /// Tests one.
 #[handler]
-pub(in crate::http) async fn test(
+pub(crate) async fn test(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

@@ -3,15 +3,15 @@ use super::form::{Faults, Form, form};
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::auth::accounts::{Edit, New, NewPassword};
-use crate::auth::{Account, Role, Source};
-use crate::business_object::catalogue::IfMatch;
-use crate::http::caller::caller;
-use crate::http::problem::Problem;
-use crate::http::query::{Query, cut};
-use crate::http::state::gateway;
-use crate::http::users::{alter, make, named, remove, set_password};
+use crate::caller::caller;
+use crate::problem::Problem;
+use crate::query::{Query, cut};
+use crate::state::gateway;
+use crate::users::{alter, make, named, remove, set_password};
 use askama::Template;
+use penstock_auth::accounts::{Edit, New, NewPassword};
+use penstock_auth::{Account, Role, Source};
+use penstock_base::IfMatch;
 use salvo::{Depot, Request, Response, handler};
 use serde_json::json;
 
@@ -203,7 +203,7 @@ fn version(form: &Form) -> IfMatch {
 
 /// The list.
 #[handler]
-pub(in crate::http) async fn list(
+pub(crate) async fn list(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -226,7 +226,7 @@ pub(in crate::http) async fn list(
 
 /// The form of a new account.
 #[handler]
-pub(in crate::http) async fn creation(
+pub(crate) async fn creation(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -250,7 +250,7 @@ fn show_creation(req: &Request, depot: &Depot, res: &mut Response, faults: Fault
 
 /// Makes an account.
 #[handler]
-pub(in crate::http) async fn create(
+pub(crate) async fn create(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -279,7 +279,7 @@ pub(in crate::http) async fn create(
 
 /// One account.
 #[handler]
-pub(in crate::http) async fn one(
+pub(crate) async fn one(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -312,7 +312,7 @@ fn show_one(
 
 /// Changes an account; of a provider's only whether it may come in.
 #[handler]
-pub(in crate::http) async fn change(
+pub(crate) async fn change(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -349,7 +349,7 @@ pub(in crate::http) async fn change(
 
 /// Sets the password of somebody else; one's own is set on the page of the profile.
 #[handler]
-pub(in crate::http) async fn set(
+pub(crate) async fn set(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -377,7 +377,7 @@ pub(in crate::http) async fn set(
 
 /// Asks before an account is deleted.
 #[handler]
-pub(in crate::http) async fn deletion(
+pub(crate) async fn deletion(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -399,7 +399,7 @@ pub(in crate::http) async fn deletion(
 
 /// Deletes an account.
 #[handler]
-pub(in crate::http) async fn delete(
+pub(crate) async fn delete(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

@@ -1,6 +1,6 @@
 //! Numbers, sizes and times as people read them.
-use crate::auth::Account;
 use jiff::Timestamp;
+use penstock_auth::Account;
 
 /// What an account is called: its names, or what it signs in with.
 pub(super) fn name(account: &Account) -> String {

@@ -1,5 +1,5 @@
 //! Accounts.
-use crate::auth;
+use penstock_auth as auth;
 use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,90 +7,90 @@ use serde_json::Value;
 /// What signs in.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Credentials", rename_all = "camelCase"))]
-pub(in crate::http) struct Credentials {
+pub(crate) struct Credentials {
     /// The email of a built-in account; that of the first one is `admin`.
-    pub(in crate::http) email: String,
+    pub(crate) email: String,
     /// Its password.
-    pub(in crate::http) password: String,
+    pub(crate) password: String,
 }
 
 /// What the page's form signs out with.
 #[derive(ToSchema)]
 #[salvo(schema(name = "SignOutForm"))]
-pub(in crate::http) struct SignOutForm {
+pub(crate) struct SignOutForm {
     /// The session's token.
     #[salvo(schema(rename = "_csrf", required = false))]
-    pub(in crate::http) csrf: String,
+    pub(crate) csrf: String,
 }
 
 /// Who has signed in.
 #[derive(ToSchema)]
 #[salvo(schema(name = "SignedIn", rename_all = "camelCase"))]
-pub(in crate::http) struct SignedIn {
+pub(crate) struct SignedIn {
     /// The account's identifier.
-    pub(in crate::http) id: String,
+    pub(crate) id: String,
     /// Its email.
-    pub(in crate::http) email: String,
+    pub(crate) email: String,
     /// Its role.
-    pub(in crate::http) roles: Vec<String>,
+    pub(crate) roles: Vec<String>,
 }
 
 /// An account.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[salvo(schema(name = "User", rename_all = "camelCase"))]
-pub(in crate::http) struct Account {
+pub(crate) struct Account {
     /// Its identifier, made at its creation.
-    pub(in crate::http) id: String,
+    pub(crate) id: String,
     /// The given name.
     #[salvo(schema(required = true))]
-    pub(in crate::http) given_name: Option<String>,
+    pub(crate) given_name: Option<String>,
     /// The family name.
     #[salvo(schema(required = true))]
-    pub(in crate::http) family_name: Option<String>,
+    pub(crate) family_name: Option<String>,
     /// The email, or the name that it signs in with; of a service account made from its subject. `null` for an
     /// API key that has no account.
     #[salvo(schema(required = true))]
-    pub(in crate::http) email: Option<String>,
+    pub(crate) email: Option<String>,
     /// The organization.
     #[salvo(schema(required = true))]
-    pub(in crate::http) organization: Option<String>,
+    pub(crate) organization: Option<String>,
     /// Its role, a list of one.
     #[salvo(schema(min_items = 1, max_items = 1))]
-    pub(in crate::http) roles: Vec<AccountRole>,
+    pub(crate) roles: Vec<AccountRole>,
     /// Whether it may come in.
-    pub(in crate::http) enabled: bool,
+    pub(crate) enabled: bool,
     /// Whether it is a client application's.
-    pub(in crate::http) service_account: bool,
+    pub(crate) service_account: bool,
     /// Where it comes from.
-    pub(in crate::http) source: Source,
+    pub(crate) source: Source,
     /// When it came in first (RFC 3339, UTC).
     #[salvo(schema(required = true))]
-    pub(in crate::http) first_login: Option<String>,
+    pub(crate) first_login: Option<String>,
     /// When it came in last (RFC 3339, UTC), to the minute.
     #[salvo(schema(required = true))]
-    pub(in crate::http) last_login: Option<String>,
+    pub(crate) last_login: Option<String>,
     /// When it was made (RFC 3339, UTC).
-    pub(in crate::http) created_at: String,
+    pub(crate) created_at: String,
     /// The issuer that it is known by; absent for a built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
-    pub(in crate::http) issuer: Option<String>,
+    pub(crate) issuer: Option<String>,
     /// What the issuer knows it by; absent for a built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
-    pub(in crate::http) subject: Option<String>,
+    pub(crate) subject: Option<String>,
     /// The client of a service account.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
-    pub(in crate::http) client_id: Option<String>,
+    pub(crate) client_id: Option<String>,
 }
 
 /// Where an account comes from.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[salvo(schema(name = "UserSource", rename_all = "kebab-case"))]
-pub(in crate::http) enum Source {
+pub(crate) enum Source {
     BuiltIn,
     #[serde(rename = "openid-connect")]
     #[salvo(schema(rename = "openid-connect"))]
@@ -103,7 +103,7 @@ pub(in crate::http) enum Source {
 /// The role of an account; each may do what those before it may.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[salvo(schema(name = "UserRole"))]
-pub(in crate::http) enum AccountRole {
+pub(crate) enum AccountRole {
     User,
     Contributor,
     Admin,
@@ -180,28 +180,28 @@ impl From<&auth::Account> for Account {
 #[salvo(schema(name = "NewUser", example = json!({
     "email": "operator@plant.example", "password": "correct horse battery staple", "roles": ["Contributor"],
 })))]
-pub(in crate::http) struct NewAccount {
+pub(crate) struct NewAccount {
     /// The given name.
     #[salvo(schema(required = false, max_length = 254))]
-    pub(in crate::http) given_name: Option<String>,
+    pub(crate) given_name: Option<String>,
     /// The family name.
     #[salvo(schema(required = false, max_length = 254))]
-    pub(in crate::http) family_name: Option<String>,
+    pub(crate) family_name: Option<String>,
     /// The organization.
     #[salvo(schema(required = false, max_length = 254))]
-    pub(in crate::http) organization: Option<String>,
+    pub(crate) organization: Option<String>,
     /// Whether it may come in; true when absent.
     #[salvo(schema(required = false))]
-    pub(in crate::http) enabled: Option<bool>,
+    pub(crate) enabled: Option<bool>,
     /// What it signs in with, unique among the built-in accounts; it need not be an email.
     #[salvo(schema(min_length = 1, max_length = 254))]
-    pub(in crate::http) email: String,
+    pub(crate) email: String,
     /// Its role, a list of one.
     #[salvo(schema(min_items = 1, max_items = 1))]
-    pub(in crate::http) roles: Vec<AccountRole>,
+    pub(crate) roles: Vec<AccountRole>,
     /// The password.
     #[salvo(schema(min_length = 12, max_length = 1024))]
-    pub(in crate::http) password: String,
+    pub(crate) password: String,
 }
 
 /// What an account is to be.
@@ -210,74 +210,74 @@ pub(in crate::http) struct NewAccount {
 #[salvo(schema(name = "UserChange", example = json!({
     "givenName": "Ada", "familyName": "Byron", "roles": ["User"], "enabled": true,
 })))]
-pub(in crate::http) struct AccountChange {
+pub(crate) struct AccountChange {
     /// The given name; none when absent.
     #[salvo(schema(required = false, max_length = 254))]
-    pub(in crate::http) given_name: Option<String>,
+    pub(crate) given_name: Option<String>,
     /// The family name; none when absent.
     #[salvo(schema(required = false, max_length = 254))]
-    pub(in crate::http) family_name: Option<String>,
+    pub(crate) family_name: Option<String>,
     /// The organization; none when absent.
     #[salvo(schema(required = false, max_length = 254))]
-    pub(in crate::http) organization: Option<String>,
+    pub(crate) organization: Option<String>,
     /// What it signs in with; as it was when absent.
     #[salvo(schema(required = false, min_length = 1, max_length = 254))]
-    pub(in crate::http) email: Option<String>,
+    pub(crate) email: Option<String>,
     /// Its role, a list of one; as it was when absent.
     #[salvo(schema(required = false, min_items = 1, max_items = 1))]
-    pub(in crate::http) roles: Option<Vec<AccountRole>>,
+    pub(crate) roles: Option<Vec<AccountRole>>,
     /// Whether it may come in; as it was when absent.
     #[salvo(schema(required = false))]
-    pub(in crate::http) enabled: Option<bool>,
+    pub(crate) enabled: Option<bool>,
     /// Taken and not looked at, as the eight that follow: an answer can be put back.
     #[salvo(schema(required = false))]
-    pub(in crate::http) id: Value,
+    pub(crate) id: Value,
     /// As `id`.
     #[salvo(schema(required = false))]
-    pub(in crate::http) service_account: Value,
+    pub(crate) service_account: Value,
     /// As `id`.
     #[salvo(schema(required = false))]
-    pub(in crate::http) source: Value,
+    pub(crate) source: Value,
     /// As `id`.
     #[salvo(schema(required = false))]
-    pub(in crate::http) first_login: Value,
+    pub(crate) first_login: Value,
     /// As `id`.
     #[salvo(schema(required = false))]
-    pub(in crate::http) last_login: Value,
+    pub(crate) last_login: Value,
     /// As `id`.
     #[salvo(schema(required = false))]
-    pub(in crate::http) created_at: Value,
+    pub(crate) created_at: Value,
     /// As `id`.
     #[salvo(schema(required = false))]
-    pub(in crate::http) issuer: Value,
+    pub(crate) issuer: Value,
     /// As `id`.
     #[salvo(schema(required = false))]
-    pub(in crate::http) subject: Value,
+    pub(crate) subject: Value,
     /// As `id`.
     #[salvo(schema(required = false))]
-    pub(in crate::http) client_id: Value,
+    pub(crate) client_id: Value,
 }
 
 /// Another password.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "NewPassword"))]
-pub(in crate::http) struct NewPassword {
+pub(crate) struct NewPassword {
     /// The one so far; an account's own password is changed with it alone.
     #[salvo(schema(required = false))]
-    pub(in crate::http) current_password: Option<String>,
+    pub(crate) current_password: Option<String>,
     /// The one to be.
     #[salvo(schema(min_length = 12, max_length = 1024))]
-    pub(in crate::http) password: String,
+    pub(crate) password: String,
 }
 
 /// A page of accounts.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Users"))]
-pub(in crate::http) struct Accounts {
+pub(crate) struct Accounts {
     /// Ordered by id.
-    pub(in crate::http) items: Vec<Account>,
+    pub(crate) items: Vec<Account>,
     /// The `cursor` of the next page, or null.
     #[salvo(schema(required = true))]
-    pub(in crate::http) next: Option<String>,
+    pub(crate) next: Option<String>,
 }

@@ -1,5 +1,5 @@
 //! API keys, and the audit trail.
-use crate::auth::{self, audit, keys};
+use penstock_auth::{self as auth, audit, keys};
 use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[salvo(schema(name = "ApiKey", rename_all = "camelCase"))]
-pub(in crate::http) struct ApiKey {
+pub(crate) struct ApiKey {
     /// Its identifier.
-    pub(in crate::http) id: String,
+    pub(crate) id: String,
     /// What it is for.
-    pub(in crate::http) name: String,
+    pub(crate) name: String,
     /// What it may do, unless its owner may less by now.
-    pub(in crate::http) role: Role,
+    pub(crate) role: Role,
     /// The id of the account that it belongs to; null for the local administration.
     #[salvo(schema(required = true))]
-    pub(in crate::http) owner: Option<String>,
+    pub(crate) owner: Option<String>,
     /// The id of the one Business Object that it is for.
     #[salvo(schema(required = true))]
-    pub(in crate::http) business_object: Option<String>,
+    pub(crate) business_object: Option<String>,
     /// When it was made (RFC 3339, UTC).
-    pub(in crate::http) created_at: String,
+    pub(crate) created_at: String,
     /// When it expires (RFC 3339, UTC).
     #[salvo(schema(required = true))]
-    pub(in crate::http) expires_at: Option<String>,
+    pub(crate) expires_at: Option<String>,
     /// When it was used last (RFC 3339, UTC), to some minutes.
     #[salvo(schema(required = true))]
-    pub(in crate::http) last_used: Option<String>,
+    pub(crate) last_used: Option<String>,
 }
 
 /// The role of an API key; `Metrics` is for `/metrics` alone, and each of the others may do what those
 /// before it may.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[salvo(schema(name = "ApiKeyRole"))]
-pub(in crate::http) enum Role {
+pub(crate) enum Role {
     Metrics,
     User,
     Contributor,
@@ -72,64 +72,64 @@ impl From<&keys::Key> for ApiKey {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "NewApiKey", example = json!({"name": "line 4", "role": "Contributor"})))]
-pub(in crate::http) struct NewApiKey {
+pub(crate) struct NewApiKey {
     /// What it is for.
     #[salvo(schema(min_length = 1, max_length = 200))]
-    pub(in crate::http) name: String,
+    pub(crate) name: String,
     /// What it may do; at most what its maker may.
-    pub(in crate::http) role: Role,
+    pub(crate) role: Role,
     /// When it expires (RFC 3339); never when absent.
     #[salvo(schema(required = false))]
-    pub(in crate::http) expires_at: Option<String>,
+    pub(crate) expires_at: Option<String>,
     /// The id or name of the one Business Object that it is for; all when absent.
     #[salvo(schema(required = false))]
-    pub(in crate::http) business_object: Option<String>,
+    pub(crate) business_object: Option<String>,
 }
 
 /// An API key that was made.
 #[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "MadeApiKey"))]
-pub(in crate::http) struct MadeApiKey {
+pub(crate) struct MadeApiKey {
     /// Its identifier.
-    pub(in crate::http) id: String,
+    pub(crate) id: String,
     /// The key, which nobody can see again.
-    pub(in crate::http) key: String,
+    pub(crate) key: String,
 }
 
 /// A page of API keys.
 #[derive(ToSchema)]
 #[salvo(schema(name = "ApiKeys"))]
-pub(in crate::http) struct ApiKeys {
+pub(crate) struct ApiKeys {
     /// Ordered by id.
-    pub(in crate::http) items: Vec<ApiKey>,
+    pub(crate) items: Vec<ApiKey>,
     /// The `cursor` of the next page, or null.
     #[salvo(schema(required = true))]
-    pub(in crate::http) next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// An event of the audit trail.
 #[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "AuditEvent"))]
-pub(in crate::http) struct AuditEvent {
+pub(crate) struct AuditEvent {
     /// Its number.
-    pub(in crate::http) id: String,
+    pub(crate) id: String,
     /// When (RFC 3339, UTC).
-    pub(in crate::http) at: String,
+    pub(crate) at: String,
     /// What: `sign-in`, `sign-in.refused`, `request.refused`, `account.created`, `role.changed`, ...
-    pub(in crate::http) what: String,
+    pub(crate) what: String,
     /// The id of the account that it happened to, or that came in.
     #[salvo(schema(required = true))]
-    pub(in crate::http) account: Option<String>,
+    pub(crate) account: Option<String>,
     /// Who did it (an account's id, an API key's, or `local`), where somebody else did.
     #[salvo(schema(required = true))]
-    pub(in crate::http) by: Option<String>,
+    pub(crate) by: Option<String>,
     /// The address that the request came from.
     #[salvo(schema(required = true))]
-    pub(in crate::http) from: Option<String>,
+    pub(crate) from: Option<String>,
     /// The reason or the change, in words.
-    pub(in crate::http) detail: String,
+    pub(crate) detail: String,
     /// How many times it happened.
-    pub(in crate::http) count: u64,
+    pub(crate) count: u64,
 }
 
 impl From<audit::Record> for AuditEvent {
@@ -150,10 +150,10 @@ impl From<audit::Record> for AuditEvent {
 /// A page of the audit trail.
 #[derive(ToSchema)]
 #[salvo(schema(name = "AuditEvents"))]
-pub(in crate::http) struct AuditEvents {
+pub(crate) struct AuditEvents {
     /// Newest first.
-    pub(in crate::http) items: Vec<AuditEvent>,
+    pub(crate) items: Vec<AuditEvent>,
     /// The `cursor` of the next page, or null.
     #[salvo(schema(required = true))]
-    pub(in crate::http) next: Option<String>,
+    pub(crate) next: Option<String>,
 }

@@ -6,35 +6,35 @@ use serde_json::Value;
 /// `id:` and its type as `event:`.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Event"))]
-pub(in crate::http) struct Event {
+pub(crate) struct Event {
     /// `1.0`
-    pub(in crate::http) specversion: String,
+    pub(crate) specversion: String,
     /// Its identifier, a whole number that grows with each event; `Last-Event-ID` takes it.
-    pub(in crate::http) id: String,
+    pub(crate) id: String,
     /// The gateway: `service.base-url`, or a URN of its identifier.
-    pub(in crate::http) source: String,
+    pub(crate) source: String,
     /// What happened.
-    pub(in crate::http) r#type: EventType,
+    pub(crate) r#type: EventType,
     /// What it happened to: the id of the ingestion or of the export, the name of the target.
-    pub(in crate::http) subject: String,
+    pub(crate) subject: String,
     /// When (RFC 3339, UTC).
-    pub(in crate::http) time: String,
+    pub(crate) time: String,
     /// The trace that the request was part of which this comes from (W3C Trace Context; the Distributed
     /// Tracing extension).
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) traceparent: Option<String>,
+    pub(crate) traceparent: Option<String>,
     /// `application/json`
-    pub(in crate::http) datacontenttype: String,
+    pub(crate) datacontenttype: String,
     /// The record of the ingestion, the export, or the target, as its own resource shows it; of
     /// `penstock.events.lost` how many events are gone (`count`, null when that is not known); of
     /// `penstock.events.position` an empty object.
-    pub(in crate::http) data: Value,
+    pub(crate) data: Value,
 }
 
 /// What happened.
 #[derive(ToSchema)]
 #[salvo(schema(name = "EventType"))]
-pub(in crate::http) enum EventType {
+pub(crate) enum EventType {
     #[salvo(schema(rename = "penstock.ingestion.committed"))]
     IngestionCommitted,
     #[salvo(schema(rename = "penstock.export.changed"))]

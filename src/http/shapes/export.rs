@@ -6,59 +6,59 @@ use std::collections::BTreeMap;
 /// One file for one Business Object and one target.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Export", rename_all = "camelCase"))]
-pub(in crate::http) struct Export {
+pub(crate) struct Export {
     /// Its identifier.
-    pub(in crate::http) id: String,
+    pub(crate) id: String,
     /// The Business Object's id.
-    pub(in crate::http) business_object: String,
+    pub(crate) business_object: String,
     /// The Business Object's name, as in the key.
-    pub(in crate::http) business_object_name: String,
+    pub(crate) business_object_name: String,
     /// The bucketName.
-    pub(in crate::http) target: String,
+    pub(crate) target: String,
     /// From 1, without a gap, per target and Business Object name; 0 while it waits for room.
-    pub(in crate::http) sequence: u64,
+    pub(crate) sequence: u64,
     /// What it holds.
-    pub(in crate::http) kind: ExportKind,
+    pub(crate) kind: ExportKind,
     /// How far it has come.
-    pub(in crate::http) status: ExportStatus,
+    pub(crate) status: ExportStatus,
     /// Objects in it.
-    pub(in crate::http) object_count: u64,
+    pub(crate) object_count: u64,
     /// Bytes of the file.
-    pub(in crate::http) bytes: u64,
+    pub(crate) bytes: u64,
     /// `metadata.data_checksum` of the file.
-    pub(in crate::http) data_checksum: String,
+    pub(crate) data_checksum: String,
     /// SHA-256 of the whole file, lowercase hex.
-    pub(in crate::http) sha256: String,
+    pub(crate) sha256: String,
     /// The key in the bucket, prefix included.
-    pub(in crate::http) key: String,
+    pub(crate) key: String,
     /// When it was made (RFC 3339, UTC); never before one of an earlier sequence.
-    pub(in crate::http) created_at: String,
+    pub(crate) created_at: String,
     /// Why that time, and the date in the key, may be wrong; absent where nothing is to be doubted.
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) clock: Option<Doubt>,
+    pub(crate) clock: Option<Doubt>,
     /// When the target had taken it.
     #[salvo(schema(required = false))]
-    pub(in crate::http) delivered_at: Option<String>,
+    pub(crate) delivered_at: Option<String>,
     /// Attempts so far.
-    pub(in crate::http) attempts: u64,
+    pub(crate) attempts: u64,
     /// Why the last attempt failed, in words.
     #[salvo(schema(required = false))]
-    pub(in crate::http) last_error: Option<String>,
+    pub(crate) last_error: Option<String>,
     /// The account that pushed it; absent for one that was made by itself.
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) pushed_by: Option<String>,
+    pub(crate) pushed_by: Option<String>,
     /// The trace that the push was part of (W3C Trace Context).
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) traceparent: Option<String>,
+    pub(crate) traceparent: Option<String>,
     /// What the view warned of while rendering.
     #[salvo(schema(required = false))]
-    pub(in crate::http) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Why a time may be wrong.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Doubt", rename_all = "lowercase"))]
-pub(in crate::http) enum Doubt {
+pub(crate) enum Doubt {
     /// The clock was not synchronised, or said a time that is long over.
     Unsynchronised,
     /// The clock was behind an earlier time, which stands here instead.
@@ -68,7 +68,7 @@ pub(in crate::http) enum Doubt {
 /// What an export holds.
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportKind", rename_all = "lowercase"))]
-pub(in crate::http) enum ExportKind {
+pub(crate) enum ExportKind {
     Full,
     Incremental,
     Deleted,
@@ -77,7 +77,7 @@ pub(in crate::http) enum ExportKind {
 /// How far an export has come.
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportStatus", rename_all = "lowercase"))]
-pub(in crate::http) enum ExportStatus {
+pub(crate) enum ExportStatus {
     Waiting,
     Queued,
     Delivering,
@@ -89,139 +89,139 @@ pub(in crate::http) enum ExportStatus {
 /// A page of exports.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Exports"))]
-pub(in crate::http) struct Exports {
+pub(crate) struct Exports {
     /// Newest first.
-    pub(in crate::http) items: Vec<Export>,
+    pub(crate) items: Vec<Export>,
     /// The `cursor` of the next page, or null.
     #[salvo(schema(required = true))]
-    pub(in crate::http) next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// What a push did.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Push"))]
-pub(in crate::http) struct Push {
+pub(crate) struct Push {
     /// The exports queued, one a target.
-    pub(in crate::http) exports: Vec<PushedExport>,
+    pub(crate) exports: Vec<PushedExport>,
     /// Why there are none.
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 /// One export that a push queued.
 #[derive(ToSchema)]
 #[salvo(schema(name = "PushedExport", rename_all = "camelCase"))]
-pub(in crate::http) struct PushedExport {
+pub(crate) struct PushedExport {
     /// Its identifier.
-    pub(in crate::http) id: String,
+    pub(crate) id: String,
     /// From 1, without a gap, per target and Business Object name.
-    pub(in crate::http) sequence: u64,
+    pub(crate) sequence: u64,
     /// The bucketName.
-    pub(in crate::http) target: String,
+    pub(crate) target: String,
     /// Objects in it.
-    pub(in crate::http) object_count: u64,
+    pub(crate) object_count: u64,
     /// How far it has come.
-    pub(in crate::http) status: ExportStatus,
+    pub(crate) status: ExportStatus,
 }
 
 /// The file of an export (specification, 2.4).
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportFile"))]
-pub(in crate::http) struct ExportFile {
+pub(crate) struct ExportFile {
     /// What the file says of itself.
-    pub(in crate::http) metadata: ExportMetadata,
+    pub(crate) metadata: ExportMetadata,
     /// Ordered by URI.
-    pub(in crate::http) data: Vec<BTreeMap<String, Value>>,
+    pub(crate) data: Vec<BTreeMap<String, Value>>,
 }
 
 /// What an export file says of itself.
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportMetadata"))]
-pub(in crate::http) struct ExportMetadata {
+pub(crate) struct ExportMetadata {
     /// `20260301T120000Z`
-    pub(in crate::http) export_date: String,
+    pub(crate) export_date: String,
     /// The Business Object's name.
-    pub(in crate::http) object_type: String,
+    pub(crate) object_type: String,
     /// Objects in `data`.
-    pub(in crate::http) object_count: u64,
+    pub(crate) object_count: u64,
     /// SHA-256 of the bytes of `data`, lowercase hex.
-    pub(in crate::http) data_checksum: String,
+    pub(crate) data_checksum: String,
     /// `SHA-256`
-    pub(in crate::http) checksum_algorithm: String,
+    pub(crate) checksum_algorithm: String,
 }
 
 /// A target and how it is.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Target", rename_all = "camelCase"))]
-pub(in crate::http) struct Target {
+pub(crate) struct Target {
     /// The bucketName.
-    pub(in crate::http) name: String,
+    pub(crate) name: String,
     /// `directory` or `s3`.
-    pub(in crate::http) r#type: String,
+    pub(crate) r#type: String,
     /// Whether the last attempt reached it; null before the first.
     #[salvo(schema(required = true))]
-    pub(in crate::http) reachable: Option<bool>,
+    pub(crate) reachable: Option<bool>,
     /// Why its head of the queue does not get through, in words.
     #[salvo(schema(required = true))]
-    pub(in crate::http) blocked: Option<String>,
+    pub(crate) blocked: Option<String>,
     /// What kind of cause that is.
     #[salvo(schema(required = true))]
-    pub(in crate::http) blocked_by: Option<Cause>,
+    pub(crate) blocked_by: Option<Cause>,
     /// When its head first failed (RFC 3339).
     #[salvo(schema(required = true))]
-    pub(in crate::http) blocked_since: Option<String>,
+    pub(crate) blocked_since: Option<String>,
     /// Failed attempts at its head since it came there, or since the start.
-    pub(in crate::http) attempts: u64,
+    pub(crate) attempts: u64,
     /// When the next attempt is due (RFC 3339), unless the link is back before.
     #[salvo(schema(required = true))]
-    pub(in crate::http) next_attempt: Option<String>,
+    pub(crate) next_attempt: Option<String>,
     /// Why nothing is delivered now though nothing is wrong, in words.
     #[salvo(schema(required = true))]
-    pub(in crate::http) paused: Option<String>,
+    pub(crate) paused: Option<String>,
     /// Exports that wait for it.
-    pub(in crate::http) depth: u64,
+    pub(crate) depth: u64,
     /// Business Objects whose exports by themselves wait for room in the spool.
-    pub(in crate::http) waiting: u64,
+    pub(crate) waiting: u64,
     /// Bytes that wait for it.
-    pub(in crate::http) bytes: u64,
+    pub(crate) bytes: u64,
     /// When the oldest that waits was made (RFC 3339).
     #[salvo(schema(required = true))]
-    pub(in crate::http) oldest: Option<String>,
+    pub(crate) oldest: Option<String>,
     /// Seconds that it has waited; 0 where the clock says that it was made later.
     #[salvo(schema(required = true))]
-    pub(in crate::http) oldest_age_seconds: Option<u64>,
+    pub(crate) oldest_age_seconds: Option<u64>,
     /// When the last one was delivered (RFC 3339).
     #[salvo(schema(required = true))]
-    pub(in crate::http) last_delivery: Option<String>,
+    pub(crate) last_delivery: Option<String>,
 }
 
 /// What a test of a target found.
 #[derive(ToSchema)]
 #[salvo(schema(name = "TargetTest", rename_all = "camelCase"))]
-pub(in crate::http) struct TargetTest {
+pub(crate) struct TargetTest {
     /// The bucketName.
-    pub(in crate::http) target: String,
+    pub(crate) target: String,
     /// `directory` or `s3`.
-    pub(in crate::http) r#type: String,
+    pub(crate) r#type: String,
     /// Whether nothing was found that is in the way of a delivery.
-    pub(in crate::http) ok: bool,
+    pub(crate) ok: bool,
     /// Whether it was reached; null when that was not tried.
     #[salvo(schema(required = true))]
-    pub(in crate::http) reachable: Option<bool>,
+    pub(crate) reachable: Option<bool>,
     /// What is in the way, or what could not be told, in words.
     #[salvo(schema(required = true))]
-    pub(in crate::http) cause: Option<String>,
+    pub(crate) cause: Option<String>,
     /// What kind of cause that is; null when nothing is in the way.
     #[salvo(schema(required = true))]
-    pub(in crate::http) caused_by: Option<Cause>,
+    pub(crate) caused_by: Option<Cause>,
     /// How long the answer took.
-    pub(in crate::http) milliseconds: u64,
+    pub(crate) milliseconds: u64,
 }
 
 /// Why a target does not take its exports.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Cause", rename_all = "lowercase"))]
-pub(in crate::http) enum Cause {
+pub(crate) enum Cause {
     Unreachable,
     Broken,
     Busy,
@@ -239,10 +239,10 @@ pub(in crate::http) enum Cause {
 /// Every target.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Targets"))]
-pub(in crate::http) struct Targets {
+pub(crate) struct Targets {
     /// Ordered by name.
-    pub(in crate::http) items: Vec<Target>,
+    pub(crate) items: Vec<Target>,
     /// Always null: all targets are on one page.
     #[salvo(schema(required = true))]
-    pub(in crate::http) next: Option<String>,
+    pub(crate) next: Option<String>,
 }

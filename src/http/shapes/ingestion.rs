@@ -8,38 +8,38 @@ use std::collections::BTreeMap;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[salvo(schema(name = "IngestionRequest", example = json!({"data": [{"name": "P-101"}]})))]
-pub(in crate::http) struct IngestionRequest {
+pub(crate) struct IngestionRequest {
     /// Objects with the field names of the mapping; `uri` is optional.
-    pub(in crate::http) data: Vec<BTreeMap<String, Value>>,
+    pub(crate) data: Vec<BTreeMap<String, Value>>,
 }
 
 /// The answer to an ingestion, given only once it would survive a power cut.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Ingestion", rename_all = "camelCase"))]
-pub(in crate::http) struct Ingestion {
+pub(crate) struct Ingestion {
     /// Its identifier.
-    pub(in crate::http) ingestion_id: String,
+    pub(crate) ingestion_id: String,
     /// The mode.
-    pub(in crate::http) mode: Mode,
+    pub(crate) mode: Mode,
     /// Objects of the request that were not there before.
-    pub(in crate::http) created: u64,
+    pub(crate) created: u64,
     /// Objects of the request that were there and changed.
-    pub(in crate::http) updated: u64,
+    pub(crate) updated: u64,
     /// Objects of the request that stayed as they were.
-    pub(in crate::http) unchanged: u64,
+    pub(crate) unchanged: u64,
     /// Objects removed, nested ones that nothing referred to any more included.
-    pub(in crate::http) deleted: u64,
+    pub(crate) deleted: u64,
     /// What became of each object, in the order of the request; left out with `objects=false`.
     #[salvo(schema(required = false))]
-    pub(in crate::http) objects: Vec<IngestedObject>,
+    pub(crate) objects: Vec<IngestedObject>,
     /// What the caller should know; nothing was dropped.
-    pub(in crate::http) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// What an ingestion does with what is there.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Mode", rename_all = "UPPERCASE"))]
-pub(in crate::http) enum Mode {
+pub(crate) enum Mode {
     Add,
     Replace,
     Update,
@@ -50,22 +50,22 @@ pub(in crate::http) enum Mode {
 /// What became of one object of the request.
 #[derive(ToSchema)]
 #[salvo(schema(name = "IngestedObject"))]
-pub(in crate::http) struct IngestedObject {
+pub(crate) struct IngestedObject {
     /// Its place in `data`, from 0.
-    pub(in crate::http) index: u64,
+    pub(crate) index: u64,
     /// Its URI, given or minted.
-    pub(in crate::http) uri: String,
+    pub(crate) uri: String,
     /// What became of it.
-    pub(in crate::http) status: IngestedStatus,
+    pub(crate) status: IngestedStatus,
     /// The objects nested in it.
     #[salvo(schema(required = false))]
-    pub(in crate::http) nested: Vec<NestedObject>,
+    pub(crate) nested: Vec<NestedObject>,
 }
 
 /// What became of an object.
 #[derive(ToSchema)]
 #[salvo(schema(name = "IngestedStatus", rename_all = "lowercase"))]
-pub(in crate::http) enum IngestedStatus {
+pub(crate) enum IngestedStatus {
     Created,
     Updated,
     Unchanged,
@@ -76,69 +76,69 @@ pub(in crate::http) enum IngestedStatus {
 /// One nested object.
 #[derive(ToSchema)]
 #[salvo(schema(name = "NestedObject"))]
-pub(in crate::http) struct NestedObject {
+pub(crate) struct NestedObject {
     /// Where it stood in the request (JSON Pointer).
-    pub(in crate::http) pointer: String,
+    pub(crate) pointer: String,
     /// Its URI, given or minted.
-    pub(in crate::http) uri: String,
+    pub(crate) uri: String,
 }
 
 /// Something the caller should know.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Warning"))]
-pub(in crate::http) struct Warning {
+pub(crate) struct Warning {
     /// Where in the request (JSON Pointer).
-    pub(in crate::http) pointer: String,
+    pub(crate) pointer: String,
     /// What, in words.
-    pub(in crate::http) message: String,
+    pub(crate) message: String,
 }
 
 /// The record of an ingestion.
 #[derive(ToSchema)]
 #[salvo(schema(name = "IngestionRecord", rename_all = "camelCase"))]
-pub(in crate::http) struct IngestionRecord {
+pub(crate) struct IngestionRecord {
     /// Its identifier.
-    pub(in crate::http) id: String,
+    pub(crate) id: String,
     /// The Business Object's id.
-    pub(in crate::http) business_object: String,
+    pub(crate) business_object: String,
     /// The Business Object's name then.
-    pub(in crate::http) business_object_name: String,
+    pub(crate) business_object_name: String,
     /// The mode.
-    pub(in crate::http) mode: Mode,
+    pub(crate) mode: Mode,
     /// Who asked.
-    pub(in crate::http) caller: String,
+    pub(crate) caller: String,
     /// The id of the API key that it was asked with.
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) api_key: Option<String>,
+    pub(crate) api_key: Option<String>,
     /// The trace that the request was part of (W3C Trace Context).
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) traceparent: Option<String>,
+    pub(crate) traceparent: Option<String>,
     /// When it was committed (RFC 3339, UTC); never before an earlier one.
-    pub(in crate::http) at: String,
+    pub(crate) at: String,
     /// Why that time may be wrong; absent where nothing is to be doubted.
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) clock: Option<super::export::Doubt>,
+    pub(crate) clock: Option<super::export::Doubt>,
     /// The journal's sequence of its commit.
-    pub(in crate::http) sequence: u64,
+    pub(crate) sequence: u64,
     /// Bytes of the body.
-    pub(in crate::http) bytes: u64,
+    pub(crate) bytes: u64,
     /// As in the answer.
-    pub(in crate::http) created: u64,
+    pub(crate) created: u64,
     /// As in the answer.
-    pub(in crate::http) updated: u64,
+    pub(crate) updated: u64,
     /// As in the answer.
-    pub(in crate::http) unchanged: u64,
+    pub(crate) unchanged: u64,
     /// As in the answer.
-    pub(in crate::http) deleted: u64,
+    pub(crate) deleted: u64,
 }
 
 /// A page of ingestions.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Ingestions"))]
-pub(in crate::http) struct Ingestions {
+pub(crate) struct Ingestions {
     /// Newest first.
-    pub(in crate::http) items: Vec<IngestionRecord>,
+    pub(crate) items: Vec<IngestionRecord>,
     /// The `cursor` of the next page, or null.
     #[salvo(schema(required = true))]
-    pub(in crate::http) next: Option<String>,
+    pub(crate) next: Option<String>,
 }

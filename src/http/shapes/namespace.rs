@@ -8,45 +8,45 @@ use serde_json::Value;
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "NamespaceDefinition", example = json!({"generator": "counter"})))]
-pub(in crate::http) struct NamespaceDefinition {
+pub(crate) struct NamespaceDefinition {
     /// Its name, which must be that of the path.
     #[salvo(schema(required = false))]
-    pub(in crate::http) name: Option<String>,
+    pub(crate) name: Option<String>,
     /// What every identifier begins with; the default base when absent.
     #[salvo(schema(required = false))]
-    pub(in crate::http) uri_base: Option<String>,
+    pub(crate) uri_base: Option<String>,
     /// How the local part is made; `uuid` when absent.
     #[salvo(schema(required = false))]
-    pub(in crate::http) generator: Option<Generator>,
+    pub(crate) generator: Option<Generator>,
     /// Taken and not looked at, so that an answer can be put back.
     #[salvo(schema(required = false))]
-    pub(in crate::http) created_at: Value,
+    pub(crate) created_at: Value,
     /// As `createdAt`.
     #[salvo(schema(required = false))]
-    pub(in crate::http) warnings: Value,
+    pub(crate) warnings: Value,
 }
 
 /// A namespace.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Namespace", rename_all = "camelCase"))]
-pub(in crate::http) struct Namespace {
+pub(crate) struct Namespace {
     /// Its name, as mappings write it.
-    pub(in crate::http) name: String,
+    pub(crate) name: String,
     /// What every identifier begins with; also the name of the graph.
-    pub(in crate::http) uri_base: String,
+    pub(crate) uri_base: String,
     /// How the local part is made.
-    pub(in crate::http) generator: Generator,
+    pub(crate) generator: Generator,
     /// When it was created (RFC 3339, UTC).
-    pub(in crate::http) created_at: String,
+    pub(crate) created_at: String,
     /// What is probably not meant in it.
-    pub(in crate::http) warnings: Vec<Warning>,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// How the local part of an identifier is made.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[salvo(schema(name = "Generator", rename_all = "lowercase"))]
-pub(in crate::http) enum Generator {
+pub(crate) enum Generator {
     Uuid,
     Counter,
     Alphanumeric,
@@ -56,10 +56,10 @@ pub(in crate::http) enum Generator {
 /// A page of namespaces.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Namespaces"))]
-pub(in crate::http) struct Namespaces {
+pub(crate) struct Namespaces {
     /// Ordered by name.
-    pub(in crate::http) items: Vec<Namespace>,
+    pub(crate) items: Vec<Namespace>,
     /// The `cursor` of the next page, or null.
     #[salvo(schema(required = true))]
-    pub(in crate::http) next: Option<String>,
+    pub(crate) next: Option<String>,
 }

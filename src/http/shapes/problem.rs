@@ -4,37 +4,37 @@ use salvo::oapi::ToSchema;
 /// Problem details (RFC 9457).
 #[derive(ToSchema)]
 #[salvo(schema(name = "Problem", rename_all = "camelCase"))]
-pub(in crate::http) struct Problem {
+pub(crate) struct Problem {
     /// `about:blank`: the status says what kind of problem it is.
-    pub(in crate::http) r#type: String,
+    pub(crate) r#type: String,
     /// The status in words.
-    pub(in crate::http) title: String,
+    pub(crate) title: String,
     /// The status.
-    pub(in crate::http) status: u16,
+    pub(crate) status: u16,
     /// The cause in words. That of an ingestion begins `Ingestion failed: `.
-    pub(in crate::http) detail: String,
+    pub(crate) detail: String,
     /// The path of the request.
-    pub(in crate::http) instance: String,
+    pub(crate) instance: String,
     /// The trace that the request was part of, as the lines of the log have it.
-    pub(in crate::http) trace_id: String,
+    pub(crate) trace_id: String,
     /// Every single finding with its place.
     #[salvo(schema(required = false))]
-    pub(in crate::http) errors: Vec<Finding>,
+    pub(crate) errors: Vec<Finding>,
 }
 
 /// One finding: at a JSON Pointer into the body, or at a line and column of a text.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Finding"))]
-pub(in crate::http) struct Finding {
+pub(crate) struct Finding {
     /// JSON Pointer (RFC 6901).
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) pointer: Option<String>,
+    pub(crate) pointer: Option<String>,
     /// From 1.
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) line: Option<u64>,
+    pub(crate) line: Option<u64>,
     /// From 1, in characters.
     #[salvo(schema(required = false, nullable = false))]
-    pub(in crate::http) column: Option<u64>,
+    pub(crate) column: Option<u64>,
     /// What is wrong, and how to mend it.
-    pub(in crate::http) message: String,
+    pub(crate) message: String,
 }

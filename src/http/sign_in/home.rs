@@ -1,8 +1,8 @@
 //! `GET /`: whoever is signed in goes on to the administration interface.
 use super::location;
 use super::pages::redirect;
-use crate::http::caller::visitor;
-use crate::http::service::origin;
+use crate::caller::visitor;
+use crate::service::origin;
 use salvo::{Depot, Request, Response, handler};
 
 #[handler]

@@ -2,12 +2,12 @@
 use super::pages::{Message, redirect, show};
 use super::password::fields;
 use super::session;
-use crate::http::body;
-use crate::http::credential;
-use crate::http::page::check_session;
-use crate::http::problem::Problem;
-use crate::http::service::origin;
-use crate::http::state::state;
+use crate::body;
+use crate::credential;
+use crate::page::check_session;
+use crate::problem::Problem;
+use crate::service::origin;
+use crate::state::state;
 use salvo::http::StatusCode;
 use salvo::http::header::ACCEPT;
 use salvo::oapi::endpoint;

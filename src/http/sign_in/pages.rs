@@ -1,5 +1,5 @@
 //! The pages: their templates (in `templates/`), and what the answer with each of them has.
-use crate::http::admin::assets;
+use crate::admin::assets;
 use askama::Template;
 use salvo::Response;
 use salvo::http::header::{
@@ -30,7 +30,7 @@ pub(super) struct Provider<'a> {
 /// Something to say.
 #[derive(Template)]
 #[template(path = "message.html")]
-pub(in crate::http) struct Message<'a> {
+pub(crate) struct Message<'a> {
     prefix: &'a str,
     heading: &'a str,
     lines: &'a [&'a str],
@@ -55,11 +55,11 @@ impl Provider<'_> {
 }
 
 impl<'a> Message<'a> {
-    pub(in crate::http) fn new(prefix: &'a str, heading: &'a str, lines: &'a [&'a str]) -> Self {
+    pub(crate) fn new(prefix: &'a str, heading: &'a str, lines: &'a [&'a str]) -> Self {
         Self { prefix, heading, lines, link: None }
     }
 
-    pub(in crate::http) fn link(self, href: &'a str, label: &'a str) -> Self {
+    pub(crate) fn link(self, href: &'a str, label: &'a str) -> Self {
         Self { link: Some((href, label)), ..self }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Message<'a> {
 }
 
 /// Answers with a page, in words alone: it runs no script, and its form leads nowhere else.
-pub(in crate::http) fn show(res: &mut Response, status: StatusCode, page: &impl Template) {
+pub(crate) fn show(res: &mut Response, status: StatusCode, page: &impl Template) {
     answer(
         res,
         status,
@@ -80,12 +80,7 @@ pub(in crate::http) fn show(res: &mut Response, status: StatusCode, page: &impl 
 }
 
 /// Answers with a page under this Content-Security-Policy.
-pub(in crate::http) fn answer(
-    res: &mut Response,
-    status: StatusCode,
-    page: &impl Template,
-    policy: &str,
-) {
+pub(crate) fn answer(res: &mut Response, status: StatusCode, page: &impl Template, policy: &str) {
     // Rendering writes into memory, and the templates call nothing that can fail.
     let text = page.render().unwrap_or_default();
     res.status_code(status);
@@ -109,7 +104,7 @@ pub(super) fn retry_after(res: &mut Response, seconds: u64) {
 }
 
 /// Sends the browser on, with a `GET`.
-pub(in crate::http) fn redirect(res: &mut Response, location: &str) {
+pub(crate) fn redirect(res: &mut Response, location: &str) {
     match HeaderValue::from_str(location) {
         Ok(location) => {
             res.status_code(StatusCode::SEE_OTHER);

@@ -3,13 +3,13 @@
 use super::back::Back;
 use super::pages::{Message, Password, Provider, redirect, retry_after, show as show_page};
 use super::session;
-use crate::auth::{Auth, Refusal};
-use crate::http::body;
-use crate::http::caller::visitor;
-use crate::http::problem::Problem;
-use crate::http::service::origin;
-use crate::http::shapes;
-use crate::http::state::state;
+use crate::body;
+use crate::caller::visitor;
+use crate::problem::Problem;
+use crate::service::origin;
+use crate::shapes;
+use crate::state::state;
+use penstock_auth::{Auth, Refusal};
 use percent_encoding::percent_decode_str;
 use salvo::http::StatusCode;
 use salvo::http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
@@ -131,7 +131,7 @@ async fn json(
     session::begin(auth, &account, None, (req, origin, res)).map_err(Problem::from)?;
     let role = format!("{:?}", account.role);
     let answer = json!({"id": account.id, "email": account.email, "roles": [role]});
-    crate::http::reply::Reply::json(&answer)?.render(res);
+    crate::reply::Reply::json(&answer)?.render(res);
     Ok(())
 }
 
@@ -186,7 +186,7 @@ fn is_form(req: &Request) -> bool {
 }
 
 /// The fields of a form (URL Standard, 5.1).
-pub(in crate::http) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
+pub(crate) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
     let none = || Problem::malformed("the body is not a form in UTF-8, each field once");
     let text = std::str::from_utf8(sent).map_err(|_| none())?;
     let read = |part: &str| {

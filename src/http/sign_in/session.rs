@@ -1,10 +1,10 @@
 //! The session of a browser, and the cookies of it and of sign-ins that are under way.
 use super::back::Back;
 use super::pages::redirect;
-use crate::auth::oidc::Oidc;
-use crate::auth::{Account, Auth, Refusal};
-use crate::http::credential::{self, cookie_name};
-use crate::http::origin::Origin;
+use crate::credential::{self, cookie_name};
+use crate::origin::Origin;
+use penstock_auth::oidc::Oidc;
+use penstock_auth::{Account, Auth, Refusal};
 use salvo::http::header::{COOKIE, HeaderValue, SET_COOKIE};
 use salvo::{Request, Response};
 

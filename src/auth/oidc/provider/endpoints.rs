@@ -1,8 +1,7 @@
 //! Where a provider answers what: configured, or discovered (OpenID Connect Discovery 1.0, 4).
 use super::super::Failed;
 use super::Http;
-use crate::auth::fetch::Missing;
-use crate::config::{self, ClientAuthentication, Kind};
+use crate::fetch::Missing;
 use openidconnect::core::{
     CoreAuthDisplay, CoreClaimName, CoreClaimType, CoreClientAuthMethod, CoreGrantType,
     CoreJsonWebKey, CoreJsonWebKeySet, CoreJweContentEncryptionAlgorithm,
@@ -12,6 +11,7 @@ use openidconnect::{
     AdditionalProviderMetadata, AuthType, AuthUrl, DiscoveryError, EndSessionUrl, IssuerUrl,
     JsonWebKeySetUrl, ProviderMetadata, TokenUrl,
 };
+use penstock_config::{self as config, ClientAuthentication, Kind};
 use serde::{Deserialize, Serialize};
 
 type Metadata = ProviderMetadata<

@@ -1,6 +1,6 @@
 //! Whether an ID token holds (OpenID Connect Core 1.0, 3.1.3.7 and 3.1.3.8).
 use super::super::Failed;
-use crate::auth::roca;
+use crate::roca;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use openidconnect::ClaimsVerificationError::{self, InvalidAudience, Other, SignatureVerification};

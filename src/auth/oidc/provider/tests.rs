@@ -1,5 +1,5 @@
 use super::*;
-use crate::auth::world::settings;
+use crate::world::settings;
 use penstock_store::{Options, Store};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -1,0 +1,129 @@
+//! Who may come in: accounts, sessions, API keys, OpenID Connect, bearer tokens, and the audit trail.
+//!
+//! | file | what |
+//! |---|---|
+//! | `role`, `caller`, `refusal` | what a request may do, who sent it, and why it may not |
+//! | `guard` | the check of a caller before, and inside, each commit on its behalf |
+//! | `account`, `accounts` | the records, and where they are kept |
+//! | `password`, `attempts` | Argon2id, and the delays after failures |
+//! | `later` | what may wait a second for its commit: last uses, sessions, sign-ins |
+//! | `sessions`, `keys` | the credentials that the gateway gives out itself |
+//! | `audit` | what happened to all of them |
+//! | `oidc` | sign-in by the authorization code flow |
+//! | `roca` | RSA keys of providers that can be factored |
+//! | `tokens` | bearer tokens of an authorization server, and the service accounts they make |
+
+pub mod account;
+pub mod accounts;
+mod attempts;
+pub mod audit;
+pub mod caller;
+mod fetch;
+mod guard;
+pub mod keys;
+mod later;
+pub mod mapping;
+pub mod oidc;
+pub mod password;
+pub mod refusal;
+mod roca;
+pub mod sessions;
+pub mod tokens;
+#[cfg(test)]
+mod world;
+
+pub use account::{Account, Identity, Profile, Source};
+pub use caller::{Caller, Credential};
+pub use guard::{Authorized, Requester};
+pub use penstock_base::role::Role;
+pub use refusal::Refusal;
+
+use accounts::Accounts;
+use audit::Audit;
+use keys::Keys;
+use later::Later;
+use oidc::Oidc;
+use penstock_base::IfMatch;
+use penstock_base::clock::Clock;
+use penstock_base::fault::{Fault, Kind};
+use penstock_config::Settings;
+use penstock_store::Store;
+use sessions::Sessions;
+use std::sync::Arc;
+use tokens::Tokens;
+
+/// Everything that knows who may come in. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Auth {
+    /// The accounts.
+    pub accounts: Accounts,
+    /// The sessions of browsers.
+    pub sessions: Sessions,
+    /// The API keys.
+    pub keys: Keys,
+    /// The audit trail.
+    pub audit: Audit,
+    later: Later,
+    /// Access tokens of machines; `None` without `issuer-uri`.
+    pub tokens: Option<Tokens>,
+    /// Sign-in at an OpenID provider; `None` when the accounts are built in.
+    pub oidc: Option<Oidc>,
+}
+
+impl Auth {
+    /// Opens what is kept in the store. In the built-in mode a store without an account gets `admin`,
+    /// whose random password stands in `<data-dir>/initial-admin-password`. Blocks.
+    pub fn open(store: &Store, settings: &Arc<Settings>, clock: &Clock) -> Result<Self, Fault> {
+        let security = &settings.security;
+        let later = Later::start(store.clone()).map_err(|error| {
+            Fault::new(Kind::Internal, format!("no thread could be started: {error}"))
+        })?;
+        let audit = Audit::open(store.clone(), later.clone(), settings.limits.audit);
+        let people = if security.oidc.is_some() { Source::OpenIdConnect } else { Source::BuiltIn };
+        let dir = settings.data_dir.clone();
+        let accounts = Accounts::open(store, &later, &audit, people, dir)?;
+        let parts = (&accounts, &audit, &later);
+        let sessions = Sessions::open(store, parts, security.session, &settings.data_dir)?;
+        let keys = Keys::open(store, parts, clock)?;
+        let tokens = Tokens::open(settings, &accounts, clock)?;
+        let oidc = Oidc::open(security, clock)?;
+        Ok(Self { accounts, sessions, keys, audit, later, tokens, oidc })
+    }
+
+    /// Deletes an account, its sessions and its API keys.
+    ///
+    /// # Errors
+    /// As that of [`Accounts`]: `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` for the
+    /// last Admin.
+    pub fn delete_account(
+        &self,
+        by: &dyn Requester,
+        id: &str,
+        asked: IfMatch,
+    ) -> Result<(), Fault> {
+        let account = self.accounts.delete(by, id, asked)?;
+        // They are dead already: should this fail, the next start lets them go.
+        self.keys.revoke_of(&account)
+    }
+
+    /// What a caller may do now, for what outlasts the request that it was let in with; `None` when its
+    /// session is over, its key or token is revoked or expired, or its account is disabled or gone. Never
+    /// blocks.
+    pub fn still(&self, caller: &Caller) -> Option<Role> {
+        match (&caller.credential, &caller.account) {
+            (Credential::Local, _) => Some(Role::Admin),
+            (Credential::Session(hash), _) => self.sessions.still(hash),
+            (Credential::ApiKey { id, .. }, _) => self.keys.still(id),
+            (Credential::Bearer { expires_at }, account) => {
+                let account = self.accounts.get(&account.as_ref()?.id)?;
+                let lasts = expires_at.is_none_or(|at| self.keys.now() < at);
+                (account.enabled && lasts).then(|| account.role.min(caller.role))
+            }
+        }
+    }
+
+    /// Commits what waits to be. Blocks.
+    pub fn flush(&self) {
+        self.later.flush_all();
+    }
+}

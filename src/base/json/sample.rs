@@ -1,0 +1,411 @@
+//! A sample of a JSON text: of long arrays only some elements, so that its memory is bounded whatever the text holds.
+//!
+//! `serde_json` hands over the elements of an array as raw text, which takes no memory of its own. The ones that are
+//! kept are read afterwards, each from its place in the whole text, so that faults have the right line and column.
+use super::reader::{Cursor, read};
+use super::{Json, utf8};
+use crate::fault::{Fault, Kind, Place};
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use std::collections::HashSet;
+use std::fmt;
+
+/// How much of a text a sample holds at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleLimits {
+    /// The maximum nesting, as for [`parse`](super::parse).
+    pub nesting: usize,
+    /// Elements of each array.
+    pub elements: usize,
+    /// Values, each number, string, array and object counted.
+    pub values: usize,
+    /// Bytes of names, strings and numbers.
+    pub bytes: usize,
+}
+
+/// A sample of the objects in a text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The objects, or whatever else stood in their place.
+    pub objects: Vec<Json>,
+    /// How many there are in the text.
+    pub total: usize,
+    /// The greatest length of a nested array in the sample, if longer ones were cut to it.
+    pub elements: Option<usize>,
+}
+
+/// Reads a sample of a text that holds an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or
+/// an object a line. The elements of the sample stand at even distances, the first among them. Only what is kept is
+/// checked for duplicate names and for its nesting.
+///
+/// # Errors
+/// `Kind::Malformed` as [`parse`](super::parse); `Kind::TooLarge` when the values of one object, with one element of each
+/// array, are more than the limits allow.
+pub fn sample(text: &[u8], limits: SampleLimits) -> Result<Sample, Fault> {
+    let text = utf8(text)?;
+    let outline = match outline(text) {
+        Ok(outline) => outline,
+        Err(fault) => lines(text).ok_or(fault)?,
+    };
+    let (mut kept, total) = match outline {
+        Outline::One(raw) => (vec![raw], 1),
+        Outline::Elements(raw) => {
+            let mut sampler = Sampler::new(limits.elements);
+            each_element(raw, &mut |element| sampler.offer(element));
+            (sampler.kept, sampler.offered)
+        }
+        Outline::Lines => {
+            let mut sampler = Sampler::new(limits.elements);
+            values_of_lines(text).for_each(|line| sampler.offer(line));
+            (sampler.kept, sampler.offered)
+        }
+    };
+    // An array that is longer than the sample may have values cannot be whole.
+    let mut elements = limits.values;
+    loop {
+        let SampleLimits { nesting, values, bytes, .. } = limits;
+        let mut budget = Budget { elements, values, bytes, is_cut: false };
+        let objects: Result<Vec<Json>, Fault> =
+            kept.iter().map(|raw| budget.read(text, raw, nesting)).collect();
+        let is_too_large = match &objects {
+            Ok(_) => budget.is_cut && elements > limits.elements,
+            Err(fault) => fault.kind == Kind::TooLarge,
+        };
+        if !is_too_large || (elements == 1 && kept.len() == 1) {
+            let elements = budget.is_cut.then_some(elements);
+            return objects.map(|objects| Sample { objects, total, elements });
+        }
+        if elements > limits.elements {
+            elements = limits.elements;
+        } else {
+            elements = (elements / 2).max(1);
+            halve(&mut kept);
+        }
+    }
+}
+
+/// Where the objects of a text are. All of it is sound JSON.
+enum Outline<'t> {
+    One(&'t str),
+    /// In this array.
+    Elements(&'t str),
+    /// One a line.
+    Lines,
+}
+
+fn outline(text: &str) -> Result<Outline<'_>, Fault> {
+    let raw = read(text, usize::MAX, |_, text| <&RawValue>::deserialize(text))?.get();
+    if raw.starts_with('[') {
+        return Ok(Outline::Elements(raw));
+    }
+    let data = raw.starts_with('{').then(|| only_data(raw)).flatten();
+    Ok(data.map_or(Outline::One(raw), Outline::Elements))
+}
+
+/// The array of objects under `data`, the only member of an object.
+fn only_data(raw: &str) -> Option<&str> {
+    let data = serde_json::Deserializer::from_str(raw).deserialize_map(Data).ok()??;
+    let mut holds_objects = data.starts_with('[');
+    each_element(data, &mut |element| holds_objects &= element.starts_with('{'));
+    holds_objects.then_some(data)
+}
+
+struct Data;
+
+impl<'de> Visitor<'de> for Data {
+    type Value = Option<&'de str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut data = None;
+        let mut count = 0;
+        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+            count += 1;
+            data = (count == 1 && name == "data").then(|| value.get());
+        }
+        Ok(data)
+    }
+}
+
+/// Whether the text holds several lines, each of which is JSON.
+fn lines(text: &str) -> Option<Outline<'_>> {
+    let is_json = |line| serde_json::from_str::<&RawValue>(line).is_ok();
+    (values_of_lines(text).nth(1).is_some() && values_of_lines(text).all(is_json))
+        .then_some(Outline::Lines)
+}
+
+fn values_of_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty())
+}
+
+/// Hands over the raw text of each element of an array that is sound JSON; nothing of what is no array.
+fn each_element<'t>(raw: &'t str, each: &mut dyn FnMut(&'t str)) {
+    let _ = serde_json::Deserializer::from_str(raw).deserialize_seq(Elements(each));
+}
+
+struct Elements<'e, 't>(&'e mut dyn FnMut(&'t str));
+
+impl<'de> Visitor<'de> for Elements<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(element) = seq.next_element::<&RawValue>()? {
+            (self.0)(element.get());
+        }
+        Ok(())
+    }
+}
+
+/// Keeps some of many elements at even distances, without knowing beforehand how many there are.
+struct Sampler<'t> {
+    kept: Vec<&'t str>,
+    most: usize,
+    stride: usize,
+    offered: usize,
+}
+
+impl<'t> Sampler<'t> {
+    fn new(most: usize) -> Self {
+        Self { kept: Vec::new(), most: most.max(1), stride: 1, offered: 0 }
+    }
+
+    fn offer(&mut self, element: &'t str) {
+        if self.offered.is_multiple_of(self.stride) {
+            if self.kept.len() == self.most {
+                halve(&mut self.kept);
+                self.stride *= 2;
+            }
+            if self.offered.is_multiple_of(self.stride) {
+                self.kept.push(element);
+            }
+        }
+        self.offered += 1;
+    }
+}
+
+/// Drops every other element, but never the first.
+fn halve(kept: &mut Vec<&str>) {
+    let mut place = 0;
+    kept.retain(|_| {
+        place += 1;
+        place % 2 == 1
+    });
+}
+
+/// What a sample may still take.
+struct Budget {
+    /// Elements of each array at most.
+    elements: usize,
+    values: usize,
+    bytes: usize,
+    /// Whether an array was cut.
+    is_cut: bool,
+}
+
+impl Budget {
+    /// Reads a value that stands in a text.
+    fn read(&mut self, text: &str, raw: &str, nesting: usize) -> Result<Json, Fault> {
+        read(raw, nesting, |cursor, raw| Reduced { cursor, nesting, budget: self }.deserialize(raw))
+            .map_err(|fault| placed(fault, text, raw))
+    }
+
+    fn take_value(&mut self) -> Result<(), Fault> {
+        self.values = self.values.checked_sub(1).ok_or_else(too_large)?;
+        Ok(())
+    }
+
+    fn take_bytes(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(too_large)?;
+        Ok(())
+    }
+}
+
+fn too_large() -> Fault {
+    let why = "an object is too large to be a sample; leave out most of its members";
+    Fault::new(Kind::TooLarge, why)
+}
+
+/// A fault in a part of a text, with its place in the whole.
+fn placed(mut fault: Fault, text: &str, part: &str) -> Fault {
+    let before = text.get(..part.as_ptr().addr() - text.as_ptr().addr()).unwrap_or_default();
+    let lines = before.bytes().filter(|&byte| byte == b'\n').count() as u64;
+    let columns = before.rsplit('\n').next().unwrap_or_default().chars().count() as u64;
+    for finding in &mut fault.errors {
+        if let Place::Line { line, column } = &mut finding.place {
+            *column += if *line == 1 { columns } else { 0 };
+            *line += lines;
+            fault.detail = format!("the JSON cannot be read: {finding}");
+        }
+    }
+    fault
+}
+
+/// A value, of whose arrays only some elements are read.
+struct Reduced<'r, 'de> {
+    cursor: &'r mut Cursor<'de>,
+    /// Levels that it may nest.
+    nesting: usize,
+    budget: &'r mut Budget,
+}
+
+impl<'de> DeserializeSeed<'de> for Reduced<'_, 'de> {
+    type Value = Json;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
+        let first = self.cursor.peek();
+        self.budget.take_value().map_err(|fault| self.cursor.stop(fault))?;
+        match first {
+            Some(b'[') => deserializer.deserialize_seq(self),
+            Some(b'{') => deserializer.deserialize_map(self),
+            _ => {
+                let start = self.cursor.at;
+                let scalar = self.cursor.scalar(first, deserializer)?;
+                self.budget
+                    .take_bytes(self.cursor.at - start)
+                    .map_err(|fault| self.cursor.stop(fault))?;
+                Ok(scalar)
+            }
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Reduced<'_, 'de> {
+    type Value = Json;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
+        let Self { cursor, nesting, budget } = self;
+        cursor.enter()?;
+        let mut sampler = Sampler::new(budget.elements);
+        cursor.peek();
+        while let Some(raw) = seq.next_element::<&RawValue>()? {
+            cursor.peek();
+            cursor.at += raw.get().len();
+            sampler.offer(raw.get());
+        }
+        cursor.leave();
+        budget.is_cut |= sampler.kept.len() < sampler.offered;
+        let read = |raw: &&str| budget.read(cursor.text, raw, nesting.saturating_sub(1));
+        let elements: Result<_, Fault> = sampler.kept.iter().map(read).collect();
+        elements.map(Json::Array).map_err(|fault| cursor.stop(fault))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
+        let Self { cursor, nesting, budget } = self;
+        cursor.enter()?;
+        let (mut members, mut names) = (Vec::new(), HashSet::new());
+        while let Some(name) = cursor.name(&mut map, &mut names)? {
+            budget.take_bytes(name.len()).map_err(|fault| cursor.stop(fault))?;
+            let nesting = nesting.saturating_sub(1);
+            let value = map.next_value_seed(Reduced { cursor, nesting, budget })?;
+            members.push((name.into_owned(), value));
+        }
+        cursor.leave();
+        Ok(Json::Object(members))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Finding;
+    use crate::json::parse;
+
+    const LIMITS: SampleLimits = SampleLimits { nesting: 8, elements: 4, values: 40, bytes: 1000 };
+
+    fn of(text: &str) -> Sample {
+        sample(text.as_bytes(), LIMITS).unwrap()
+    }
+
+    fn shown(sample: &Sample) -> String {
+        Json::Array(sample.objects.clone()).to_string()
+    }
+
+    #[test]
+    fn what_fits_is_all_there_with_its_digits() {
+        let objects =
+            r#"[{"a":1.50,"b":[{"c":"\u00fc"},null,[1,2,3,4,5,6]]},{"data":[],"d":true}]"#;
+        let whole = parse(objects.as_bytes(), 8).unwrap();
+        for text in [
+            objects.to_owned(),
+            format!(" {{\"data\": {objects}}}\n"),
+            objects.trim_matches(['[', ']']).replace("},{\"data", "}\n\n {\"data"),
+        ] {
+            let sample = of(&text);
+            assert_eq!(
+                (Json::Array(sample.objects), sample.total, sample.elements),
+                (whole.clone(), 2, None)
+            );
+        }
+        // What has more members than `data`, or something else there, is an object itself.
+        for text in [r#"{"data":[{"a":1}],"b":1}"#, r#"{"data":[1]}"#, r#"{"data":{}}"#, "{}"] {
+            assert_eq!(shown(&of(text)), format!("[{text}]"));
+        }
+        assert_eq!((of("[]").objects, of("7").total), (Vec::new(), 1));
+    }
+
+    #[test]
+    fn of_many_objects_some_are_taken_at_even_distances() {
+        let objects: Vec<String> = (0..1001).map(|n| format!("{{\"n\":{n}}}")).collect();
+        for text in [format!("[{}]", objects.join(",")), objects.join("\n")] {
+            let sample = of(&text);
+            assert_eq!((sample.total, sample.elements), (1001, None));
+            assert_eq!(shown(&sample), r#"[{"n":0},{"n":256},{"n":512},{"n":768}]"#);
+        }
+    }
+
+    #[test]
+    fn long_arrays_and_many_objects_are_cut_until_the_sample_fits() {
+        let numbers: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+        let object = format!("{{\"a\":[{}],\"b\":[[{}]]}}", numbers.join(","), numbers.join(","));
+        let sample = of(&object);
+        assert_eq!(
+            (shown(&sample).as_str(), sample.elements),
+            (r#"[{"a":[0,32,64,96],"b":[[0,32,64,96]]}]"#, Some(4))
+        );
+        let sample = of(&format!("{{\"a\":[{}]}}", numbers.join(",")));
+        assert_eq!(
+            (shown(&sample).as_str(), sample.elements),
+            (r#"[{"a":[0,32,64,96]}]"#, Some(4)),
+            "an array is whole, or cut as all others"
+        );
+        let members: Vec<String> = (0..15).map(|n| format!("\"m{n}\":{n}")).collect();
+        let object = format!("{{{}}}", members.join(","));
+        let sample = of(&[object.as_str(); 4].join("\n"));
+        assert_eq!((sample.objects.len(), sample.total, sample.elements), (2, 4, None));
+        let text = format!("[{}]", vec![format!("{{\"a\":\"{}\"}}", "x".repeat(400)); 4].join(","));
+        assert_eq!(of(&text).objects.len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_cut_or_read_is_refused_with_its_place() {
+        let members: Vec<String> = (0..50).map(|n| format!("\"m{n}\":{n}")).collect();
+        let fault = sample(format!("{{{}}}", members.join(",")).as_bytes(), LIMITS).unwrap_err();
+        assert_eq!(fault.kind, Kind::TooLarge);
+        for (text, line, column) in [
+            ("[{\"a\": 1},\n {\"b\": 1, \"b\": 2}]", 2, 11),
+            ("{\"a\": [\n1, {\"b\":\n[{\"c\": 1, \"c\": 2}]}]}", 3, 11),
+            ("{\"a\": 1}\n{\"a\": [[[[[[[[1]]]]]]]]}", 2, 14),
+            ("[{\"a\": 1},\n {\"b\": x}]", 2, 8),
+            ("[1,", 1, 4),
+            ("", 1, 1),
+        ] {
+            let fault = sample(text.as_bytes(), LIMITS).unwrap_err();
+            let found: Vec<&Finding> = fault.errors.iter().collect();
+            assert_eq!(found[0].place, Place::Line { line, column }, "{text}: {fault}");
+            assert!(fault.detail.contains(&format!("line {line}, column {column}")), "{fault}");
+            assert_eq!(fault.kind, Kind::Malformed);
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What every layer of Penstock uses: errors, time, the guard of commits, limits, the memory and disk of the
+//! machine, JSON with positions, events, telemetry and roles.
+
+pub mod characters;
+pub mod clock;
+pub mod commit;
+pub mod disk;
+pub mod events;
+pub mod fault;
+pub mod files;
+mod if_match;
+pub mod json;
+pub mod memory;
+pub mod nearest;
+pub mod network;
+pub mod role;
+pub mod telemetry;
+pub mod time;
+pub mod time_zone;
+
+pub use if_match::IfMatch;
+pub use role::Role;

@@ -1,0 +1,30 @@
+//! The known name that a mistyped one most likely meant.
+
+/// More characters than the longest known name has: what comes from outside costs no more than that.
+const LONGEST: usize = 100;
+
+/// The nearest of `known` to `name`, case aside, when it is near enough to be meant.
+pub fn nearest<S: AsRef<str>>(name: &str, known: impl IntoIterator<Item = S>) -> Option<S> {
+    let name: String = name.to_lowercase().chars().take(LONGEST).collect();
+    known
+        .into_iter()
+        .map(|known| (strsim::osa_distance(&name, &known.as_ref().to_lowercase()), known))
+        .filter(|(distance, known)| *distance <= 1 + known.as_ref().chars().count() / 4)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_name_that_was_meant() {
+        let known = ["fields", "path", "type", "elements", "pushTargets"];
+        assert_eq!(nearest("feilds", known), Some("fields"));
+        assert_eq!(nearest("Type", known), Some("type"));
+        assert_eq!(nearest("pushtarget", known), Some("pushTargets"));
+        assert_eq!(nearest("colour", known), None);
+        assert_eq!(nearest("", known), None);
+    }
+}

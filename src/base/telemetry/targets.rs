@@ -1,0 +1,72 @@
+//! Earlier log targets. They named the modules of one crate, and log filters that operators configured still use them.
+
+/// An earlier target, and the targets that replace it. The first match counts, so a longer target comes before
+/// a shorter one.
+const REPLACED: [(&str, &[&str]); 24] = [
+    ("penstock::app", &["penstock_cli::app"]),
+    ("penstock::auth", &["penstock_auth"]),
+    ("penstock::business_object::json", &["penstock_base::json"]),
+    ("penstock::business_object", &["penstock_model"]),
+    ("penstock::characters", &["penstock_base::characters"]),
+    ("penstock::cli", &["penstock_cli"]),
+    ("penstock::clock", &["penstock_base::clock"]),
+    ("penstock::commit", &["penstock_base::commit"]),
+    ("penstock::config", &["penstock_config"]),
+    ("penstock::disk", &["penstock_base::disk"]),
+    ("penstock::events", &["penstock_base::events"]),
+    ("penstock::export", &["penstock_export"]),
+    ("penstock::fault", &["penstock_base::fault"]),
+    ("penstock::files", &["penstock_base::files"]),
+    ("penstock::gateway", &["penstock_service::gateway"]),
+    ("penstock::graphql", &["penstock_graphql"]),
+    ("penstock::http", &["penstock_http"]),
+    ("penstock::memory", &["penstock_base::memory"]),
+    ("penstock::mend", &["penstock_service::mend"]),
+    ("penstock::network", &["penstock_base::network"]),
+    ("penstock::rdf", &["penstock_model::rdf"]),
+    ("penstock::telemetry", &["penstock_base::telemetry"]),
+    ("penstock::time", &["penstock_base::time"]),
+    ("penstock::time_zone", &["penstock_base::time_zone"]),
+];
+
+/// Returns a filter of tracing's `EnvFilter` with the earlier targets replaced by those of today.
+pub(super) fn replace_earlier_targets(filter: &str) -> String {
+    let directives: Vec<String> = filter.split(',').flat_map(replace_target).collect();
+    directives.join(",")
+}
+
+fn replace_target(directive: &str) -> Vec<String> {
+    let text = directive.trim_start();
+    let found = REPLACED.iter().find_map(|(earlier, targets)| {
+        let rest = text.strip_prefix(earlier)?;
+        // `penstock::time` is not the beginning of `penstock::time_zone`.
+        let ends = rest.is_empty() || rest.starts_with(['=', '[']) || rest.starts_with("::");
+        ends.then_some((targets, rest))
+    });
+    match found {
+        Some((targets, rest)) => targets.iter().map(|target| format!("{target}{rest}")).collect(),
+        None => vec![directive.to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replace_earlier_targets;
+
+    #[test]
+    fn earlier_targets_reach_the_crates_of_today() {
+        for (earlier, today) in [
+            ("info", "info"),
+            ("penstock=debug", "penstock=debug"),
+            ("penstock::export=debug", "penstock_export=debug"),
+            ("penstock::export", "penstock_export"),
+            ("warn,penstock::business_object::ingest::run=trace", "warn,penstock_model::ingest::run=trace"),
+            ("penstock::business_object::json=info", "penstock_base::json=info"),
+            ("penstock::time_zone=info", "penstock_base::time_zone=info"),
+            ("penstock::http[request{path=x}]=debug", "penstock_http[request{path=x}]=debug"),
+            ("penstock_store=debug,salvo_core=warn", "penstock_store=debug,salvo_core=warn"),
+        ] {
+            assert_eq!(replace_earlier_targets(earlier), today);
+        }
+    }
+}

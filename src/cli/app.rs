@@ -1,0 +1,439 @@
+//! The wiring: the gateway is opened, served, and ended in good order.
+//!
+//! `listen` binds, `tls` has the certificate, `connections` bounds what an address may hold, `systemd`
+//! tells the service manager how it is, `backoff` waits after starts that came to nothing.
+mod backoff;
+mod connections;
+mod listen;
+mod systemd;
+mod tls;
+
+pub use backoff::Backoff;
+use connections::Policy;
+use hyper_util::rt::TokioTimer;
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::telemetry;
+use penstock_config::Settings;
+use penstock_http::{self as http, State};
+use penstock_service::gateway::{self, Gateway, make_private};
+use penstock_service::mend::{self, Replay};
+use penstock_store::ReadStore;
+use salvo::Server;
+use salvo::conn::rustls::RustlsListener;
+use salvo::conn::unix::UnixListener;
+use salvo::conn::{Acceptor, Listener};
+use salvo::fuse::{FuseConfig, FusePolicy};
+use salvo::server::ServerHandle;
+use std::fs::Permissions;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+/// What runs when the stop comes has so long to end; the checkpoint follows, and all is over in 10 s.
+const GRACE: Duration = Duration::from_secs(8);
+/// How often a store is tried to be opened for which there was no room.
+const ROOM: Duration = Duration::from_secs(5);
+/// Bytes that a connection buffers at most; the head of a request must fit.
+const CONNECTION_BUFFER: usize = 64 << 10;
+const CONNECTION_BUFFER_U32: u32 = 64 << 10;
+/// Requests at once on one connection of HTTP/2.
+const STREAMS: u32 = 32;
+/// The local administration's socket in the data directory.
+const CONTROL_SOCKET: &str = "control.sock";
+
+/// What may be read again at SIGHUP: the configuration, as it is then.
+pub type Reload = Box<dyn Fn() -> Option<Settings> + Send + Sync>;
+
+/// Serves until SIGTERM or SIGINT, after the wait that `backoff` asks for. `ready` is told the URL once it is
+/// bound; `reload` gives the settings anew at SIGHUP.
+///
+/// # Errors
+/// `Kind::Forbidden` when the address or the data directory may not be used; `Kind::NoRoom` or
+/// `Kind::Internal` when the disk or the network fails; `Kind::Conflict` when the address or the data
+/// directory is in use; `Kind::Invalid` when the certificate cannot be used.
+pub async fn serve(
+    settings: Arc<Settings>,
+    reload: Reload,
+    backoff: &Backoff,
+    ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
+) -> Result<(), Fault> {
+    // A signal that comes from here on is kept until `serve_until` looks.
+    let mut stopped = std::pin::pin!(stop_signal()?);
+    tokio::select! {
+        () = backoff.wait() => {}
+        () = &mut stopped => return Ok(()),
+    }
+    let forgetting = tokio::spawn(backoff.clone().forget_later());
+    let served = serve_until(settings, reload, ready, stopped).await;
+    forgetting.abort();
+    served
+}
+
+/// Serves until `stop` is done, or SIGTERM or SIGINT comes.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_until(
+    settings: Arc<Settings>,
+    reload: Reload,
+    ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), Fault> {
+    let bound = listen::bind(&settings.server).await?;
+    let address = bound.address;
+    let state = State::new(settings.clone());
+    let mut servers = Servers::default();
+    let certificates = servers.listen(bound, &state).await?;
+    systemd::ready();
+    tracing::info!(%address, https = certificates.is_some(), "HTTP was opened.");
+    let telling = tokio::spawn(systemd::run(state.clone()));
+    let reloading =
+        tokio::spawn(reload_at_hangup(hangups()?, reload, settings.clone(), certificates));
+    let served = serve_opened(settings, address, state, servers, ready, stop).await;
+    reloading.abort();
+    telling.abort();
+    served
+}
+
+/// Opens the gateway while HTTP answers 503, serves it, and ends it.
+async fn serve_opened(
+    settings: Arc<Settings>,
+    address: SocketAddr,
+    state: Arc<State>,
+    mut servers: Servers,
+    ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), Fault> {
+    let signalled = stop_signal()?;
+    let mut stop = std::pin::pin!(async {
+        tokio::select! {
+            () = stop => {}
+            () = signalled => {}
+        }
+    });
+    let opened = tokio::select! {
+        opened = open_with_room(&settings, &state) => opened,
+        () = &mut stop => {
+            // Opening only reads and replays: it can be cut short at any moment.
+            servers.stop(Instant::now() + GRACE).await;
+            return Ok(());
+        }
+    };
+    let gateway = match opened {
+        Ok(gateway) => gateway,
+        Err(fault) => {
+            servers.stop(Instant::now()).await;
+            return Err(fault);
+        }
+    };
+    state.opened(gateway.clone());
+    let control = servers.start_control(&settings.data_dir, &state).await;
+    let (stop_exports, stopped) = watch::channel(false);
+    let mending = tokio::spawn(mend::run(ReadStore::clone(&gateway.store)));
+    let keeping_keys = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.run()));
+    let ticking = tokio::spawn(gateway.clock.clone().run());
+    let relieving = tokio::spawn(gateway.memory.clone().relieve(ReadStore::clone(&gateway.store)));
+    let exporter = gateway.exporter.clone();
+    let exports = tokio::spawn(async move { exporter.run(stopped).await });
+    ready(address, gateway.clone());
+
+    stop.await;
+    systemd::stopping();
+    tracing::info!("The stop began; what runs is finished first.");
+    let deadline = Instant::now() + GRACE;
+    state.stop();
+    gateway.exporter.stop();
+    mending.abort();
+    ticking.abort();
+    relieving.abort();
+    if let Some(keeping_keys) = keeping_keys {
+        keeping_keys.abort();
+    }
+    // Nobody may be waiting any more; then there is nothing to stop.
+    let _ = stop_exports.send(true);
+    servers.stop(deadline).await;
+    match timeout_at(deadline, exports).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "The exporter had ended before its time."),
+        Err(_) => {
+            tracing::warn!("A delivery was cut off; it is tried again after the next start.");
+        }
+    }
+    if let Some(path) = control
+        && let Err(error) = std::fs::remove_file(&path)
+    {
+        tracing::warn!(%error, "The control socket could not be removed.");
+    }
+    let Gateway { store, auth, clock, .. } = gateway.clone();
+    let close = move || {
+        auth.flush();
+        clock.close();
+        store.checkpoint()
+    };
+    match tokio::task::spawn_blocking(close).await {
+        Ok(Ok(())) => tracing::info!("The gateway stopped."),
+        // The journal has everything: the next start only takes longer.
+        Ok(Err(error)) => tracing::warn!(%error, "The checkpoint at the end failed."),
+        Err(error) => tracing::warn!(%error, "The checkpoint at the end was not finished."),
+    }
+    Ok(())
+}
+
+/// Resolves when the process is asked to end.
+fn stop_signal() -> Result<impl Future<Output = ()> + Send, Fault> {
+    let listen = |kind| {
+        signal(kind).map_err(|error| {
+            Fault::new(Kind::Internal, format!("signals cannot be listened for: {error}"))
+        })
+    };
+    let (mut terminate, mut interrupt) =
+        (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+fn hangups() -> Result<tokio::signal::unix::Signal, Fault> {
+    signal(SignalKind::hangup()).map_err(|error| {
+        Fault::new(Kind::Internal, format!("signals cannot be listened for: {error}"))
+    })
+}
+
+/// Reads again at each SIGHUP what can change while the service runs: the log level, and the certificate.
+/// What cannot be used is named in the log, and what was there goes on.
+async fn reload_at_hangup(
+    mut hangups: tokio::signal::unix::Signal,
+    reload: Reload,
+    settings: Arc<Settings>,
+    certificates: Option<mpsc::Sender<rustls::ServerConfig>>,
+) {
+    let mut settings = settings;
+    while hangups.recv().await.is_some() {
+        systemd::reloading(async {
+            let Some(read) = reload() else { return };
+            telemetry::log::set_level(&read.log_level);
+            let read = Arc::new(read);
+            if let (Some(certificates), Some(tls)) = (&certificates, read.server.tls.clone()) {
+                let data_dir = settings.data_dir.clone();
+                let config =
+                    tokio::task::spawn_blocking(move || tls::configuration(&tls, &data_dir)).await;
+                match config {
+                    Ok(Ok(config)) => {
+                        // The server that takes them ends with the service.
+                        let _ = certificates.send(config).await;
+                    }
+                    Ok(Err(fault)) => {
+                        tracing::error!("{fault}; the certificate that was there goes on.");
+                    }
+                    Err(error) => tracing::error!(%error, "The certificate was not read again."),
+                }
+            }
+            tracing::info!(
+                "The log level and the certificate were read again; other settings need a restart."
+            );
+            settings = read;
+        })
+        .await;
+    }
+}
+
+/// Opens the gateway; while the disk has no room for that, tries again, and says so meanwhile: a restart would
+/// make none.
+async fn open_with_room(settings: &Arc<Settings>, state: &Arc<State>) -> Result<Gateway, Fault> {
+    let mut told = false;
+    loop {
+        match open(settings.clone(), state.clone()).await {
+            Err(fault) if fault.kind == Kind::NoRoom => {
+                if !std::mem::replace(&mut told, true) {
+                    tracing::error!("{}; it is tried again until there is room.", fault.detail);
+                }
+                state.waits(Some(waits_for_room(&fault)));
+                tokio::time::sleep(ROOM).await;
+            }
+            opened => {
+                state.waits(None);
+                return opened;
+            }
+        }
+    }
+}
+
+/// Why the gateway is not open, without the path, which is for the log.
+fn waits_for_room(fault: &Fault) -> String {
+    let needed = fault.errors.first().map_or_else(String::new, |finding| format!(" ({finding})"));
+    format!(
+        "there is no room on the disk of the gateway, and the store opens once there is{needed}"
+    )
+}
+
+/// Opens the gateway beside the server, on a thread that the end of the process does not wait for.
+async fn open(settings: Arc<Settings>, state: Arc<State>) -> Result<Gateway, Fault> {
+    let (sender, receiver) = oneshot::channel();
+    let opening = std::thread::Builder::new().name("open".into()).spawn(move || {
+        let mut replay = Replay::default();
+        let opened = Gateway::open(settings, &mut |progress| {
+            state.progress(progress);
+            replay.tell(progress);
+        });
+        // Nobody waits for it when the stop came first.
+        let _ = sender.send(opened);
+    });
+    if let Err(error) = opening {
+        return Err(Fault::new(Kind::Internal, format!("no thread could be started: {error}")));
+    }
+    receiver.await.unwrap_or_else(|_| {
+        Err(Fault::new(Kind::Internal, "opening the store ended without a result"))
+    })
+}
+
+/// How long a client may take.
+fn timeouts() -> FuseConfig {
+    FuseConfig::default()
+        .with_tls_handshake_timeout(Duration::from_secs(10))
+        .with_http1_header_timeout(Duration::from_secs(30))
+        .with_request_body_timeout(Duration::from_secs(30))
+        // A client may send a long stream before it reads the answer.
+        .with_write_stall_timeout(Duration::from_mins(5))
+}
+
+/// The servers that run.
+#[derive(Default)]
+struct Servers(Vec<(ServerHandle, JoinHandle<()>)>);
+
+impl Servers {
+    /// Serves the address, by HTTPS where a certificate is configured; then others can be sent.
+    async fn listen(
+        &mut self,
+        bound: listen::Bound,
+        state: &Arc<State>,
+    ) -> Result<Option<mpsc::Sender<rustls::ServerConfig>>, Fault> {
+        let address = bound.address;
+        let failed = |error: salvo::core::Error| {
+            Fault::new(Kind::Internal, format!("cannot listen on {address}: {error}"))
+        };
+        let policy = |state: &State| Policy {
+            timeouts: timeouts(),
+            settings: state.settings().clone(),
+            open: connections::Open::default(),
+        };
+        let Some(tls) = state.settings().server.tls.clone() else {
+            let acceptor = bound.try_bind().await.map_err(failed)?;
+            self.start(acceptor, state.clone(), policy(state));
+            return Ok(None);
+        };
+        let data_dir = state.settings().data_dir.clone();
+        let config = tokio::task::spawn_blocking(move || {
+            make_private(&data_dir)
+                .map_err(|error| gateway::disk(&error, "making the data directory", &data_dir))?;
+            tls::configuration(&tls, &data_dir)
+        });
+        let config = config.await.unwrap_or_else(|error| {
+            Err(Fault::new(Kind::Internal, format!("reading the certificate ended: {error}")))
+        })?;
+        let (configurations, sender) = tls::Configurations::new(config);
+        let acceptor =
+            RustlsListener::new(configurations, bound).try_bind().await.map_err(failed)?;
+        self.start(acceptor, state.clone(), policy(state));
+        Ok(Some(sender))
+    }
+
+    fn start<A: Acceptor + Send + 'static>(
+        &mut self,
+        acceptor: A,
+        state: Arc<State>,
+        policy: impl FusePolicy,
+    ) {
+        let connections = state.settings().server.connections;
+        let mut server = Server::new(acceptor).fuse_policy(policy).max_connections(connections);
+        server.http1_mut().max_buf_size(CONNECTION_BUFFER);
+        server
+            .http2_mut()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(CONNECTION_BUFFER_U32)
+            .max_frame_size(16 << 10)
+            .initial_stream_window_size(CONNECTION_BUFFER_U32)
+            .initial_connection_window_size(4 * CONNECTION_BUFFER_U32)
+            .max_send_buf_size(CONNECTION_BUFFER)
+            .keep_alive_interval(Duration::from_secs(30))
+            .keep_alive_timeout(Duration::from_secs(10));
+        let handle = server.handle();
+        let service = http::service(state);
+        let running = tokio::spawn(async move {
+            if let Err(error) = server.try_serve(service).await {
+                tracing::error!(%error, "The server ended before its time.");
+            }
+        });
+        self.0.push((handle, running));
+    }
+
+    /// Starts the control socket and gives its path. The store's lock is ours, so a socket that is
+    /// there is that of a process that has died.
+    async fn start_control(&mut self, data_dir: &Path, state: &Arc<State>) -> Option<PathBuf> {
+        let path = data_dir.join(CONTROL_SOCKET);
+        let removed = match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        };
+        let listener = UnixListener::new(path.clone()).permissions(Permissions::from_mode(0o600));
+        let bound = match removed {
+            Ok(()) => listener.try_bind().await,
+            Err(error) => Err(error),
+        };
+        match bound {
+            Ok(acceptor) => {
+                self.start(acceptor, state.clone(), timeouts());
+                Some(path)
+            }
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    "The control socket could not be made; commands that need it will fail."
+                );
+                None
+            }
+        }
+    }
+
+    /// Stops accepting, finishes what runs until the deadline, and cuts off the rest.
+    async fn stop(self, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        for (handle, _) in &self.0 {
+            handle.stop_graceful(left);
+        }
+        for (_, running) in self.0 {
+            // The server itself keeps the deadline; a second more covers its own end.
+            let _ = timeout_at(deadline + Duration::from_secs(1), running).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_store::{DiskFull, Error};
+
+    #[test]
+    fn who_waits_for_disk_space_is_told_how_much_and_not_where() {
+        let full = DiskFull { needed: 38 << 20, free: 36 << 20 };
+        let path = PathBuf::from("/var/lib/penstock/store/index");
+        let fault = gateway::disk(&full.into(), "writing a checkpoint to", &path);
+        assert_eq!(fault.kind, Kind::NoRoom);
+        let refused = Fault::from(Error::Io { action: "writing to", path, source: full.into() });
+        for told in [waits_for_room(&fault), refused.to_string()] {
+            assert!(told.contains("38.0 MiB are needed, and 36.0 MiB are free"), "{told}");
+            assert!(!told.contains("/var"), "{told}");
+        }
+        assert!(fault.detail.contains("/var/lib/penstock/store/index"), "{fault}");
+    }
+}

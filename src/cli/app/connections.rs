@@ -1,0 +1,98 @@
+//! What one address may hold of the connections: a client that opens them and says nothing keeps no other
+//! client out.
+use penstock_base::network;
+use penstock_config::Settings;
+use salvo::async_trait;
+use salvo::conn::{ConnCtrl, SocketAddr};
+use salvo::fuse::{ArcConnObserver, ConnObserver, FuseAction, FuseConfig, FuseInfo, FusePolicy};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The policy of a listener.
+pub(super) struct Policy {
+    pub(super) timeouts: FuseConfig,
+    pub(super) settings: Arc<Settings>,
+    pub(super) open: Open,
+}
+
+/// How many connections each address has open.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Open(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+impl Open {
+    fn of(&self, address: IpAddr) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&address).copied().unwrap_or(0)
+    }
+
+    fn add(&self, address: IpAddr) -> One {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *open.entry(address).or_default() += 1;
+        One { address, open: self.clone() }
+    }
+}
+
+/// One connection, counted for as long as it lasts.
+struct One {
+    address: IpAddr,
+    open: Open,
+}
+
+impl ConnObserver for One {}
+
+impl Drop for One {
+    fn drop(&mut self) {
+        let mut open = self.open.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
+}
+
+impl Policy {
+    /// The address that a connection counts for. Trusted proxies bring many clients, and are not counted.
+    fn counted(&self, remote: &SocketAddr) -> Option<IpAddr> {
+        let address = remote.ip()?.to_canonical();
+        (!self.settings.server.is_trusted_proxy(address)).then(|| network::of(address))
+    }
+}
+
+#[async_trait]
+impl FusePolicy for Policy {
+    async fn decide(&self, info: &FuseInfo) -> FuseAction {
+        match self.counted(&info.remote_addr) {
+            Some(address)
+                if self.open.of(address) >= self.settings.server.connections_per_address =>
+            {
+                tracing::debug!(%address, "A connection was refused: its address has too many.");
+                FuseAction::Reject
+            }
+            _ => FuseAction::Accept(self.timeouts),
+        }
+    }
+
+    fn observe(&self, info: &FuseInfo, _: &ConnCtrl) -> Option<ArcConnObserver> {
+        let address = self.counted(&info.remote_addr)?;
+        Some(Arc::new(self.open.add(address)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_counts_until_it_ends() {
+        let open = Open::default();
+        let address = "192.0.2.1".parse().unwrap();
+        let (first, second) = (open.add(address), open.add(address));
+        assert_eq!(open.of(address), 2);
+        drop(first);
+        drop(second);
+        assert_eq!(open.of(address), 0);
+        assert!(open.0.lock().unwrap().is_empty());
+    }
+}

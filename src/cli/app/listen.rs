@@ -1,0 +1,64 @@
+//! Where the service listens: the socket that systemd holds for it, or one of its own.
+use listenfd::ListenFd;
+use penstock_base::fault::{Fault, Kind};
+use penstock_config::Server;
+use salvo::conn::Listener;
+use salvo::conn::tcp::TcpAcceptor;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+
+/// A bound socket and its address.
+pub(super) struct Bound {
+    pub(super) address: SocketAddr,
+    listener: TcpListener,
+}
+
+/// Takes the socket that systemd passed on (`sd_listen_fds(3)`): connections that came while the service
+/// was restarted wait in it. Without one, `server.address` and `server.port` are bound.
+pub(super) async fn bind(server: &Server) -> Result<Bound, Fault> {
+    let passed = ListenFd::from_env().take_tcp_listener(0).map_err(|error| {
+        Fault::new(
+            Kind::Invalid,
+            format!("systemd passed on something that is no TCP socket: {error}; see ListenStream= of penstock.socket"),
+        )
+    })?;
+    let wanted = SocketAddr::new(server.address, server.port);
+    let listener = match passed {
+        Some(socket) => socket.set_nonblocking(true).and_then(|()| TcpListener::from_std(socket)),
+        None => TcpListener::bind(wanted).await,
+    };
+    let listener = listener.map_err(|error| not_bound(&error, wanted))?;
+    let address = listener.local_addr().map_err(|error| not_bound(&error, wanted))?;
+    server.may_serve(address.ip()).map_err(|why| {
+        Fault::new(
+            Kind::Invalid,
+            format!("the socket that systemd passed on is bound to {address}: {why}"),
+        )
+    })?;
+    Ok(Bound { address, listener })
+}
+
+impl Listener for Bound {
+    type Acceptor = TcpAcceptor;
+
+    async fn try_bind(self) -> salvo::core::Result<TcpAcceptor> {
+        Ok(self.listener.try_into()?)
+    }
+}
+
+pub(super) fn not_bound(error: &std::io::Error, address: SocketAddr) -> Fault {
+    let (kind, mend) = match error.kind() {
+        ErrorKind::PermissionDenied => {
+            (Kind::Forbidden, "ports below 1024 need a privilege; set another server.port")
+        }
+        ErrorKind::AddrInUse => {
+            (Kind::Conflict, "another program listens there; end it, or set another server.port")
+        }
+        ErrorKind::AddrNotAvailable => {
+            (Kind::Conflict, "this machine has no such address; set another server.address")
+        }
+        _ => (Kind::Internal, "see server.address and server.port"),
+    };
+    Fault::new(kind, format!("cannot listen on {address}: {error}; {mend}"))
+}

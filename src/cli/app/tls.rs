@@ -1,0 +1,255 @@
+//! HTTPS: the certificate, where it comes from, and how it is read again while connections go on.
+mod validity;
+
+use futures_util::stream::{self, Stream};
+use jiff::Timestamp;
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::files::{create_folders, write_atomically};
+use penstock_base::telemetry::metrics;
+use penstock_config::Tls;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ServerConfig, WebPkiClientVerifier};
+use rustls::sign::CertifiedKey;
+use rustls::{RootCertStore, crypto};
+use salvo::conn::IntoConfigStream;
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// The folder in the data directory that holds what is made here.
+const FOLDER: &str = "tls";
+const CERTIFICATE: &str = "certificate.pem";
+const PRIVATE_KEY: &str = "private-key.pem";
+/// Days before its end at which a certificate is warned of.
+const SOON: i64 = 21;
+
+/// A text in PEM.
+type Pem<'a> = Cow<'a, [u8]>;
+
+/// The configurations of HTTPS: the first one, and later ones as they come.
+pub(super) struct Configurations {
+    first: ServerConfig,
+    later: mpsc::Receiver<ServerConfig>,
+}
+
+impl Configurations {
+    /// The first configuration, and where to send others.
+    pub(super) fn new(first: ServerConfig) -> (Self, mpsc::Sender<ServerConfig>) {
+        let (sender, later) = mpsc::channel(1);
+        (Self { first, later }, sender)
+    }
+}
+
+impl IntoConfigStream<ServerConfig> for Configurations {
+    type Stream = std::pin::Pin<Box<dyn Stream<Item = ServerConfig> + Send>>;
+
+    fn into_stream(self) -> Self::Stream {
+        let first = Some(self.first);
+        Box::pin(stream::unfold((first, self.later), |(first, mut later)| async move {
+            let next = match first {
+                Some(first) => first,
+                None => later.recv().await?,
+            };
+            Some((next, (None, later)))
+        }))
+    }
+}
+
+/// Reads the certificate, and makes one where `server.ssl.self-signed` asks for it. Blocks.
+///
+/// # Errors
+/// `Kind::Invalid` when what is configured cannot be used; the fault names the setting.
+pub(super) fn configuration(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, Fault> {
+    let (certificate, private_key) = match &tls.certificate {
+        Some((certificate, private_key)) => (
+            pem("server.ssl.certificate", certificate)?,
+            pem("server.ssl.certificate-private-key", private_key)?,
+        ),
+        None => self_signed(&data_dir.join(FOLDER))?,
+    };
+    let chain = certificates("server.ssl.certificate", &certificate)?;
+    let end = chain.first().and_then(|first| validity::not_after(first));
+    let private_key = PrivateKeyDer::from_pem_slice(&private_key).map_err(|error| {
+        invalid(
+            "server.ssl.certificate-private-key",
+            format!("it holds no private key in PEM: {error}"),
+        )
+    })?;
+    let provider = Arc::new(crypto::ring::default_provider());
+    let key = CertifiedKey::from_der(chain, private_key, &provider).map_err(|error| {
+        invalid(
+            "server.ssl.certificate-private-key",
+            format!("it does not go with the first certificate of server.ssl.certificate: {error}"),
+        )
+    })?;
+    let verifier = match &tls.client_authorities {
+        None => WebPkiClientVerifier::no_client_auth(),
+        Some(given) => {
+            let name = "server.ssl.trust-certificate";
+            let mut authorities = RootCertStore::empty();
+            for authority in certificates(name, &pem(name, given)?)? {
+                authorities.add(authority).map_err(|error| invalid(name, error))?;
+            }
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(authorities.into(), provider.clone());
+            let verifier = if tls.client_certificate_needed {
+                verifier
+            } else {
+                verifier.allow_unauthenticated()
+            };
+            verifier.build().map_err(|error| invalid(name, error))?
+        }
+    };
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| invalid("server.ssl.certificate", error))?
+        .with_client_cert_verifier(verifier)
+        .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(key)));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    metrics::certificate_ends(end.map(Timestamp::as_second));
+    tell_end(end);
+    Ok(config)
+}
+
+/// Says of a certificate that it is over, or soon will be: nobody else may look.
+fn tell_end(end: Option<Timestamp>) {
+    let Some(end) = end else { return };
+    let days = end.duration_since(Timestamp::now()).as_hours() / 24;
+    if end <= Timestamp::now() {
+        tracing::error!(%end, "The certificate of HTTPS has expired, or the clock is wrong.");
+    } else if days < SOON {
+        tracing::warn!(%end, days, "The certificate of HTTPS expires soon.");
+    }
+}
+
+/// The PEM text that a setting is, or that the file it names holds.
+fn pem<'a>(name: &str, given: &'a str) -> Result<Pem<'a>, Fault> {
+    if given.trim_start().starts_with("-----BEGIN ") {
+        return Ok(Cow::Borrowed(given.as_bytes()));
+    }
+    std::fs::read(given)
+        .map(Cow::Owned)
+        .map_err(|error| invalid(name, format!("{given} cannot be read: {error}")))
+}
+
+fn certificates(name: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Fault> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let chain = chain.map_err(|error| invalid(name, format!("it is no PEM: {error}")))?;
+    if chain.is_empty() {
+        return Err(invalid(name, "it holds no certificate in PEM"));
+    }
+    Ok(chain)
+}
+
+fn invalid(name: &str, why: impl Display) -> Fault {
+    Fault::new(Kind::Invalid, format!("{name}: {why}"))
+}
+
+/// The certificate and private key of our own making: made once, and kept, so that a client that trusts
+/// the certificate goes on trusting it.
+fn self_signed(folder: &Path) -> Result<(Pem<'static>, Pem<'static>), Fault> {
+    let (certificate, private_key) = (folder.join(CERTIFICATE), folder.join(PRIVATE_KEY));
+    let failed = |action: &str, path: &PathBuf, why: String| {
+        Fault::new(
+            Kind::Internal,
+            format!("server.ssl.self-signed: {action} {}: {why}", path.display()),
+        )
+    };
+    // The private key is written first: a certificate that is there has its key.
+    if !certificate.exists() {
+        let (made, key) =
+            make().map_err(|error| failed("making", &certificate, error.to_string()))?;
+        create_folders(folder)
+            .map_err(|error| failed("making", &certificate, error.to_string()))?;
+        for (path, text) in [(&private_key, key), (&certificate, made)] {
+            write_atomically(path, text.as_bytes())
+                .map_err(|error| failed("writing", path, error.to_string()))?;
+        }
+        tracing::info!(
+            certificate = %certificate.display(),
+            "A certificate was made for HTTPS; clients that are to trust this gateway need this file."
+        );
+    }
+    let read = |path: &PathBuf| {
+        std::fs::read(path)
+            .map(Cow::Owned)
+            .map_err(|error| failed("reading", path, error.to_string()))
+    };
+    Ok((read(&certificate)?, read(&private_key)?))
+}
+
+/// A certificate for this host's name and for loopback. The clock may be wrong and nobody may be there
+/// to renew it, so that it holds from a day in the past on, and without an end (RFC 5280, 4.1.2.5).
+fn make() -> Result<(String, String), rcgen::Error> {
+    let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    let host = host.filter(|name| !name.is_empty()).unwrap_or_else(|| "penstock".to_owned());
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    if !names.contains(&host) {
+        names.push(format!("{host}.local"));
+        names.push(host.clone());
+    }
+    let mut parameters = rcgen::CertificateParams::new(names)?;
+    parameters.distinguished_name = rcgen::DistinguishedName::new();
+    parameters.distinguished_name.push(rcgen::DnType::CommonName, host);
+    parameters.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
+    parameters.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(9999, 12, 31);
+    let key = rcgen::KeyPair::generate()?;
+    Ok((parameters.self_signed(&key)?.pem(), key.serialize_pem()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn tls(certificate: Option<(&str, &str)>) -> Tls {
+        Tls {
+            certificate: certificate
+                .map(|(certificate, key)| (certificate.to_owned(), key.to_owned())),
+            client_authorities: None,
+            client_certificate_needed: false,
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_made_once_and_its_key_is_private() {
+        let dir = tempfile::tempdir().unwrap();
+        configuration(&tls(None), dir.path()).unwrap();
+        let file = |name| dir.path().join(FOLDER).join(name);
+        let first = std::fs::read(file(CERTIFICATE)).unwrap();
+        let mode = std::fs::metadata(file(PRIVATE_KEY)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{mode:o}");
+        configuration(&tls(None), dir.path()).unwrap();
+        assert_eq!(std::fs::read(file(CERTIFICATE)).unwrap(), first);
+    }
+
+    #[test]
+    fn a_key_of_another_certificate_is_refused() {
+        let ((certificate, key), (_, other)) = (make().unwrap(), make().unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        configuration(&tls(Some((&certificate, &key))), dir.path()).unwrap();
+        let refused = configuration(&tls(Some((&certificate, &other))), dir.path()).unwrap_err();
+        assert!(refused.detail.starts_with("server.ssl.certificate-private-key: "), "{refused}");
+        let refused = configuration(&tls(Some(("/nowhere", &other))), dir.path()).unwrap_err();
+        assert!(refused.detail.starts_with("server.ssl.certificate: /nowhere"), "{refused}");
+        let refused = configuration(&tls(Some((&key, &key))), dir.path()).unwrap_err();
+        assert!(refused.detail.contains("holds no certificate"), "{refused}");
+    }
+
+    #[test]
+    fn client_certificates_are_checked_against_their_authorities() {
+        let (certificate, key) = make().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let asking = |authorities: &str| Tls {
+            client_authorities: Some(authorities.to_owned()),
+            ..tls(Some((&certificate, &key)))
+        };
+        configuration(&asking(&certificate), dir.path()).unwrap();
+        let refused = configuration(&asking(&key), dir.path()).unwrap_err();
+        assert!(refused.detail.starts_with("server.ssl.trust-certificate: "), "{refused}");
+    }
+}

@@ -1,0 +1,146 @@
+//! The command line: one file per command.
+//!
+//! `--name=value` with a dot in the name is a setting and may stand anywhere; the rest is read by clap.
+//! Standard output carries the answer, standard error everything else.
+
+mod api_key;
+pub mod app;
+mod backup;
+mod check;
+mod clock;
+mod control;
+mod data_dir;
+mod demo;
+mod dump;
+mod export;
+mod load;
+mod output;
+mod owner;
+mod serve;
+mod user;
+mod verify;
+mod verify_export;
+mod version;
+
+#[cfg(test)]
+mod manual;
+
+use clap::Command;
+use nix::sys::stat::{Mode, umask};
+use output::USED_WRONGLY;
+use penstock_config as config;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+const ABOUT: &str = "A semantic data gateway for the edge: JSON in, RDF on disk, exports in order";
+
+const AFTER: &str = "Settings are given as --name=value, in application.yaml, or in the environment; \
+docs/configuration.md lists them.
+
+Exit status: 0 done, 1 it failed, 2 used wrongly; of serve also 74 the disk, 77 permissions, 78 the \
+configuration.";
+
+/// Runs the command that the arguments name.
+pub fn main() -> ExitCode {
+    // Files that others may read are theirs to read, never to write.
+    umask(umask(Mode::empty()) | Mode::S_IWGRP | Mode::S_IWOTH);
+    let (settings, rest) = split(std::env::args_os());
+    let matches = match command().try_get_matches_from(rest) {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version come here too. A reader that went away is no failure.
+            let _ = error.print();
+            return if error.use_stderr() { USED_WRONGLY.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    match matches.subcommand() {
+        Some(("serve", _)) => serve::run(settings),
+        Some(("demo", given)) => demo::run(given, settings),
+        Some(("user", given)) => user::run(given, settings),
+        Some(("api-key", given)) => api_key::run(given, settings),
+        Some(("export", given)) => export::run(given, settings),
+        Some(("clock", given)) => clock::run(given, settings),
+        Some(("verify-export", given)) => verify_export::run(given, &settings),
+        Some(("verify", given)) => verify::run(given, settings),
+        Some(("backup", given)) => backup::run(given, settings),
+        Some(("dump", given)) => dump::run(given, settings),
+        Some(("load", given)) => load::run(given, settings),
+        Some(("restore", given)) => backup::run_restore(given, settings),
+        Some((name, given)) => match (name, settings.first()) {
+            (_, Some(setting)) => {
+                output::say(&format!("penstock {name} takes no settings, such as {setting}"));
+                USED_WRONGLY.into()
+            }
+            ("check", None) => check::run(given),
+            (_, None) => version::run(given),
+        },
+        None => USED_WRONGLY.into(),
+    }
+}
+
+fn command() -> Command {
+    Command::new("penstock")
+        .about(ABOUT)
+        .version(env!("CARGO_PKG_VERSION"))
+        .after_help(AFTER)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands([
+            serve::command(),
+            demo::command(),
+            check::command(),
+            verify_export::command(),
+            user::command(),
+            api_key::command(),
+            export::command(),
+            clock::command(),
+            verify::command(),
+            backup::command(),
+            backup::restore_command(),
+            dump::command(),
+            load::command(),
+            version::command(),
+        ])
+}
+
+/// Settings, and everything else. What follows `--` is never a setting.
+fn split(arguments: impl Iterator<Item = OsString>) -> (Vec<String>, Vec<OsString>) {
+    let mut settings = Vec::new();
+    let mut rest = Vec::new();
+    let mut open = true;
+    for argument in arguments {
+        open &= argument != "--";
+        match argument.to_str() {
+            Some(text) if open && config::is_setting_argument(text) => {
+                settings.push(text.to_owned());
+            }
+            _ => rest.push(argument),
+        }
+    }
+    (settings, rest)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn commands_are_whole() {
+        super::command().debug_assert();
+    }
+
+    #[test]
+    fn settings_are_split_out() {
+        let given = [
+            "penstock",
+            "--security=oauth2",
+            "export",
+            "list",
+            "--json",
+            "--service.x=a=b",
+            "--",
+            "--a.b",
+        ];
+        let (settings, rest) = super::split(given.into_iter().map(Into::into));
+        assert_eq!(settings, ["--security=oauth2", "--service.x=a=b"]);
+        assert_eq!(rest, ["penstock", "export", "list", "--json", "--", "--a.b"]);
+    }
+}

@@ -1,0 +1,353 @@
+//! From values to [`Settings`], with what only shows when values are seen together.
+use super::fault::ConfigFault;
+use super::kind::{Value, check_bucket_name};
+use super::load::{Typed, default_of};
+use super::security;
+use super::settings::{
+    Compression, Events, ForwardHeaders, GraphqlLimits, Limits, Server, Settings, Target,
+    TargetKind, Targets, Times, Tls,
+};
+use penstock_base::telemetry::LogFormat;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+const TARGETS: &str = "service.export.targets.";
+const DEFAULT_TARGET: &str = "service.export.default.";
+
+/// The settings. Where there are faults already the result is not used, and defaults stand in.
+pub(super) fn settings(
+    typed: &BTreeMap<String, Typed>,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Settings {
+    let values = Values(typed);
+    let settings = Settings {
+        server: server(&values, faults),
+        data_dir: values.text("service.data-dir").unwrap_or_default().into(),
+        base_url: values.text("service.base-url"),
+        gateway_id: values.text("service.gateway-id"),
+        auto_create_namespaces: values.flag("service.namespace.auto-create"),
+        limits: Limits {
+            body: values.number("service.limits.body"),
+            nesting: values.count("service.limits.nesting"),
+            objects: values.count("service.limits.objects"),
+            values: values.count("service.limits.values"),
+            in_flight: values.number("service.limits.in-flight"),
+            memory: Some(values.number("service.limits.memory")).filter(|bytes| *bytes > 0),
+            disk_reserve: values.number("service.limits.disk-reserve"),
+            idempotency_keys: values.count("service.limits.idempotency-keys"),
+            idempotency_bytes: values.number("service.limits.idempotency-bytes"),
+            history: values.count("service.limits.history"),
+            audit: values.count("service.limits.audit"),
+            graphql: GraphqlLimits {
+                depth: values.count("service.limits.graphql.depth"),
+                complexity: values.number("service.limits.graphql.complexity"),
+                rows: values.number("service.limits.graphql.rows"),
+                scan: values.number("service.limits.graphql.scan"),
+                time: values.duration("service.limits.graphql.time"),
+                answer: values.number("service.limits.graphql.answer"),
+                fields: values.count("service.limits.graphql.fields"),
+            },
+        },
+        security: security::security(&values, faults, warnings),
+        events: Events {
+            depth: values.count("service.events.depth"),
+            listeners: values.count("service.events.listeners"),
+        },
+        targets: targets(&values, faults, warnings),
+        log_level: values.text("service.log.level").unwrap_or_default(),
+        log_format: match values.text("service.log.format").as_deref() {
+            Some("json") => LogFormat::Json,
+            _ => LogFormat::Text,
+        },
+        effective: Vec::new(),
+        warnings: Vec::new(),
+    };
+    check_together(&settings, &values, faults, warnings);
+    settings
+}
+
+/// Faults in the names that stand for a `<...>`.
+pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, faults: &mut Vec<ConfigFault>) {
+    let mut seen = BTreeSet::new();
+    for (name, Typed { entry, .. }) in typed {
+        if entry.setting.name.starts_with(TARGETS)
+            && let Some(id) = &entry.id
+            && seen.insert(id)
+            && let Err(why) = check_bucket_name(id)
+        {
+            faults.push(entry.fault(name, format!("the bucketName {why}")));
+        }
+    }
+}
+
+fn check_together(
+    settings: &Settings,
+    values: &Values<'_>,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) {
+    check_ids(values.0, faults);
+    let mut fault = |name: &str, message: String| {
+        if let Some(Typed { entry, .. }) = values.0.get(name) {
+            faults.push(entry.fault(name, message));
+        }
+    };
+    let address = settings.server.address;
+    if let Err(why) = settings.server.may_serve(address) {
+        fault("server.address", why);
+    } else if !address.is_loopback() && settings.server.tls.is_none() {
+        warnings.push(format!(
+            "plain HTTP is served on {address}: passwords and keys go over the network in the clear"
+        ));
+    }
+    if settings.limits.in_flight < settings.limits.body {
+        fault(
+            "service.limits.in-flight",
+            format!(
+                "expected at least service.limits.body, which is {} bytes",
+                settings.limits.body
+            ),
+        );
+    }
+    if settings.server.forward_headers == ForwardHeaders::Trusted
+        && settings.server.trusted_proxies.is_empty()
+    {
+        warnings.push(
+            "server.forward-headers-strategy is on and service.trusted-proxies is empty, so no forwarded header is believed".into(),
+        );
+    }
+}
+
+fn server(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Server {
+    Server {
+        address: match values.get("server.address") {
+            Some(Value::Address(address)) => address,
+            _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        },
+        port: u16::try_from(values.number("server.port")).unwrap_or_default(),
+        forward_headers: match values.text("server.forward-headers-strategy").as_deref() {
+            Some("native" | "framework") => ForwardHeaders::Trusted,
+            _ => ForwardHeaders::None,
+        },
+        trusted_proxies: match values.get("service.trusted-proxies") {
+            Some(Value::Networks(networks)) => networks,
+            _ => Vec::new(),
+        },
+        cors_allowed_origins: values.list("server.cors.allowed-origins"),
+        tls: tls(values, faults),
+        insecure_http: values.flag("server.insecure-http"),
+        hsts_max_age: values.duration("server.hsts.max-age"),
+        connections: values.count("server.connections"),
+        connections_per_address: values.count("server.connections-per-address"),
+    }
+}
+
+/// `server.ssl.*`: what does not fit together is a fault, so that nobody believes in a protection that
+/// is not there.
+fn tls(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<Tls> {
+    let certificate = values.text("server.ssl.certificate");
+    let private_key = values.text("server.ssl.certificate-private-key");
+    let self_signed = values.flag("server.ssl.self-signed");
+    let client_auth = values.text("server.ssl.client-auth").unwrap_or_default();
+    let trust = values.text("server.ssl.trust-certificate");
+    let asks = client_auth != "none";
+    match (&certificate, &private_key) {
+        (Some(_), None) => absent(
+            faults,
+            "server.ssl.certificate-private-key".to_owned(),
+            "it is missing: server.ssl.certificate needs its private key".to_owned(),
+        ),
+        (None, Some(_)) => absent(
+            faults,
+            "server.ssl.certificate".to_owned(),
+            "it is missing: server.ssl.certificate-private-key is of no use without it".to_owned(),
+        ),
+        _ => {}
+    }
+    let mut fault = |name: &str, message: &str| {
+        if let Some(Typed { entry, .. }) = values.0.get(name) {
+            faults.push(entry.fault(name, message.to_owned()));
+        }
+    };
+    if certificate.is_some() && self_signed {
+        fault("server.ssl.self-signed", "server.ssl.certificate is set, too; keep one of them");
+    }
+    let on = certificate.is_some() || self_signed;
+    if asks && !on {
+        fault(
+            "server.ssl.client-auth",
+            "it needs HTTPS: set server.ssl.certificate or server.ssl.self-signed",
+        );
+    }
+    if asks && trust.is_none() {
+        fault(
+            "server.ssl.client-auth",
+            "it needs server.ssl.trust-certificate: the authorities that clients' certificates come from",
+        );
+    }
+    if !asks && trust.is_some() {
+        fault(
+            "server.ssl.trust-certificate",
+            "it does nothing while server.ssl.client-auth is none; set that to want or need",
+        );
+    }
+    on.then(|| Tls {
+        certificate: certificate.zip(private_key),
+        client_authorities: trust.filter(|_| asks),
+        client_certificate_needed: client_auth == "need",
+    })
+}
+
+fn targets(
+    values: &Values<'_>,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Targets {
+    let entries = values.0.values().map(|typed| &typed.entry);
+    let names: BTreeSet<String> = entries
+        .filter(|entry| entry.setting.name.starts_with(TARGETS))
+        .filter_map(|entry| entry.id.clone())
+        .collect();
+    let mut named = BTreeMap::new();
+    for name in names {
+        let prefix = if name.contains('.') {
+            format!("{}[{name}].", TARGETS.trim_end_matches('.'))
+        } else {
+            format!("{TARGETS}{name}.")
+        };
+        named.extend(target(values, &prefix, faults, warnings).map(|target| (name, target)));
+    }
+    let default = target(values, DEFAULT_TARGET, faults, warnings);
+    Targets {
+        named,
+        default,
+        history_bytes: values.number("service.export.history"),
+        spool_bytes: values.number("service.export.spool"),
+        bandwidth: Some(values.number("service.export.bandwidth")).filter(|bytes| *bytes > 0),
+        times: times(values),
+    }
+}
+
+fn times(values: &Values<'_>) -> Option<Times> {
+    let window = values.text("service.export.window")?.parse().ok()?;
+    let zone = values.text("service.export.timezone")?.parse().ok()?;
+    Some(Times { window, zone })
+}
+
+/// The target whose properties begin with `prefix`; `None` when it has none, or with a fault.
+fn target(
+    values: &Values<'_>,
+    prefix: &str,
+    faults: &mut Vec<ConfigFault>,
+    warnings: &mut Vec<String>,
+) -> Option<Target> {
+    let given: Vec<&str> = values.0.keys().filter_map(|name| name.strip_prefix(prefix)).collect();
+    if given.is_empty() {
+        return None;
+    }
+    let text = |property: &str| values.text(&format!("{prefix}{property}"));
+    let Some(kind) = text("type") else {
+        absent(faults, format!("{prefix}type"), "it is missing: s3 or directory".to_owned());
+        return None;
+    };
+    let (required, foreign): (&[&str], &[&str]) = match kind.as_str() {
+        "s3" => (&["endpoint", "access-key-id", "secret-access-key"], &["path"]),
+        _ => (
+            &[],
+            &[
+                "endpoint",
+                "region",
+                "bucket",
+                "access-key-id",
+                "secret-access-key",
+                "path-style",
+                "ca-file",
+                "compression",
+            ],
+        ),
+    };
+    for property in required.iter().filter(|property| !given.contains(property)) {
+        let message = format!("it is missing: an s3 target needs {}", required.join(", "));
+        absent(faults, format!("{prefix}{property}"), message);
+    }
+    for property in foreign.iter().filter(|property| given.contains(property)) {
+        warnings.push(format!("{prefix}{property} does nothing: the target's type is {kind}"));
+    }
+    let ca_file = text("ca-file").filter(|_| kind == "s3");
+    if let Some(path) = &ca_file
+        && let Err(error) = std::fs::File::open(path)
+        && let Some(Typed { entry, .. }) = values.0.get(&format!("{prefix}ca-file"))
+    {
+        faults
+            .push(entry.fault(&format!("{prefix}ca-file"), format!("it cannot be read: {error}")));
+    }
+    let kind = match kind.as_str() {
+        "s3" => TargetKind::S3 {
+            endpoint: text("endpoint")?,
+            region: text("region").unwrap_or_else(|| "us-east-1".to_owned()),
+            bucket: text("bucket"),
+            access_key_id: text("access-key-id")?,
+            secret_access_key: text("secret-access-key")?,
+            path_style: values.get(&format!("{prefix}path-style")) != Some(Value::Flag(false)),
+            ca_file: ca_file.map(Into::into),
+            compression: match text("compression").as_deref() {
+                Some("gzip") => Compression::Gzip,
+                Some("zstd") => Compression::Zstd,
+                _ => Compression::None,
+            },
+        },
+        _ => TargetKind::Directory { path: text("path").map(Into::into) },
+    };
+    Some(Target { kind, prefix: text("prefix").unwrap_or_default() })
+}
+
+/// The fault of a value that is missing; one that is there with a fault of its own has been reported.
+pub(super) fn absent(faults: &mut Vec<ConfigFault>, name: String, message: String) {
+    if faults.iter().all(|fault| fault.name.as_ref() != Some(&name)) {
+        faults.push(ConfigFault::absent(name, message));
+    }
+}
+
+/// Values by name. A name with a fault is absent; its default stands in.
+pub(super) struct Values<'a>(pub(super) &'a BTreeMap<String, Typed>);
+
+impl Values<'_> {
+    pub(super) fn get(&self, name: &str) -> Option<Value> {
+        self.0.get(name).map(|typed| typed.value.clone()).or_else(|| default_of(name))
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        match self.get(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn list(&self, name: &str) -> Vec<String> {
+        match self.get(name) {
+            Some(Value::List(items)) => items,
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(Value::Flag(true)))
+    }
+
+    pub(super) fn number(&self, name: &str) -> u64 {
+        match self.get(name) {
+            Some(Value::Number(number)) => number,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn duration(&self, name: &str) -> Duration {
+        Duration::from_millis(self.number(name))
+    }
+
+    pub(super) fn count(&self, name: &str) -> usize {
+        usize::try_from(self.number(name)).unwrap_or(usize::MAX)
+    }
+}

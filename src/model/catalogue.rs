@@ -1,0 +1,404 @@
+//! The catalogue: every Business Object, stored as a document and held compiled in memory.
+//!
+//! Invariant: what is in memory is what the store holds. A change takes `writer`, commits, and swaps the
+//! entry in memory before it lets `writer` go, so that changes see each other whole and in order.
+//!
+//! A stored definition that this version cannot compile (an older one could) does not stop the start: it
+//! is named in an ERROR line, stays stored under its name and id, and is served again once it is
+//! replaced or the version that knows it runs.
+//!
+//! A mapping may be replaced while data is there. The data stays as it is in the graph; what the new
+//! mapping does not name is no longer seen through this Business Object, and is neither changed nor removed.
+
+mod entry;
+mod loss;
+mod namespaces;
+mod requester;
+
+use super::changes::{self, Watch};
+use super::mapping::Mapping;
+use super::namespace::{self, Namespace};
+use super::resource::{BusinessObject, Compiled, Conditions, Definition};
+use super::warnings;
+use entry::{Entries, Entry, Stored};
+use namespaces::created;
+pub use penstock_base::IfMatch;
+use penstock_base::clock::Clock;
+use penstock_base::commit::commit;
+use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_store::{Read, Store, Transaction};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+pub(super) use entry::{stored, user_of_namespace, version};
+pub use requester::{Action, Change, CommitHook, Requester};
+
+/// The collection of documents that holds them: id to JSON.
+pub const COLLECTION: &str = "business-objects";
+
+/// What the catalogue takes from the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defaults {
+    /// `service.base-url`, without a slash at its end.
+    pub base_url: Option<String>,
+    /// `service.gateway-id`.
+    pub gateway_id: String,
+    /// `service.namespace.auto-create`.
+    pub auto_create_namespaces: bool,
+}
+
+/// Every Business Object of the gateway. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    store: Store,
+    defaults: Arc<Defaults>,
+    entries: Arc<RwLock<Entries>>,
+    writer: Arc<Mutex<()>>,
+    watch: Watch,
+}
+
+impl Catalogue {
+    /// Reads all definitions from the store and compiles them.
+    pub fn open(store: Store, defaults: Defaults) -> Result<Self, Fault> {
+        let entries = Entries::read(&store.read())?;
+        Ok(Self {
+            store,
+            defaults: Arc::new(defaults),
+            entries: Arc::new(RwLock::new(entries)),
+            writer: Arc::default(),
+            watch: Watch::default(),
+        })
+    }
+
+    /// What is watched for changes.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// The same catalogue, whose ages count by this: milliseconds on a line that only goes forward.
+    #[must_use]
+    pub fn with_elapsed(self, elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self { watch: Watch::new(elapsed), ..self }
+    }
+
+    /// The same catalogue, that notes a change for so many objects that hold what changes.
+    #[cfg(any(test, feature = "testing"))]
+    #[must_use]
+    pub fn with_most_holders(self, most: usize) -> Self {
+        Self { watch: self.watch.with_most_holders(most), ..self }
+    }
+
+    /// The same catalogue, whose ages and times are those of this clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { watch: Watch::by(clock), ..self }
+    }
+
+    /// One by id or name.
+    pub fn get(&self, id_or_name: &str) -> Option<Arc<Compiled>> {
+        self.entries().find(id_or_name).and_then(|entry| entry.compiled.clone())
+    }
+
+    /// All, ordered by name.
+    pub fn list(&self) -> Vec<Arc<Compiled>> {
+        self.entries().all().filter_map(|entry| entry.compiled.clone()).collect()
+    }
+
+    /// Greater after each change: what is made of all of them is made anew when it is.
+    pub fn version(&self) -> u64 {
+        self.entries().version
+    }
+
+    /// Creates or replaces the one of the same name, and creates the namespaces it lacks. True when created.
+    /// `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that is
+    /// there changes nothing: version and `updatedAt` stay.
+    ///
+    /// # Errors
+    /// As `Definition::read`; `Kind::Invalid` for a target that leads nowhere or an unknown namespace;
+    /// `Kind::PreconditionFailed`; `Kind::Conflict` for another base of a namespace in use;
+    /// `Kind::Unconfirmed` when it takes many objects out of the Business Object.
+    pub fn put(
+        &self,
+        by: Requester<'_>,
+        body: &[u8],
+        if_match: IfMatch,
+        check_target: &dyn Fn(&str) -> Result<(), String>,
+    ) -> Result<(Arc<Compiled>, bool), Fault> {
+        let read = Definition::read_with(body, check_target)?;
+        let writer = self.write();
+        let before = self.entries().find_name(&read.0.name).cloned();
+        check_version(before.as_ref(), if_match)?;
+        let created = before.is_none();
+        Ok((self.save(&writer, by, before.as_ref(), read)?, created))
+    }
+
+    /// Replaces the one of this id or name; it may be renamed, unless another has the name (409).
+    ///
+    /// # Errors
+    /// As [`Self::put`], and `Kind::NotFound`.
+    pub fn replace(
+        &self,
+        by: Requester<'_>,
+        id_or_name: &str,
+        body: &[u8],
+        if_match: IfMatch,
+        check_target: &dyn Fn(&str) -> Result<(), String>,
+    ) -> Result<Arc<Compiled>, Fault> {
+        self.find(id_or_name)?;
+        let read = Definition::read_with(body, check_target)?;
+        let writer = self.write();
+        let before = self.find(id_or_name)?;
+        check_version(Some(&before), if_match)?;
+        if let Some(other) = self.entries().find_name(&read.0.name)
+            && other.id != before.id
+        {
+            return Err(Fault::with(
+                Kind::Conflict,
+                format!("another Business Object has the name {:?} already", other.name),
+                vec![Finding::at("/name", "this name is taken; choose another one")],
+            ));
+        }
+        self.save(&writer, by, Some(&before), read)
+    }
+
+    /// Deletes the definition; the objects stay in the graph.
+    ///
+    /// # Errors
+    /// `Kind::NotFound`, `Kind::PreconditionFailed`.
+    pub fn delete(
+        &self,
+        by: Requester<'_>,
+        id_or_name: &str,
+        if_match: IfMatch,
+    ) -> Result<(), Fault> {
+        let _writer = self.write();
+        let entry = self.find(id_or_name)?;
+        check_version(Some(&entry), if_match)?;
+        commit::<_, Fault>(&self.store, by.check, |t| {
+            changes::removed(t, &entry.id)?;
+            t.delete(COLLECTION, entry.id.as_bytes())?;
+            by.add_to_commit(
+                t,
+                &Change {
+                    action: Action::Deleted,
+                    id: &entry.id,
+                    name: &entry.name,
+                    version: entry.version,
+                    namespaces: &[],
+                    forced: None,
+                },
+            )
+        })?;
+        self.entries_mut().remove(&entry.id);
+        tracing::info!(
+            business_object = entry.name,
+            id = entry.id,
+            by = by.id,
+            "A Business Object was deleted."
+        );
+        self.watch.wake();
+        Ok(())
+    }
+
+    /// Stores a definition in place of `before`. The guard shows that nobody else changes the catalogue.
+    fn save(
+        &self,
+        _writer: &MutexGuard<'_, ()>,
+        by: Requester<'_>,
+        before: Option<&Entry>,
+        (definition, mut mapping, conditions): (Definition, Mapping, Conditions),
+    ) -> Result<Arc<Compiled>, Fault> {
+        let there = before.and_then(|before| before.compiled.as_ref());
+        if let Some(compiled) = there
+            && compiled.object.definition == definition
+            && compiled.conditions == conditions
+            && self.has_namespaces(&definition.namespaces)?
+        {
+            return Ok(compiled.clone());
+        }
+        let loss = match there {
+            Some(there) => {
+                self.check_loss(there, (&definition, &mapping, &conditions), by.force)?
+            }
+            None => None,
+        };
+        let now = penstock_base::time::rfc3339();
+        let id = before.map(|before| before.id.as_str());
+        let (compiled, _) = commit(&self.store, by.check, |transaction| {
+            let changed =
+                self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
+            mapping.resolve(transaction)?;
+            let object = BusinessObject {
+                id: before
+                    .as_ref()
+                    .map_or_else(|| uuid::Uuid::now_v7().to_string(), |b| b.id.clone()),
+                definition,
+                version: before.map_or(1, |b| b.version + 1),
+                created_at: before.map_or_else(|| now.clone(), |b| b.created_at.clone()),
+                updated_at: now,
+                updated_by: Some(by.id.to_owned()),
+                created_namespaces: created(&changed),
+            };
+            let there = there.map(|there| &there.object);
+            changes::defined(transaction, there, &object, self.watch.elapsed())?;
+            let compiled = Compiled { object, mapping, conditions };
+            let id = compiled.object.id.as_str();
+            transaction.put(COLLECTION, id.as_bytes(), &Stored::of(&compiled).encode())?;
+            by.add_to_commit(
+                transaction,
+                &Change {
+                    action: if before.is_some() { Action::Replaced } else { Action::Created },
+                    id,
+                    name: &compiled.object.definition.name,
+                    version: compiled.object.version,
+                    namespaces: &changed,
+                    forced: by.force.then_some(loss.unwrap_or_default()),
+                },
+            )?;
+            Ok::<_, Fault>(compiled)
+        })?;
+        if self.defaults.base_url.is_none() {
+            for name in &compiled.object.created_namespaces {
+                let base = self.default_base(name);
+                if !compiled.object.definition.gives_base(name) {
+                    tracing::warn!(
+                        namespace = %name, %base,
+                        "A namespace got a base that leads nowhere, since service.base-url was not set."
+                    );
+                }
+            }
+        }
+        let compiled = Arc::new(compiled);
+        self.entries_mut().insert(Entry::of(compiled.clone()));
+        let BusinessObject { id, version, definition, .. } = &compiled.object;
+        tracing::info!(
+            business_object = definition.name,
+            id,
+            version,
+            by = by.id,
+            "A Business Object was defined."
+        );
+        self.watch.wake();
+        Ok(compiled)
+    }
+
+    /// What is probably not meant in each of these stored definitions. Blocks.
+    pub fn warnings(&self, of: &[Arc<Compiled>]) -> Result<Vec<Vec<Finding>>, Fault> {
+        let all = namespace::list(&self.store.read(), None, usize::MAX)?;
+        let warnings = |compiled: &Arc<Compiled>| {
+            let created = &compiled.object.created_namespaces;
+            self.warnings_in(&self.store.read(), &all, compiled, created)
+        };
+        of.iter().map(warnings).collect()
+    }
+
+    fn warnings_in(
+        &self,
+        read: &impl Read,
+        all: &[Namespace],
+        compiled: &Compiled,
+        created_namespaces: &[String],
+    ) -> Result<Vec<Finding>, Fault> {
+        let default_base = |name: &str| self.default_base(name);
+        let mut found = warnings::of_definition(
+            &compiled.object.definition,
+            &compiled.mapping,
+            &compiled.conditions,
+        );
+        found.extend(warnings::of_namespaces(
+            read,
+            all,
+            compiled,
+            created_namespaces,
+            &default_base,
+        )?);
+        Ok(found)
+    }
+
+    /// Does something in a transaction in which a Business Object has its namespaces, defined and created as
+    /// [`Self::put`] would. Nothing of it is kept. Also gives the warnings that a `put` would give.
+    ///
+    /// # Errors
+    /// `Kind::Invalid` when namespaces are missing and are not created; `Kind::Conflict` for another base of
+    /// a namespace in use; what `work` answers.
+    pub fn rehearse<T>(
+        &self,
+        compiled: &Compiled,
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Fault>,
+    ) -> Result<(T, Vec<Finding>), Fault> {
+        let BusinessObject { id, definition, .. } = &compiled.object;
+        let rehearse = |transaction: &mut Transaction<'_>| {
+            let mapping = &compiled.mapping;
+            let changed =
+                self.define_namespaces(transaction, Some(id), &definition.namespaces, mapping)?;
+            let all = namespace::list(transaction, None, usize::MAX)?;
+            let warnings = self.warnings_in(transaction, &all, compiled, &created(&changed))?;
+            Ok((work(transaction)?, warnings))
+        };
+        let rehearsed = self.store.transact(|transaction| -> Result<(), Rehearsed<_>> {
+            Err(rehearse(transaction).map_or_else(Rehearsed::Failed, Rehearsed::Done))
+        });
+        match rehearsed {
+            Err(Rehearsed::Done(done)) => Ok(done),
+            Err(Rehearsed::Failed(fault)) => Err(fault),
+            Ok(_) => unreachable!("it ends with an error, whatever `work` answers"),
+        }
+    }
+
+    /// The base that a namespace of this name gets when nobody has defined it.
+    pub fn default_base(&self, name: &str) -> String {
+        let Defaults { base_url, gateway_id, .. } = &*self.defaults;
+        namespace::default_base(base_url.as_deref(), gateway_id, name)
+    }
+
+    fn find(&self, id_or_name: &str) -> Result<Entry, Fault> {
+        self.entries().find(id_or_name).cloned().ok_or_else(|| {
+            Fault::new(Kind::NotFound, format!("there is no Business Object {id_or_name:?}"))
+        })
+    }
+
+    // A panic while a lock is held cannot leave the entries half changed: they change by single calls.
+    fn write(&self) -> MutexGuard<'_, ()> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entries(&self) -> RwLockReadGuard<'_, Entries> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a rehearsal ends: never with a commit.
+enum Rehearsed<T> {
+    Done(T),
+    Failed(Fault),
+}
+
+impl<T> From<penstock_store::Error> for Rehearsed<T> {
+    fn from(error: penstock_store::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+fn check_version(entry: Option<&Entry>, if_match: IfMatch) -> Result<(), Fault> {
+    match (if_match, entry) {
+        (IfMatch::Any, _) | (IfMatch::Exists, Some(_)) => Ok(()),
+        (IfMatch::Version(asked), Some(entry)) if asked == entry.version => Ok(()),
+        (IfMatch::Version(asked), Some(entry)) => Err(Fault::new(
+            Kind::PreconditionFailed,
+            format!(
+                "the Business Object {:?} has version {} by now, not {asked}; read it again",
+                entry.name, entry.version
+            ),
+        )),
+        (IfMatch::Exists | IfMatch::Version(_), None) => Err(Fault::new(
+            Kind::PreconditionFailed,
+            "there is no Business Object of this name yet; leave out If-Match to create it",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! The stored form of a Business Object, and the entries of the catalogue in memory.
+use super::COLLECTION;
+use crate::mapping;
+use crate::resource::{BusinessObject, Compiled, Condition, Definition};
+use oxrdf::{NamedNode, Term};
+use penstock_store::{DocumentRange, Error, Read};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Documents read at once.
+const PAGE: usize = 64;
+
+/// The document of a Business Object.
+///
+/// Conditions are stored as whole IRIs, which is how versions that know no prefixes there read them.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Stored {
+    object: BusinessObject,
+    /// The namespaces that the definition names, so that their use is known without compiling.
+    namespaces: Vec<String>,
+    /// The conditions as they were given, where that is not how they are stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    given_conditions: Option<Vec<Condition>>,
+}
+
+impl Stored {
+    pub(super) fn of(compiled: &Compiled) -> Self {
+        let mut object = compiled.object.clone();
+        let mut namespaces: Vec<String> =
+            compiled.mapping.namespaces().into_iter().map(str::to_owned).collect();
+        for namespace in &object.definition.namespaces {
+            if !namespaces.contains(&namespace.name) {
+                namespaces.push(namespace.name.clone());
+            }
+        }
+        let expanded = compiled.conditions_in_full();
+        let given = std::mem::replace(&mut object.definition.conditions, expanded);
+        let given_conditions = (given != object.definition.conditions).then_some(given);
+        Self { object, namespaces, given_conditions }
+    }
+
+    /// The Business Object with its conditions as they were given, and as terms.
+    fn into_parts(self) -> (BusinessObject, Result<Vec<(NamedNode, Term)>, String>) {
+        let Self { mut object, given_conditions, .. } = self;
+        let Definition { conditions, .. } = &mut object.definition;
+        let terms = conditions.iter().map(Condition::terms).collect();
+        if let Some(given) = given_conditions {
+            *conditions = given;
+        }
+        (object, terms)
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("it holds strings, booleans and numbers alone")
+    }
+}
+
+/// One Business Object in memory.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) version: u64,
+    pub(super) created_at: String,
+    /// `None` when this version cannot compile the stored definition.
+    pub(super) compiled: Option<Arc<Compiled>>,
+}
+
+impl Entry {
+    pub(super) fn of(compiled: Arc<Compiled>) -> Self {
+        let object = &compiled.object;
+        Self {
+            id: object.id.clone(),
+            name: object.definition.name.clone(),
+            version: object.version,
+            created_at: object.created_at.clone(),
+            compiled: Some(compiled),
+        }
+    }
+
+    fn compile(read: &impl Read, stored: Stored) -> Self {
+        let object = &stored.object;
+        let (id, name) = (object.id.clone(), object.definition.name.clone());
+        let (version, created_at) = (object.version, object.created_at.clone());
+        let compiled = match compile(read, stored) {
+            Ok(compiled) => Some(Arc::new(compiled)),
+            Err(why) => {
+                tracing::error!(
+                    %id, %name, %why,
+                    "A stored Business Object did not compile and is not served; replace it."
+                );
+                None
+            }
+        };
+        Self { id, name, version, created_at, compiled }
+    }
+}
+
+fn compile(read: &impl Read, stored: Stored) -> Result<Compiled, String> {
+    let (object, conditions) = stored.into_parts();
+    let mut mapping = mapping::compile(&object.definition.config)
+        .map_err(|findings| findings.first().map_or_else(String::new, ToString::to_string))?;
+    mapping.resolve(read).map_err(|error| error.to_string())?;
+    Ok(Compiled { object, mapping, conditions: conditions? })
+}
+
+/// Every Business Object in memory, by name and by id.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    by_name: BTreeMap<String, Entry>,
+    names: BTreeMap<String, String>,
+    /// Greater after each change.
+    pub(super) version: u64,
+}
+
+impl Entries {
+    pub(super) fn read(read: &impl Read) -> Result<Self, Error> {
+        let mut entries = Self::default();
+        for_each_document(read, |id, document| {
+            match serde_json::from_slice::<Stored>(document) {
+                Ok(stored) => entries.insert(Entry::compile(read, stored)),
+                Err(error) => {
+                    let id = String::from_utf8_lossy(id);
+                    tracing::error!(%id, %error, "A stored Business Object was not readable and is not served.");
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
+
+    pub(super) fn find(&self, id_or_name: &str) -> Option<&Entry> {
+        let name = self.names.get(id_or_name).map_or(id_or_name, String::as_str);
+        self.find_name(name)
+    }
+
+    pub(super) fn find_name(&self, name: &str) -> Option<&Entry> {
+        self.by_name.get(name)
+    }
+
+    /// All, ordered by name.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.by_name.values()
+    }
+
+    /// Puts an entry in place of the one with the same id.
+    pub(super) fn insert(&mut self, entry: Entry) {
+        self.version += 1;
+        self.remove(&entry.id);
+        self.names.insert(entry.id.clone(), entry.name.clone());
+        self.by_name.insert(entry.name.clone(), entry);
+    }
+
+    pub(super) fn remove(&mut self, id: &str) {
+        self.version += 1;
+        if let Some(name) = self.names.remove(id) {
+            self.by_name.remove(&name);
+        }
+    }
+}
+
+/// The name of a Business Object whose definition names this namespace, beside the one with the id `beside`.
+pub(crate) fn user_of_namespace(
+    read: &impl Read,
+    namespace: &str,
+    beside: Option<&str>,
+) -> Result<Option<String>, Error> {
+    let mut user = None;
+    for_each_document(read, |id, document| match serde_json::from_slice::<Stored>(document) {
+        _ if beside.is_some_and(|beside| beside.as_bytes() == id) => ControlFlow::Continue(()),
+        Ok(stored) if !stored.namespaces.iter().any(|name| name == namespace) => {
+            ControlFlow::Continue(())
+        }
+        Ok(stored) => {
+            user = Some(stored.object.definition.name);
+            ControlFlow::Break(())
+        }
+        // Nobody knows what it names: everything counts as named.
+        Err(_) => {
+            user = Some(String::from_utf8_lossy(id).into_owned());
+            ControlFlow::Break(())
+        }
+    })?;
+    Ok(user)
+}
+
+/// Every stored definition that can be read, compiled if it can be.
+pub(crate) fn stored(read: &impl Read) -> Result<Vec<(BusinessObject, Option<Compiled>)>, Error> {
+    let mut all = Vec::new();
+    for_each_document(read, |_, document| {
+        // The catalogue tells of those that cannot be read.
+        if let Ok(stored) = serde_json::from_slice::<Stored>(document) {
+            let object = stored.object.clone();
+            all.push((object, compile(read, stored).ok()));
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(all)
+}
+
+/// The version of a definition as it is stored; `None` when there is none, or none that can be read.
+pub(crate) fn version(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
+    let document = read.document(COLLECTION, id.as_bytes())?;
+    let stored = document.and_then(|document| serde_json::from_slice::<Stored>(&document).ok());
+    Ok(stored.map(|stored| stored.object.version))
+}
+
+fn for_each_document(
+    read: &impl Read,
+    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+) -> Result<(), Error> {
+    let mut after: Option<Vec<u8>> = None;
+    loop {
+        let range =
+            DocumentRange { after: after.as_deref(), limit: PAGE, ..DocumentRange::default() };
+        let page = read.documents(COLLECTION, range)?;
+        for (id, document) in &page {
+            if visit(id, document).is_break() {
+                return Ok(());
+            }
+        }
+        match page.into_iter().last() {
+            Some((id, _)) => after = Some(id),
+            None => return Ok(()),
+        }
+    }
+}

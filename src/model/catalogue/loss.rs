@@ -1,0 +1,83 @@
+//! The guard against a definition that takes objects out of a Business Object by mistake.
+use super::Catalogue;
+use crate::mapping::Mapping;
+use crate::members::{self, Loss};
+use crate::namespace;
+use crate::resource::{Compiled, Conditions, Definition};
+use oxrdf::NamedNode;
+use penstock_base::fault::{Fault, Finding, Kind, Place};
+use penstock_store::{Error, Read as _, SubjectFilter};
+
+impl Catalogue {
+    /// Counts the objects that a new definition takes out of a Business Object. Ingestion continues
+    /// meanwhile. `None` when the definition decides as before which objects belong.
+    ///
+    /// # Errors
+    /// `Kind::Unconfirmed` when there are too many of them and `force` is not given.
+    pub(super) fn check_loss(
+        &self,
+        before: &Compiled,
+        (definition, mapping, conditions): (&Definition, &Mapping, &Conditions),
+        force: bool,
+    ) -> Result<Option<Loss>, Fault> {
+        let (old_root, root) = (&before.mapping.root.namespace, &mapping.root.namespace);
+        let is_by_namespace = before.conditions.is_empty() && conditions.is_empty();
+        // Another base of the same namespace is refused by the commit when there is data.
+        if before.conditions == *conditions && (!is_by_namespace || old_root == root) {
+            return Ok(None);
+        }
+        let defined = definition.namespaces.iter().find(|defined| defined.name == *root);
+        if !self.defaults.auto_create_namespaces
+            && defined.is_none()
+            && namespace::get(&self.store.read(), root)?.is_none()
+        {
+            // The commit refuses it.
+            return Ok(None);
+        }
+        let base = defined.and_then(|defined| defined.uri_base.as_deref());
+        let old_filter = self.members_filter(old_root, None, &before.conditions)?;
+        let filter = self.members_filter(root, base, conditions)?;
+        let loss = members::loss(&self.store, &old_filter, &filter)?;
+        if !loss.is_large() || force {
+            return Ok(Some(loss));
+        }
+        let cause = if !is_by_namespace {
+            "its conditions change".to_owned()
+        } else if self.store.read().subjects(&filter, None, 1)?.is_empty() {
+            format!(
+                "its root namespace changes from `{old_root}` to `{root}`, which has no objects"
+            )
+        } else {
+            format!("its root namespace changes from `{old_root}` to `{root}`")
+        };
+        let remedy = "check the definition; to save it all the same, send the request again with ?force=true";
+        Err(Fault::with(
+            Kind::Unconfirmed,
+            format!(
+                "with this definition {loss} would no longer belong to the Business Object {:?}, since {cause}",
+                before.object.definition.name
+            ),
+            vec![Finding { place: Place::Whole, message: remedy.to_owned() }],
+        ))
+    }
+
+    /// What the members of a Business Object satisfy; `base` is the one that its root namespace is to have.
+    fn members_filter(
+        &self,
+        root: &str,
+        base: Option<&str>,
+        conditions: &Conditions,
+    ) -> Result<SubjectFilter, Error> {
+        if !conditions.is_empty() {
+            return Ok(SubjectFilter { graph: None, having: conditions.clone() });
+        }
+        let there = namespace::get(&self.store.read(), root)?;
+        let base = match (base, there) {
+            (Some(base), _) => base.to_owned(),
+            (None, Some(namespace)) => namespace.uri_base,
+            (None, None) => self.default_base(root),
+        };
+        let graph = NamedNode::new_unchecked(base).into();
+        Ok(SubjectFilter { graph: Some(graph), having: Vec::new() })
+    }
+}

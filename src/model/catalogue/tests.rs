@@ -1,0 +1,428 @@
+use super::*;
+use crate::namespace::Generator;
+use oxrdf::{NamedNode, Quad};
+use penstock_base::commit::NoClient;
+use penstock_base::fault::Place;
+use penstock_store::Options;
+use serde_json::{Value, json};
+
+struct Fixture {
+    _dir: tempfile::TempDir,
+    store: Store,
+    catalogue: Catalogue,
+}
+
+fn defaults(auto_create_namespaces: bool) -> Defaults {
+    Defaults {
+        base_url: Some("https://e.org".to_owned()),
+        gateway_id: "g".to_owned(),
+        auto_create_namespaces,
+    }
+}
+
+fn fixture(auto_create_namespaces: bool) -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+    let catalogue = Catalogue::open(store.clone(), defaults(auto_create_namespaces)).unwrap();
+    Fixture { _dir: dir, store, catalogue }
+}
+
+fn body(name: &str, namespace: &str, more: &Value) -> Vec<u8> {
+    let mut body = json!({
+        "name": name,
+        "config": format!(
+            "type: object\npath: {namespace}:.\nfields:\n  name: {{type: string, path: <http://e/name>}}\n  \
+             unit: {{type: object, path: <http://e/unit>/Unit:., fields: {{x: {{type: string, path: <http://e/x>}}}}}}\n"
+        ),
+    });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body.to_string().into_bytes()
+}
+
+impl Fixture {
+    fn put(&self, body: &[u8], if_match: IfMatch) -> Result<(Arc<Compiled>, bool), Fault> {
+        self.catalogue.put(Requester::new(&NoClient, "local"), body, if_match, &|_| Ok(()))
+    }
+
+    fn replace(&self, id: &str, body: &[u8], if_match: IfMatch) -> Result<Arc<Compiled>, Fault> {
+        self.catalogue.replace(
+            Requester::new(&NoClient, "someone"),
+            id,
+            body,
+            if_match,
+            &|_| Ok(()),
+        )
+    }
+
+    /// What another start of the gateway would serve.
+    fn reopened(&self) -> Vec<Arc<Compiled>> {
+        Catalogue::open(self.store.clone(), defaults(true)).unwrap().list()
+    }
+
+    fn namespaces(&self) -> Vec<(String, String)> {
+        let all = namespace::list(&self.store.read(), None, 99).unwrap();
+        all.into_iter().map(|n| (n.name, n.uri_base)).collect()
+    }
+}
+
+fn kind<T: std::fmt::Debug>(result: Result<T, Fault>) -> Kind {
+    result.unwrap_err().kind
+}
+
+#[test]
+fn a_business_object_is_created_with_its_namespaces() {
+    let f = fixture(true);
+    let (plants, created) = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    assert!(created);
+    assert_eq!(plants.object.version, 1);
+    assert_eq!(plants.object.created_namespaces, ["Plant", "Unit"]);
+    assert_eq!(plants.object.created_at, plants.object.updated_at);
+    assert_eq!(
+        f.namespaces(),
+        [
+            ("Plant".to_owned(), "https://e.org/id/Plant/".to_owned()),
+            ("Unit".to_owned(), "https://e.org/id/Unit/".to_owned())
+        ]
+    );
+    let (pumps, _) = f.put(&body("Pumps", "Pump", &json!({})), IfMatch::Any).unwrap();
+    assert_eq!(pumps.object.created_namespaces, ["Pump"]);
+    assert_eq!(f.catalogue.get("Plants"), Some(plants.clone()));
+    assert_eq!(f.catalogue.get(&plants.object.id), Some(plants.clone()));
+    assert_eq!(f.catalogue.get("plants"), None);
+    assert_eq!(f.catalogue.list(), [plants, pumps]);
+    assert_eq!(f.reopened(), f.catalogue.list());
+}
+
+#[test]
+fn the_same_again_changes_nothing_and_another_raises_the_version() {
+    let f = fixture(true);
+    let first = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
+    let sequence = f.store.stats().sequence;
+    assert_eq!(
+        f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap(),
+        (first.clone(), false)
+    );
+    assert_eq!(f.store.stats().sequence, sequence);
+
+    let (second, created) =
+        f.put(&body("Plants", "Plant", &json!({"enabled": false})), IfMatch::Any).unwrap();
+    assert!(!created && !second.object.definition.enabled);
+    assert_eq!((second.object.version, &second.object.id), (2, &first.object.id));
+    assert_eq!(second.object.created_at, first.object.created_at);
+    assert!(second.object.created_namespaces.is_empty());
+    assert_eq!(f.reopened(), [second]);
+}
+
+#[test]
+fn if_match_is_honoured() {
+    let f = fixture(true);
+    let put = |more: &Value, if_match| f.put(&body("Plants", "Plant", more), if_match);
+    assert_eq!(kind(put(&json!({}), IfMatch::Exists)), Kind::PreconditionFailed);
+    assert_eq!(kind(put(&json!({}), IfMatch::Version(1))), Kind::PreconditionFailed);
+    assert!(f.namespaces().is_empty());
+    put(&json!({}), IfMatch::Any).unwrap();
+    let fault = put(&json!({"enabled": false}), IfMatch::Version(7)).unwrap_err();
+    assert!(
+        fault.kind == Kind::PreconditionFailed
+            && fault.detail.contains("has version 1 by now, not 7"),
+        "{fault}"
+    );
+    assert_eq!(put(&json!({"enabled": false}), IfMatch::Version(1)).unwrap().0.object.version, 2);
+    assert_eq!(put(&json!({"enabled": true}), IfMatch::Exists).unwrap().0.object.version, 3);
+    assert_eq!(
+        kind(f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(2))),
+        Kind::PreconditionFailed
+    );
+    f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(3)).unwrap();
+    assert_eq!(
+        kind(f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Any)),
+        Kind::NotFound
+    );
+    assert!(f.reopened().is_empty() && f.catalogue.list().is_empty());
+}
+
+#[test]
+fn one_may_be_renamed_unless_another_has_the_name() {
+    let f = fixture(true);
+    let plants = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
+    f.put(&body("Pumps", "Pump", &json!({})), IfMatch::Any).unwrap();
+    let id = &plants.object.id;
+    assert_eq!(
+        kind(f.replace("None", &body("None", "Plant", &json!({})), IfMatch::Any)),
+        Kind::NotFound
+    );
+    assert_eq!(
+        kind(f.replace(id, &body("Pumps", "Plant", &json!({})), IfMatch::Any)),
+        Kind::Conflict
+    );
+    let works = f.replace(id, &body("Works", "Plant", &json!({})), IfMatch::Version(1)).unwrap();
+    assert_eq!((&works.object.id, works.object.version), (id, 2));
+    assert_eq!(f.catalogue.get("Plants"), None);
+    assert_eq!(f.catalogue.get("Works"), Some(works.clone()));
+    assert_eq!(f.catalogue.get(id), Some(works));
+    f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    assert_eq!(f.reopened(), f.catalogue.list());
+}
+
+#[test]
+fn without_auto_create_an_unknown_namespace_is_a_fault_that_names_those_there_are() {
+    let f = fixture(false);
+    let put = || f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any);
+    let fault = put().unwrap_err();
+    assert_eq!((fault.kind, fault.errors.len()), (Kind::Invalid, 2));
+    assert!(
+        fault.errors[0].message.contains("`Plant`, which nobody has defined; none is defined"),
+        "{fault}"
+    );
+    for name in ["Unit", "Other"] {
+        let namespace = Namespace {
+            name: name.to_owned(),
+            uri_base: format!("urn:{name}:"),
+            generator: Generator::Counter,
+            created_at: String::new(),
+        };
+        f.store.transact(|t| namespace::put(t, namespace)).unwrap();
+    }
+    let fault = put().unwrap_err();
+    assert_eq!(fault.errors.len(), 1);
+    assert!(fault.errors[0].message.contains("defined are `Other`, `Unit`"), "{fault}");
+    assert!(f.catalogue.list().is_empty() && f.reopened().is_empty());
+}
+
+#[test]
+fn a_namespace_that_a_mapping_names_stays() {
+    let f = fixture(true);
+    f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    let fault = f.store.transact(|t| namespace::delete(t, "Unit")).unwrap_err();
+    assert!(
+        fault.kind == Kind::Conflict
+            && fault.detail.contains("the Business Object \"Plants\" names it"),
+        "{fault}"
+    );
+    let mut changed = namespace::get(&f.store.read(), "Plant").unwrap().unwrap();
+    changed.generator = Generator::Counter;
+    assert_eq!(kind(f.store.transact(|t| namespace::put(t, changed))), Kind::Conflict);
+    f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Any).unwrap();
+    f.store.transact(|t| namespace::delete(t, "Unit")).unwrap();
+}
+
+#[test]
+fn nothing_is_stored_of_a_definition_that_is_refused() {
+    let f = fixture(true);
+    let nowhere = |name: &str| Err(format!("{name} leads nowhere"));
+    let targets = json!({"pushTargets": [{"bucketName": "abc"}]});
+    let fault = f
+        .catalogue
+        .put(
+            Requester::new(&NoClient, "local"),
+            &body("Plants", "Plant", &targets),
+            IfMatch::Any,
+            &nowhere,
+        )
+        .unwrap_err();
+    assert_eq!(fault.errors, [Finding::at("/pushTargets/0/bucketName", "abc leads nowhere")]);
+    assert_eq!(f.store.stats().sequence, 0);
+
+    let taken = Namespace {
+        name: "Taken".to_owned(),
+        uri_base: "https://e.org/id/Unit/".to_owned(),
+        generator: Generator::Uuid,
+        created_at: String::new(),
+    };
+    f.store.transact(|t| namespace::put(t, taken)).unwrap();
+    assert_eq!(kind(f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any)), Kind::Conflict);
+    assert!(f.catalogue.list().is_empty());
+    assert_eq!(f.namespaces().len(), 1);
+}
+
+#[test]
+fn concurrent_puts_of_one_name_make_one() {
+    let f = fixture(true);
+    let created: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|i| {
+                let (f, text) = (&f, format!("by {i}"));
+                scope.spawn(move || {
+                    f.put(&body("Plants", "Plant", &json!({"description": text})), IfMatch::Any)
+                })
+            })
+            .collect();
+        threads.into_iter().map(|t| usize::from(t.join().unwrap().unwrap().1)).sum()
+    });
+    assert_eq!(created, 1);
+    assert_eq!(f.catalogue.get("Plants").unwrap().object.version, 8);
+    assert_eq!(f.reopened(), f.catalogue.list());
+}
+
+#[test]
+fn what_no_longer_compiles_keeps_its_place_until_it_is_replaced() {
+    let f = fixture(true);
+    let plants = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
+    let mut compiled = Compiled::clone(&plants);
+    compiled.object.definition.config = "type: tree".to_owned();
+    let stored = Stored::of(&compiled);
+    let unreadable = ("0", b"{\"of\": \"another version\"}");
+    f.store
+        .transact(|t| {
+            t.put(COLLECTION, plants.object.id.as_bytes(), &stored.encode())?;
+            t.put(COLLECTION, unreadable.0.as_bytes(), unreadable.1)
+        })
+        .unwrap();
+    let reopened = Fixture {
+        catalogue: Catalogue::open(f.store.clone(), defaults(true)).unwrap(),
+        store: f.store.clone(),
+        _dir: tempfile::tempdir().unwrap(),
+    };
+    assert_eq!(reopened.catalogue.get("Plants"), None);
+    assert!(reopened.catalogue.list().is_empty());
+    let (mended, created) =
+        reopened.put(&body("Plants", "Plant", &json!({})), IfMatch::Version(1)).unwrap();
+    assert!(!created);
+    assert_eq!((&mended.object.id, mended.object.version), (&plants.object.id, 2));
+    let kept = f.store.read().document(COLLECTION, b"0").unwrap();
+    assert_eq!(kept.as_deref(), Some(unreadable.1.as_slice()));
+}
+
+#[test]
+fn more_than_a_page_is_read() {
+    let f = fixture(true);
+    for i in 0..129 {
+        f.put(&body(&format!("P{i:03}"), "Plant", &json!({})), IfMatch::Any).unwrap();
+    }
+    assert_eq!(f.reopened().len(), 129);
+    assert_eq!(f.reopened(), f.catalogue.list());
+}
+
+#[test]
+fn all_is_there_after_a_restart() {
+    let Fixture { _dir: dir, store, catalogue } = fixture(true);
+    let plants = catalogue
+        .put(
+            Requester::new(&NoClient, "local"),
+            &body("Plants", "Plant", &json!({})),
+            IfMatch::Any,
+            &|_| Ok(()),
+        )
+        .unwrap()
+        .0;
+    let counter = Namespace {
+        name: "C".to_owned(),
+        uri_base: "urn:c:".to_owned(),
+        generator: Generator::Counter,
+        created_at: String::new(),
+    };
+    let counter = store.transact(|t| namespace::put(t, counter)).unwrap().0.0;
+    store.transact(|t| namespace::mint(t, &counter)).unwrap();
+    drop((store, catalogue));
+
+    let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+    let catalogue = Catalogue::open(store.clone(), defaults(true)).unwrap();
+    assert_eq!(catalogue.list(), [plants]);
+    assert_eq!(namespace::get(&store.read(), "C").unwrap(), Some(counter.clone()));
+    let (second, _) = store.transact(|t| namespace::mint(t, &counter)).unwrap();
+    assert_eq!(second.as_str(), "urn:c:2");
+}
+
+/// A record as versions wrote it that knew neither namespaces in definitions nor prefixes in conditions.
+fn earlier_record(id: &str) -> Vec<u8> {
+    let config = "type: object\npath: Plant:.\nfields:\n  kind: {type: resource, path: \
+                  <http://www.w3.org/1999/02/22-rdf-syntax-ns#type>}\n";
+    json!({
+        "object": {
+            "id": id,
+            "name": "Plants",
+            "description": "",
+            "enabled": true,
+            "config": config,
+            "conditions": [{"predicate": "rdf:type", "value": "http://e/Plant"}],
+            "pushTargets": [],
+            "exportOnChange": false,
+            "version": 3,
+            "createdAt": "2026-03-01T12:00:00Z",
+            "updatedAt": "2026-03-02T12:00:00Z",
+            "createdNamespaces": ["Plant"],
+        },
+        "namespaces": ["Plant"],
+    })
+    .to_string()
+    .into_bytes()
+}
+
+#[test]
+fn a_definition_that_was_stored_without_prefixes_keeps_its_meaning_until_it_is_saved_again() {
+    let f = fixture(true);
+    let id = "0199d0c0-0000-7000-8000-000000000000";
+    f.store
+        .transact::<_, penstock_store::Error>(|t| {
+            t.put(COLLECTION, id.as_bytes(), &earlier_record(id))
+        })
+        .unwrap();
+    let catalogue = Catalogue::open(f.store.clone(), defaults(true)).unwrap();
+    let there = catalogue.get("Plants").unwrap();
+    assert_eq!((there.object.version, there.object.definition.namespaces.len()), (3, 0));
+    assert_eq!(there.conditions[0].0.as_str(), "rdf:type");
+    let warnings =
+        |of: &Arc<Compiled>| catalogue.warnings(std::slice::from_ref(of)).unwrap().remove(0);
+    let found = warnings(&there);
+    let rdf_type = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
+    assert!(
+        found
+            .iter()
+            .any(|warning| warning.place == Place::Pointer("/conditions/0/predicate".to_owned())
+                && warning.message.contains("save the definition again")
+                && warning.message.contains(rdf_type)),
+        "{found:?}"
+    );
+
+    let body = serde_json::to_vec(&there.object.definition).unwrap();
+    let (saved, _) = catalogue
+        .put(Requester::new(&NoClient, "local"), &body, IfMatch::Any, &|_| Ok(()))
+        .unwrap();
+    assert_eq!(saved.object.version, 4);
+    assert_eq!(saved.object.definition, there.object.definition);
+    assert_eq!(saved.conditions[0].0.as_str(), rdf_type);
+    assert!(!warnings(&saved).iter().any(|w| w.message.contains("again")));
+    assert_eq!(f.reopened(), std::slice::from_ref(&saved));
+
+    // Versions that know no prefixes in conditions read the whole IRI.
+    let stored = f.store.read().document(COLLECTION, id.as_bytes()).unwrap().unwrap();
+    let stored: Value = serde_json::from_slice(&stored).unwrap();
+    assert_eq!(stored["object"]["conditions"][0]["predicate"], rdf_type);
+}
+
+#[test]
+fn ten_thousand_objects_are_too_many_to_lose_whatever_their_share() {
+    let f = fixture(true);
+    let kind = NamedNode::new_unchecked("http://e/kind");
+    let ingest = |from: u32, to: u32, value: &str| {
+        let value = NamedNode::new_unchecked(value);
+        let graph = NamedNode::new_unchecked("https://e.org/id/Plant/");
+        f.store
+            .transact::<_, penstock_store::Error>(|t| {
+                for number in from..to {
+                    let subject =
+                        NamedNode::new_unchecked(format!("https://e.org/id/Plant/{number}"));
+                    let quad = Quad::new(subject, kind.clone(), value.clone(), graph.clone());
+                    t.insert(quad.as_ref())?;
+                }
+                Ok(())
+            })
+            .unwrap();
+    };
+    let with = |value: &str| {
+        let conditions = json!({"conditions": [{"predicate": kind.as_str(), "value": value}]});
+        body("Plants", "Plant", &conditions)
+    };
+    f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    ingest(0, 10_001, "http://e/a");
+    ingest(10_001, 20_000, "http://e/b");
+    let fault = f.put(&with("http://e/a"), IfMatch::Any).err();
+    assert_eq!(fault, None, "9,999 of 20,000 are less than half of them");
+    f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
+    ingest(20_000, 20_001, "http://e/b");
+    let fault = f.put(&with("http://e/a"), IfMatch::Any).unwrap_err();
+    assert_eq!(fault.kind, Kind::Unconfirmed);
+    assert!(fault.detail.contains("at least 10000 objects"), "{fault}");
+    let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
+    f.catalogue.put(by, &with("http://e/a"), IfMatch::Any, &|_| Ok(())).unwrap();
+}

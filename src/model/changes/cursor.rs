@@ -1,0 +1,311 @@
+//! How far the exports of a Business Object have come, and the set of what changed.
+use super::{AGES, CHANGES, CURSORS, WATCHED, number};
+use crate::resource::BusinessObject;
+use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Documents swept away in one commit.
+const SWEPT: usize = 1000;
+/// In place of a URI in [`AGES`]: all objects of the Business Object.
+const ALL: &str = "";
+/// In place of a generation, for all objects: ages from before are of no use.
+const UNKNOWN_BEFORE: u64 = u64::MAX;
+
+/// How far the exports of a watched Business Object have come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cursor {
+    /// The generation that changes are noted in now.
+    pub open: u64,
+    /// The last generation whose changes are all in exports.
+    pub done: u64,
+    /// The last generation in which more changed than is noted, 0 before the first: until it is done, nothing
+    /// but a full export holds what changed.
+    #[serde(default)]
+    pub anew: u64,
+    /// Exports made so far.
+    pub exports: u64,
+    /// What was exported: a digest of the name, mapping and conditions.
+    pub view: String,
+    /// The targets that have had a full export of this view, and everything since.
+    pub targets: BTreeMap<String, Known>,
+}
+
+/// A target that has had everything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// Where its bucketName led to.
+    pub place: String,
+    /// The last sequence that it was given. Another one since, as after a backup was restored, means
+    /// that it has exports that are not known here.
+    pub sequence: u64,
+}
+
+/// One object that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// Its URI.
+    pub uri: String,
+    /// Exports made before it began to belong in this generation; `None` when it belonged before.
+    pub new_at: Option<u64>,
+}
+
+impl Cursor {
+    fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a cursor has string keys alone")
+    }
+
+    /// Whether more changed than is noted.
+    pub fn begins_anew(&self) -> bool {
+        self.anew > self.done
+    }
+}
+
+impl Default for Cursor {
+    fn default() -> Self {
+        Self {
+            open: 1,
+            done: 0,
+            anew: 0,
+            exports: 0,
+            view: String::new(),
+            targets: BTreeMap::new(),
+        }
+    }
+}
+
+/// The cursor of a Business Object; `None` while it is not watched.
+pub fn cursor(read: &impl Read, id: &str) -> Result<Option<Cursor>, Error> {
+    let document = read.document(CURSORS, id.as_bytes())?;
+    Ok(document.map(|bytes| {
+        serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+            // Beginning anew exports everything, and loses nothing.
+            tracing::error!(business_object = id, %error, "How far exports had come could not be read.");
+            Cursor { open: u64::MAX / 4, ..Cursor::default() }
+        })
+    }))
+}
+
+/// Puts a cursor.
+pub fn put_cursor(
+    transaction: &mut Transaction<'_>,
+    id: &str,
+    cursor: &Cursor,
+) -> Result<(), Error> {
+    transaction.put(CURSORS, id.as_bytes(), &cursor.encode())
+}
+
+/// Closes the open generation of a Business Object: changes from now on are noted in the next one.
+/// `None` while it is not watched. Blocks.
+pub fn close_generation(store: &Store, id: &str) -> Result<Option<Cursor>, Error> {
+    let (closed, _) = store.transact::<_, Error>(|t| {
+        let Some(mut cursor) = cursor(t, id)? else { return Ok(None) };
+        cursor.open += 1;
+        put_cursor(t, id, &cursor)?;
+        Ok(Some(cursor))
+    })?;
+    Ok(closed)
+}
+
+/// Whether something changed that no export holds.
+pub fn has_changes(read: &impl Read, id: &str, cursor: &Cursor) -> Result<bool, Error> {
+    if cursor.begins_anew() {
+        return Ok(true);
+    }
+    let from = generation_key(id, cursor.done.saturating_add(1));
+    let prefix = prefix(id);
+    // The URI makes each key longer than its generation's.
+    let range = DocumentRange { prefix: &prefix, after: Some(&from), reverse: false, limit: 1 };
+    Ok(!read.documents(CHANGES, range)?.is_empty())
+}
+
+/// The objects of one generation in the order of their URIs, those after `after`.
+pub fn changed(
+    read: &impl Read,
+    id: &str,
+    generation: u64,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Changed>, Error> {
+    let prefix = generation_key(id, generation);
+    let after = after.map(|uri| [prefix.as_slice(), uri.as_bytes()].concat());
+    let range = DocumentRange { prefix: &prefix, after: after.as_deref(), reverse: false, limit };
+    let documents = read.documents(CHANGES, range)?;
+    Ok(documents
+        .into_iter()
+        .filter_map(|(key, value)| {
+            let uri = String::from_utf8(key.get(prefix.len()..)?.to_vec()).ok()?;
+            Some(Changed { uri, new_at: number(&value) })
+        })
+        .collect())
+}
+
+/// When an object changed last (elapsed time, in milliseconds), and in which generation; `None` when that is
+/// not known.
+pub fn age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
+    let Some(own) = stored_age(read, id, uri)? else { return Ok(None) };
+    Ok(match stored_age(read, id, ALL)? {
+        Some((since, UNKNOWN_BEFORE)) => (own.0 >= since).then_some(own),
+        Some(all) => Some(own.max(all)),
+        None => Some(own),
+    })
+}
+
+fn stored_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
+    let Some(value) = read.document(AGES, &age_key(id, uri))? else { return Ok(None) };
+    Ok(value.split_at_checked(8).and_then(|(at, in_)| Some((number(at)?, number(in_)?))))
+}
+
+/// Notes that any object may have changed.
+pub(super) fn put_age_of_all(
+    transaction: &mut Transaction<'_>,
+    id: &str,
+    at: u64,
+    generation: u64,
+) -> Result<(), Error> {
+    put_age(transaction, id, ALL, at, generation)
+}
+
+/// Notes when an object changed last.
+pub fn put_age(
+    transaction: &mut Transaction<'_>,
+    id: &str,
+    uri: &str,
+    at: u64,
+    generation: u64,
+) -> Result<(), Error> {
+    let value = [at.to_be_bytes(), generation.to_be_bytes()].concat();
+    transaction.put(AGES, &age_key(id, uri), &value)
+}
+
+/// Forgets when an object changed last.
+pub fn forget_age(transaction: &mut Transaction<'_>, id: &str, uri: &str) -> Result<(), Error> {
+    transaction.delete(AGES, &age_key(id, uri))
+}
+
+/// Removes what was noted of generations that are done, and everything of a Business Object that is not
+/// watched, in small commits. Blocks.
+pub fn sweep(store: &Store, id: &str) -> Result<(), Error> {
+    loop {
+        let (swept, _) = store.transact::<_, Error>(|t| {
+            let cursor = cursor(t, id)?;
+            let prefix = prefix(id);
+            let range = DocumentRange { prefix: &prefix, limit: SWEPT, ..DocumentRange::default() };
+            let mut swept = 0;
+            for (key, _) in t.documents(CHANGES, range)? {
+                let generation = key.get(prefix.len()..prefix.len() + 8).and_then(number);
+                let done = cursor.as_ref().is_none_or(|cursor| {
+                    generation.is_none_or(|generation| generation <= cursor.done)
+                });
+                if !done {
+                    break;
+                }
+                t.delete(CHANGES, &key)?;
+                swept += 1;
+            }
+            if cursor.is_none() && swept < SWEPT {
+                for (key, _) in t.documents(AGES, range)? {
+                    t.delete(AGES, &key)?;
+                    swept += 1;
+                }
+            }
+            Ok(swept)
+        })?;
+        if swept < SWEPT {
+            return Ok(());
+        }
+    }
+}
+
+/// [`sweep`] for every Business Object of which something was noted, also those that are no more. Blocks.
+pub fn sweep_all(store: &Store) -> Result<(), Error> {
+    for collection in [CHANGES, AGES] {
+        let mut after = Vec::new();
+        loop {
+            let range = DocumentRange { after: Some(&after), limit: 1, ..DocumentRange::default() };
+            let found = store.read().documents(collection, range)?;
+            let Some((key, _)) = found.first() else { break };
+            let id = key.split(|byte| *byte == 0).next().unwrap_or_default();
+            // What follows an id is 0: this is behind all of its keys.
+            after = [id, &[1]].concat();
+            if let Ok(id) = std::str::from_utf8(id) {
+                sweep(store, id)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A definition is stored in this commit: begins or ends watching it. `now` is the elapsed time.
+pub(crate) fn defined(
+    transaction: &mut Transaction<'_>,
+    before: Option<&BusinessObject>,
+    object: &BusinessObject,
+    now: u64,
+) -> Result<(), Error> {
+    if !is_watched(object) {
+        return removed(transaction, &object.id);
+    }
+    let definition = &object.definition;
+    let mut cursor = cursor(transaction, &object.id)?.unwrap_or_default();
+    // What changed before it was noted is missed, and so is what a target misses that is left out for a while.
+    let is_noted = before.is_some_and(|before| {
+        is_watched(before) && (before.definition.export_on_change || !definition.export_on_change)
+    });
+    cursor.targets.retain(|name, _| {
+        is_noted && definition.push_targets.iter().any(|target| target.bucket_name == *name)
+    });
+    let kept_ages = before.is_some_and(|before| before.definition.retention.is_some());
+    if definition.retention.is_some() && !kept_ages {
+        // Ages of an earlier retention stand still since it ended.
+        put_age_of_all(transaction, &object.id, now, UNKNOWN_BEFORE)?;
+    }
+    put_cursor(transaction, &object.id, &cursor)?;
+    watch_others(transaction)
+}
+
+/// A definition is removed in this commit, or asks for nothing any more.
+pub(crate) fn removed(transaction: &mut Transaction<'_>, id: &str) -> Result<(), Error> {
+    if cursor(transaction, id)?.is_none() {
+        return Ok(());
+    }
+    transaction.delete(CURSORS, id.as_bytes())?;
+    watch_others(transaction)
+}
+
+/// Whether changes are noted for a Business Object. A disabled one is watched as well: what changes by
+/// other ways meanwhile is exported once it is enabled.
+pub(super) fn is_watched(object: &BusinessObject) -> bool {
+    object.definition.export_on_change || object.definition.retention.is_some()
+}
+
+/// Which set of Business Objects is watched: another number after each change of it; 0 before the first.
+pub(super) fn watched(read: &impl Read) -> Result<u64, Error> {
+    Ok(read.document(WATCHED, b"")?.as_deref().and_then(number).unwrap_or(0))
+}
+
+/// A number that never was: what a commit that failed was given may be known in memory still, and must not
+/// stand for what the next one stores.
+fn watch_others(transaction: &mut Transaction<'_>) -> Result<(), Error> {
+    let number: u64 = rand::rng().random_range(1..=u64::MAX);
+    transaction.put(WATCHED, b"", &number.to_be_bytes())
+}
+
+fn prefix(id: &str) -> Vec<u8> {
+    [id.as_bytes(), &[0]].concat()
+}
+
+fn generation_key(id: &str, generation: u64) -> Vec<u8> {
+    [id.as_bytes(), &[0], &generation.to_be_bytes()].concat()
+}
+
+/// The key of one object that changed.
+pub(super) fn change_key(id: &str, generation: u64, uri: &str) -> Vec<u8> {
+    [generation_key(id, generation).as_slice(), uri.as_bytes()].concat()
+}
+
+fn age_key(id: &str, uri: &str) -> Vec<u8> {
+    [id.as_bytes(), &[0], uri.as_bytes()].concat()
+}

@@ -1,0 +1,91 @@
+//! Which objects hold an object nested, at any depth of a mapping.
+use crate::mapping::{FieldKind, Property, Shape, Value};
+use oxrdf::{NamedNode, NamedOrBlankNode};
+use penstock_store::{Error, Pattern, Read};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::ControlFlow;
+
+/// The links of a mapping, from what is nested to what holds it. Shapes are numbered, the root is 0.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Links {
+    /// For each property: the shapes it leads to, each with the shape that holds it.
+    by_property: BTreeMap<NamedNode, Vec<(usize, usize)>>,
+}
+
+impl Links {
+    pub(super) fn of(root: &Shape) -> Self {
+        let mut links = Self::default();
+        let mut shapes = 1;
+        let mut waiting = vec![(root, 0)];
+        while let Some((shape, number)) = waiting.pop() {
+            for field in &shape.fields {
+                let FieldKind::Property(Property {
+                    predicate, value: Value::Object(nested), ..
+                }) = &field.kind
+                else {
+                    continue;
+                };
+                let leads = links.by_property.entry(predicate.clone()).or_default();
+                leads.push((shapes, number));
+                waiting.push((nested, shapes));
+                shapes += 1;
+            }
+        }
+        links
+    }
+
+    /// What holds these objects, directly or not, as an object of the root shape may; `None` when more than
+    /// `most` do.
+    pub(super) fn climb(
+        &self,
+        read: &impl Read,
+        changed: impl IntoIterator<Item = NamedNode>,
+        most: usize,
+    ) -> Result<Option<BTreeSet<NamedNode>>, Error> {
+        let mut roots = BTreeSet::new();
+        if self.by_property.is_empty() {
+            return Ok(Some(roots));
+        }
+        // What changed may stand at any place of the mapping.
+        let mut waiting: Vec<(NamedNode, Option<usize>)> =
+            changed.into_iter().map(|uri| (uri, None)).collect();
+        let mut seen: HashSet<(NamedNode, usize)> = HashSet::new();
+        while let Some((uri, place)) = waiting.pop() {
+            for (property, leads) in &self.by_property {
+                let holding: Vec<usize> = leads
+                    .iter()
+                    .filter(|(nested, _)| place.is_none_or(|place| place == *nested))
+                    .map(|(_, holder)| *holder)
+                    .collect();
+                if holding.is_empty() {
+                    continue;
+                }
+                let pattern = Pattern {
+                    predicate: Some(property.clone()),
+                    object: Some(uri.clone().into()),
+                    ..Pattern::default()
+                };
+                read.for_each(&pattern, &mut |quad| {
+                    let NamedOrBlankNode::NamedNode(holder) = quad.subject else {
+                        return ControlFlow::Continue(());
+                    };
+                    for shape in &holding {
+                        if *shape == 0 {
+                            roots.insert(holder.clone());
+                        } else if seen.insert((holder.clone(), *shape)) {
+                            waiting.push((holder.clone(), Some(*shape)));
+                        }
+                    }
+                    if roots.len() + seen.len() > most {
+                        return ControlFlow::Break(());
+                    }
+                    ControlFlow::Continue(())
+                })?;
+                if roots.len() + seen.len() > most {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(roots))
+    }
+}

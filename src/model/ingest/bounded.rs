@@ -1,0 +1,81 @@
+//! A collection of documents in the order they were made, of which the newest are kept.
+//!
+//! Keys begin with the journal's sequence and not with a time, since a clock can be set back. The number of
+//! entries and their bytes are a document of their own: counting would cost more the more there are.
+use penstock_base::fault::Fault;
+use penstock_store::{DocumentRange, Read, Transaction};
+
+const SUMS: &str = "bounded-sums";
+
+/// Such a collection; at most one entry a transaction. An entry is what it stands for in bytes, then its value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounded(pub(super) &'static str);
+
+/// What a collection holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Sum {
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+}
+
+/// One entry of it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) key: Vec<u8>,
+    pub(super) value: Vec<u8>,
+}
+
+impl Bounded {
+    /// The key of the entry that this transaction adds, and its sequence.
+    pub(super) fn key(sequence: u64) -> [u8; 8] {
+        sequence.to_be_bytes()
+    }
+
+    /// Adds an entry that stands for so many bytes.
+    pub(super) fn add(
+        self,
+        transaction: &mut Transaction<'_>,
+        sequence: u64,
+        value: &[u8],
+        bytes: u64,
+    ) -> Result<(), Fault> {
+        let entry = [bytes.to_be_bytes().as_slice(), value].concat();
+        transaction.put(self.0, &Self::key(sequence), &entry)?;
+        let Sum { entries, bytes: before } = self.sum(transaction)?;
+        let sum = Sum { entries: entries.saturating_add(1), bytes: before.saturating_add(bytes) };
+        self.set_sum(transaction, sum)
+    }
+
+    pub(super) fn remove(self, transaction: &mut Transaction<'_>, key: &[u8]) -> Result<(), Fault> {
+        let Some(entry) = transaction.document(self.0, key)? else { return Ok(()) };
+        transaction.delete(self.0, key)?;
+        let Sum { entries, bytes } = self.sum(transaction)?;
+        let gone = entry.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        let sum = Sum { entries: entries.saturating_sub(1), bytes: bytes.saturating_sub(gone) };
+        self.set_sum(transaction, sum)
+    }
+
+    /// The oldest entry.
+    pub(super) fn oldest(self, read: &impl Read) -> Result<Option<Entry>, Fault> {
+        let range = DocumentRange { limit: 1, ..DocumentRange::default() };
+        let oldest = read.documents(self.0, range)?.into_iter().next();
+        Ok(oldest.map(|(key, entry)| Entry { key, value: Self::value(&entry).to_vec() }))
+    }
+
+    /// The value in an entry.
+    pub(super) fn value(entry: &[u8]) -> &[u8] {
+        entry.get(8..).unwrap_or_default()
+    }
+
+    pub(super) fn sum(self, read: &impl Read) -> Result<Sum, Fault> {
+        let sum = read.document(SUMS, self.0.as_bytes())?.unwrap_or_default();
+        let (numbers, _) = sum.as_chunks::<8>();
+        let &[entries, bytes] = numbers else { return Ok(Sum::default()) };
+        Ok(Sum { entries: u64::from_be_bytes(entries), bytes: u64::from_be_bytes(bytes) })
+    }
+
+    fn set_sum(self, transaction: &mut Transaction<'_>, sum: Sum) -> Result<(), Fault> {
+        let sum = [sum.entries.to_be_bytes(), sum.bytes.to_be_bytes()].concat();
+        Ok(transaction.put(SUMS, self.0.as_bytes(), &sum)?)
+    }
+}

@@ -1,0 +1,180 @@
+//! One request inside its transaction: object by object from the body to the answer.
+use super::answer::{Outcome, Status, Warnings};
+use super::convert::{Converter, show};
+use super::delete::Deletion;
+use super::findings::Findings;
+use super::orphans::Orphans;
+use super::repeats::Repeats;
+use super::spaces::Spaces;
+use super::write::Writer;
+use super::write_scope::WriteScope;
+use super::{Answer, Body, Limits, Mode, Request, lines};
+use crate::mapping::Shape;
+use crate::members;
+use crate::resource::Compiled;
+use oxrdf::NamedNode;
+use penstock_base::fault::{Fault, Kind};
+use penstock_base::json::{self, Json};
+use penstock_store::Transaction;
+use std::collections::HashSet;
+
+/// Does what the request asks, except that nothing is committed yet. The answer, and the nested objects that were
+/// removed since nothing refers to them any more.
+pub(super) fn change(
+    transaction: &mut Transaction<'_>,
+    limits: &Limits,
+    request: &Request<'_>,
+) -> Result<(Answer, Vec<NamedNode>), Fault> {
+    let mapping = &request.business_object.mapping;
+    let spaces = Spaces::read(transaction, mapping)?;
+    let business_objects = [request.business_object];
+    let scope = if request.api_key.is_some_and(|key| key.is_bound) {
+        WriteScope::limited_to(transaction, &business_objects)?
+    } else {
+        WriteScope::ALL
+    };
+    let mut writer = Writer {
+        transaction,
+        spaces: &spaces,
+        scope: &scope,
+        mode: request.mode,
+        findings: Findings::default(),
+        warnings: Warnings::default(),
+        orphans: Orphans::default(),
+        repeats: Repeats::default(),
+        minted: HashSet::new(),
+        claimed: HashSet::new(),
+        made: HashSet::new(),
+        nested: Vec::new(),
+    };
+    let mut answer = Answer::new(request.mode);
+    let mut each = |index, json| {
+        if let Some(outcome) = object(&mut writer, &mapping.root, index, json)? {
+            answer.push(outcome);
+        }
+        if writer.findings.full() { writer.findings.fault().map_or(Ok(()), Err) } else { Ok(()) }
+    };
+    let read = match request.body {
+        Body::Json(text) => json::parse_data(text, limits.nesting, limits.objects, &mut each),
+        Body::Lines { text, first } => lines::parse(text, limits.nesting, first, &mut each),
+    };
+    if let Err(fault) = read {
+        if fault.kind != Kind::Invalid {
+            return Err(fault);
+        }
+        // The body's own findings come with those of its objects.
+        writer.findings.extend(fault.errors.clone());
+        return Err(writer.findings.fault().unwrap_or(fault));
+    }
+    if let Some(fault) = writer.findings.fault() {
+        return Err(fault);
+    }
+    let Writer { transaction, orphans, mut warnings, .. } = writer;
+    let removed = orphans.remove(transaction, &scope)?;
+    answer.deleted += removed.len() as u64;
+    if request.mode != Mode::Delete {
+        warn_of_strangers(transaction, request.business_object, &answer, &mut warnings)?;
+    }
+    answer.warnings = warnings.into_vec();
+    Ok((answer, removed))
+}
+
+/// Removes these objects, and what is nested in them and nothing refers to any more. How many that were.
+pub(super) fn removed<'a>(
+    transaction: &mut Transaction<'_>,
+    business_object: &Compiled,
+    uris: impl IntoIterator<Item = &'a NamedNode>,
+) -> Result<u64, Fault> {
+    let mut orphans = Orphans::default();
+    let mut warnings = Warnings::default();
+    let mut deleted = 0;
+    for uri in uris {
+        let shape = &business_object.mapping.root;
+        let mut deletion = Deletion {
+            transaction,
+            orphans: &mut orphans,
+            scope: &WriteScope::ALL,
+            warnings: &mut warnings,
+        };
+        let outcome = deletion.delete(shape, 0, uri.clone())?;
+        deleted += u64::from(outcome.is_ok_and(|outcome| outcome.status == Status::Deleted));
+    }
+    Ok(deleted + orphans.remove(transaction, &WriteScope::ALL)?.len() as u64)
+}
+
+/// One object of the request; `None` when something about it is wrong.
+fn object<'m>(
+    writer: &mut Writer<'_, '_, 'm>,
+    shape: &'m Shape,
+    index: usize,
+    json: Json,
+) -> Result<Option<Outcome>, Fault> {
+    let before = writer.findings.count();
+    let mut converter = Converter {
+        findings: &mut writer.findings,
+        warnings: &mut writer.warnings,
+        pointer: format!("/data/{index}"),
+    };
+    if writer.mode == Mode::Delete {
+        let Some(uri) = converter.reference(shape, json) else { return Ok(None) };
+        if writer.findings.count() > before {
+            return Ok(None);
+        }
+        let Writer { transaction, orphans, scope, warnings, .. } = writer;
+        let mut deletion = Deletion { transaction, orphans, scope, warnings };
+        return match deletion.delete(shape, index, uri)? {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(why) => {
+                writer.findings.invalid(&format!("/data/{index}"), why);
+                Ok(None)
+            }
+        };
+    }
+    let node = converter.object(shape, json);
+    match node {
+        Some(node) if writer.findings.count() == before => {
+            let outcome = writer.root(index, node)?;
+            if let Some(outcome) = &outcome
+                && writer.mode == Mode::Replace
+            {
+                writer.orphans.keep(NamedNode::new_unchecked(&outcome.uri));
+            }
+            Ok(outcome)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Names the objects that were stored and do not belong to the Business Object.
+fn warn_of_strangers(
+    transaction: &Transaction<'_>,
+    business_object: &Compiled,
+    answer: &Answer,
+    warnings: &mut Warnings,
+) -> Result<(), Fault> {
+    for outcome in &answer.objects {
+        // What was just created has a value in the root graph, which is all that is asked without conditions.
+        if business_object.conditions.is_empty() && outcome.status == Status::Created {
+            continue;
+        }
+        let uri = NamedNode::new_unchecked(&outcome.uri);
+        if !members::contains(transaction, business_object, &uri)? {
+            let conditions: Vec<String> = business_object
+                .conditions
+                .iter()
+                .take(5)
+                .map(|(predicate, value)| format!("{} = {}", predicate.as_str(), show(value)))
+                .collect();
+            let cause = if conditions.is_empty() {
+                "it has no value in the graph of its namespace".to_owned()
+            } else {
+                format!("it does not match the conditions ({})", conditions.join(", "))
+            };
+            warnings.push(
+                &format!("/data/{}", outcome.index),
+                format!("{} is stored and would not be exported: {cause}", outcome.uri),
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! JSON objects checked against their shape. Every fault of an object is found, not only the first.
+use super::answer::Warnings;
+use super::findings::{Findings, excerpt};
+use super::literal::{iri, literal, unexpected};
+use super::node::{Given, Node, Value};
+use crate::mapping::{self, Field, FieldKind, Property, Shape};
+use crate::view::owner;
+use oxrdf::{NamedNode, Term};
+use penstock_base::json::{Json, push_pointer};
+use std::collections::HashSet;
+
+/// Checks and converts; where it stands is kept as a JSON Pointer.
+#[derive(Debug)]
+pub(super) struct Converter<'c> {
+    pub(super) findings: &'c mut Findings,
+    pub(super) warnings: &'c mut Warnings,
+    pub(super) pointer: String,
+}
+
+impl Converter<'_> {
+    /// An object of this shape; what of it does not fit is left out and found.
+    pub(super) fn object<'m>(&mut self, shape: &'m Shape, json: Json) -> Option<Node<'m>> {
+        let Json::Object(members) = json else {
+            self.invalid(unexpected("an object", &json));
+            return None;
+        };
+        let mut node = Node { shape, pointer: self.pointer.clone(), uri: None, given: Vec::new() };
+        for (name, value) in members {
+            self.within(&name, |here| here.member(&mut node, &name, value));
+        }
+        node.given.sort_by_key(|given| given.place);
+        Some(node)
+    }
+
+    /// The URI of an object that is only named, as DELETE has it.
+    pub(super) fn reference(&mut self, shape: &Shape, json: Json) -> Option<NamedNode> {
+        let before = self.findings.count();
+        let node = self.object(shape, json)?;
+        for given in &node.given {
+            let name = shape.fields.get(given.place).map_or("", |field| field.name.as_str());
+            let message = "DELETE takes the uri alone, since it removes the whole object; to remove single values use UPDATE or REPLACE";
+            self.within(name, |here| here.invalid(message));
+        }
+        if node.uri.is_none() && self.findings.count() == before {
+            self.invalid("the uri of the object to remove is missing");
+        }
+        node.uri
+    }
+
+    fn member(&mut self, node: &mut Node<'_>, name: &str, value: Json) {
+        let shape = node.shape;
+        if shape.is_id(name) {
+            self.id(node, value);
+            return;
+        }
+        let Some((place, field)) =
+            shape.fields.iter().enumerate().find(|(_, field)| field.name == name)
+        else {
+            let known: Vec<_> = shape.fields.iter().take(20).map(|f| f.name.as_str()).collect();
+            self.invalid(format!(
+                "the mapping has no field {}; it has {}",
+                excerpt(name),
+                known.join(", ")
+            ));
+            return;
+        };
+        let FieldKind::Property(property) = &field.kind else { return };
+        let first = node.given.len();
+        match value {
+            Json::Null => {}
+            Json::Array(elements) if property.many => {
+                let values = self.elements(property, elements);
+                node.given.push(Given { place, values });
+            }
+            other if property.many => self.invalid(unexpected("an array", &other)),
+            Json::Array(_) if !matches!(property.value, mapping::Value::Object(_)) => {
+                self.invalid("a single value is expected, not an array");
+            }
+            other => {
+                let values = self.value(property, other).into_iter().collect();
+                node.given.push(Given { place, values });
+            }
+        }
+        for given in node.given.iter().skip(first) {
+            self.check_namespaces(shape, given);
+        }
+    }
+
+    /// Checks that nested objects lie in the namespace of their field where that tells whose they are.
+    fn check_namespaces(&mut self, shape: &Shape, given: &Given<'_>) {
+        let Some(Field { kind: FieldKind::Property(property), .. }) = shape.fields.get(given.place)
+        else {
+            return;
+        };
+        let mapping::Value::Object(Shape { uri_prefix: Some(prefix), namespace, .. }) =
+            &property.value
+        else {
+            return;
+        };
+        for value in &given.values {
+            let Value::Object(Node { uri: Some(uri), pointer, .. }) = value else { continue };
+            let uri = uri.as_ref();
+            if owner(shape, property.predicate.as_ref(), uri.into()) != Some(given.place) {
+                let message = format!(
+                    "{} does not lie in the namespace {namespace:?}. Several fields have the property {}, and the \
+                     namespace tells their objects apart: a URI here begins with {prefix}",
+                    excerpt(uri.as_str()),
+                    property.predicate
+                );
+                self.findings.invalid(pointer, message);
+            }
+        }
+    }
+
+    fn id(&mut self, node: &mut Node<'_>, value: Json) {
+        if value == Json::Null {
+            return;
+        }
+        match iri(value) {
+            Err(message) => self.invalid(message),
+            Ok(uri) => match &node.uri {
+                Some(other) if *other != uri => self.invalid(format!(
+                    "the object has two URIs: {} and {}",
+                    excerpt(other.as_str()),
+                    excerpt(uri.as_str())
+                )),
+                _ => node.uri = Some(uri),
+            },
+        }
+    }
+
+    /// The elements of an array, each once.
+    fn elements<'m>(&mut self, property: &'m Property, elements: Vec<Json>) -> Vec<Value<'m>> {
+        let mut values = Vec::with_capacity(elements.len());
+        for (index, element) in elements.into_iter().enumerate() {
+            if element != Json::Null {
+                let value = self.within(&index.to_string(), |here| here.value(property, element));
+                values.extend(value.map(|value| (index, value)));
+            }
+        }
+        let repeated = repeated(&values);
+        for (index, value) in values.iter().filter(|(index, _)| repeated.contains(index)) {
+            let shown = match value {
+                Value::Term(term) => show(term),
+                Value::Object(node) => excerpt(node.uri.as_ref().map_or("", |uri| uri.as_str())),
+            };
+            self.within(&index.to_string(), |here| {
+                let message = format!(
+                    "{shown} stands in the array more than once, and arrays are sets: it is kept once"
+                );
+                here.warnings.push(&here.pointer, message);
+            });
+        }
+        // A second mention of a nested object may still say more about it.
+        let kept = |(index, value)| match value {
+            Value::Term(_) if repeated.contains(&index) => None,
+            value => Some(value),
+        };
+        values.into_iter().filter_map(kept).collect()
+    }
+
+    fn value<'m>(&mut self, property: &'m Property, json: Json) -> Option<Value<'m>> {
+        let term = match &property.value {
+            mapping::Value::Object(shape) => return self.object(shape, json).map(Value::Object),
+            mapping::Value::Resource => iri(json).map(Term::NamedNode),
+            mapping::Value::Literal(kind) => literal(kind, json).map(Term::Literal),
+        };
+        match term {
+            Ok(term) => Some(Value::Term(term)),
+            Err(message) => {
+                self.invalid(message);
+                None
+            }
+        }
+    }
+
+    fn within<T>(&mut self, token: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.pointer.len();
+        push_pointer(&mut self.pointer, token);
+        let done = work(self);
+        self.pointer.truncate(length);
+        done
+    }
+
+    fn invalid(&mut self, message: impl Into<String>) {
+        self.findings.invalid(&self.pointer, message);
+    }
+}
+
+/// The places of values that stand at an earlier place too.
+fn repeated(values: &[(usize, Value<'_>)]) -> HashSet<usize> {
+    let (mut terms, mut uris) = (HashSet::new(), HashSet::new());
+    let mut places = HashSet::new();
+    for (index, value) in values {
+        let new = match value {
+            Value::Term(term) => terms.insert(term),
+            Value::Object(node) => node.uri.as_ref().is_none_or(|uri| uris.insert(uri)),
+        };
+        if !new {
+            places.insert(*index);
+        }
+    }
+    places
+}
+
+/// A value as a message shows it.
+pub(super) fn show(term: &Term) -> String {
+    excerpt(text(term))
+}
+
+/// Two values that differ, as a message shows them: where they look the same, with what tells them apart.
+pub(super) fn show_both(one: &Term, other: &Term) -> (String, String) {
+    let shown = (show(one), show(other));
+    if shown.0 != shown.1 {
+        return shown;
+    }
+    let texts = (text(one), text(other));
+    if texts.0 == texts.1 {
+        return (format!("{} ({})", shown.0, kind(one)), format!("{} ({})", shown.1, kind(other)));
+    }
+    // Both are cut before they differ.
+    let same = texts.0.chars().zip(texts.1.chars()).take_while(|(a, b)| a == b).count();
+    let end = |text: &str| {
+        let end: String = text.chars().skip(same.saturating_sub(20)).collect();
+        format!("...{}", excerpt(&end))
+    };
+    (end(texts.0), end(texts.1))
+}
+
+fn text(term: &Term) -> &str {
+    match term {
+        Term::NamedNode(iri) => iri.as_str(),
+        Term::Literal(literal) => literal.value(),
+        Term::BlankNode(node) => node.as_str(),
+    }
+}
+
+fn kind(term: &Term) -> String {
+    let Term::Literal(literal) = term else { return "an IRI".to_owned() };
+    let datatype = literal.datatype().as_str();
+    match (literal.language(), datatype.strip_prefix("http://www.w3.org/2001/XMLSchema#")) {
+        (Some(language), _) => format!("in the language {language}"),
+        (None, Some(name)) => format!("xsd:{name}"),
+        (None, None) => format!("<{datatype}>"),
+    }
+}

@@ -1,0 +1,55 @@
+//! DELETE: whole objects removed, with the nested ones that nothing refers to any more.
+use super::answer::{Outcome, Status, Warnings};
+use super::orphans::Orphans;
+use super::write_scope::WriteScope;
+use crate::mapping::Shape;
+use oxrdf::NamedNode;
+use penstock_base::fault::Fault;
+use penstock_store::{Read, Transaction};
+
+/// Deletes objects.
+#[derive(Debug)]
+pub(super) struct Deletion<'d, 's, 'm, 'r> {
+    pub(super) transaction: &'d mut Transaction<'s>,
+    pub(super) orphans: &'d mut Orphans<'m>,
+    pub(super) scope: &'d WriteScope<'r>,
+    pub(super) warnings: &'d mut Warnings,
+}
+
+impl<'m> Deletion<'_, '_, 'm, '_> {
+    /// Removes every quad of the write scope about one object; its nested objects are suspected of being orphans.
+    /// The error is why it may not be removed.
+    pub(super) fn delete(
+        &mut self,
+        shape: &'m Shape,
+        index: usize,
+        uri: NamedNode,
+    ) -> Result<Result<Outcome, String>, Fault> {
+        let quads = self.transaction.quads_about(&uri.clone().into())?;
+        if !quads.is_empty()
+            && let Some(why) = self.scope.forbids(self.transaction, &uri, &quads)?
+        {
+            return Ok(Err(why));
+        }
+        let (removed, kept): (Vec<_>, Vec<_>) =
+            quads.into_iter().partition(|quad| self.scope.has(quad));
+        for quad in &removed {
+            self.transaction.remove(quad.as_ref())?;
+        }
+        self.orphans.suspect_all(shape, &removed);
+        if !kept.is_empty() {
+            let message = format!(
+                "{} values of {} stay, since this API key cannot change data outside the graphs of its namespaces",
+                kept.len(),
+                uri.as_str()
+            );
+            self.warnings.push(&format!("/data/{index}"), message);
+        }
+        let status = match (removed.is_empty(), kept.is_empty()) {
+            (false, _) => Status::Deleted,
+            (true, true) => Status::Absent,
+            (true, false) => Status::Unchanged,
+        };
+        Ok(Ok(Outcome { index, uri: uri.into_string(), status, nested: Vec::new() }))
+    }
+}

@@ -1,0 +1,40 @@
+//! NDJSON: one object a line.
+use penstock_base::fault::{Fault, Finding, Place};
+use penstock_base::json::{self, Json};
+
+/// Hands over one object at a time with its index in the whole stream. Lines of white space alone are
+/// skipped and have no index.
+///
+/// # Errors
+/// As [`json::parse`], the line counted from the beginning of the stream as if it had no empty lines before
+/// this chunk; and the first error of `each`.
+pub(super) fn parse(
+    text: &[u8],
+    nesting: usize,
+    first: usize,
+    each: &mut dyn FnMut(usize, Json) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut index = first;
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let value = json::parse(line, nesting)
+            .map_err(|fault| placed(fault, index, first.saturating_add(number)))?;
+        each(index, value)?;
+        index += 1;
+    }
+    Ok(())
+}
+
+/// A fault of one line, told of the whole stream.
+fn placed(mut fault: Fault, index: usize, lines_before: usize) -> Fault {
+    for Finding { place, .. } in &mut fault.errors {
+        if let Place::Line { line, .. } = place {
+            *line += lines_before as u64;
+        }
+    }
+    let cause = fault.errors.first().map_or_else(|| fault.detail.clone(), Finding::to_string);
+    fault.detail = format!("the object {index} of the stream cannot be read: {cause}");
+    fault
+}

@@ -1,0 +1,151 @@
+//! A JSON value into a literal, its lexical form exactly as it came.
+use super::findings::excerpt;
+use crate::mapping::Literal as Kind;
+use oxrdf::vocab::xsd;
+use oxrdf::{Literal, NamedNode};
+use oxsdatatypes::{Date, DateTime};
+use penstock_base::json::Json;
+
+/// The literal that a field of this kind holds for this JSON value, or what is wrong with it.
+pub(super) fn literal(kind: &Kind, json: Json) -> Result<Literal, String> {
+    let expected = match kind {
+        Kind::Number | Kind::Integer => "a number",
+        Kind::Boolean => "true or false",
+        _ => "a string",
+    };
+    match (kind, json) {
+        (Kind::String, Json::String(text)) => Ok(Literal::new_simple_literal(text)),
+        (Kind::Typed(datatype), Json::String(text)) => {
+            Ok(Literal::new_typed_literal(text, datatype.clone()))
+        }
+        (Kind::Language(tag), Json::String(text)) => {
+            Ok(Literal::new_language_tagged_literal_unchecked(text, tag.clone()))
+        }
+        (Kind::Date, Json::String(text)) => match text.parse::<Date>() {
+            Ok(_) => Ok(Literal::new_typed_literal(text, xsd::DATE)),
+            Err(_) => {
+                Err(format!("{} is no date (xsd:date), such as \"2026-03-01\"", excerpt(&text)))
+            }
+        },
+        (Kind::DateTime, Json::String(text)) => match text.parse::<DateTime>() {
+            Ok(_) => Ok(Literal::new_typed_literal(text, xsd::DATE_TIME)),
+            Err(_) => Err(format!(
+                "{} is no date and time (xsd:dateTime), such as \"2026-03-01T12:00:00Z\"",
+                excerpt(&text)
+            )),
+        },
+        (Kind::Number, Json::Number(digits)) => {
+            let datatype = if digits.contains(['e', 'E']) { xsd::DOUBLE } else { xsd::DECIMAL };
+            Ok(Literal::new_typed_literal(digits, datatype))
+        }
+        (Kind::Integer, Json::Number(digits)) => {
+            if digits.contains(['.', 'e', 'E']) {
+                Err(format!("{digits} is no integer: it has a fraction or an exponent"))
+            } else {
+                Ok(Literal::new_typed_literal(digits, xsd::INTEGER))
+            }
+        }
+        (Kind::Boolean, Json::Bool(value)) => Ok(Literal::from(value)),
+        (_, other) => Err(unexpected(expected, &other)),
+    }
+}
+
+/// The longest IRI that the store takes, in bytes.
+const LONGEST_IRI: usize = 1 << 16;
+
+/// An absolute IRI, or what is wrong with it.
+pub(super) fn iri(json: Json) -> Result<NamedNode, String> {
+    match json {
+        Json::String(text) if text.len() > LONGEST_IRI => Err(format!(
+            "{} is an IRI of {} bytes, and the longest may have {LONGEST_IRI}",
+            excerpt(&text),
+            text.len()
+        )),
+        Json::String(text) => match NamedNode::new(&text) {
+            Ok(iri) => Ok(iri),
+            Err(error) => Err(format!("{} is no absolute IRI: {error}", excerpt(&text))),
+        },
+        other => Err(unexpected("an IRI as a string", &other)),
+    }
+}
+
+/// What is wrong with a value of another kind.
+pub(super) fn unexpected(expected: &str, found: &Json) -> String {
+    match found {
+        Json::String(text) => format!("{expected} is expected, not the string {}", excerpt(text)),
+        Json::Number(digits) => {
+            let shown: String = digits.chars().take(40).collect();
+            format!("{expected} is expected, not the number {shown}")
+        }
+        Json::Bool(value) => format!("{expected} is expected, not {value}"),
+        Json::Null => format!("{expected} is expected, and there is none"),
+        other => format!("{expected} is expected, not {}", other.kind()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_digits() {
+        for (digits, datatype) in [
+            ("1.50", xsd::DECIMAL),
+            ("-0", xsd::DECIMAL),
+            ("123456789012345678901234567890.000000000000000000001", xsd::DECIMAL),
+            ("1E400", xsd::DOUBLE),
+            ("1.0e-7", xsd::DOUBLE),
+        ] {
+            let made = literal(&Kind::Number, Json::Number(digits.to_owned())).unwrap();
+            assert_eq!((made.value(), made.datatype()), (digits, datatype));
+        }
+    }
+
+    #[test]
+    fn an_integer_has_no_fraction_and_no_exponent() {
+        for wrong in ["1.0", "1e3", "1E3"] {
+            assert!(literal(&Kind::Integer, Json::Number(wrong.to_owned())).is_err(), "{wrong}");
+        }
+        let digits = "99999999999999999999999999";
+        let made = literal(&Kind::Integer, Json::Number(digits.to_owned())).unwrap();
+        assert_eq!((made.value(), made.datatype()), (digits, xsd::INTEGER));
+    }
+
+    #[test]
+    fn dates_are_checked_and_kept_as_they_came() {
+        let kept = "2026-03-01T12:00:00.120+01:00";
+        let made = literal(&Kind::DateTime, Json::String(kept.to_owned())).unwrap();
+        assert_eq!((made.value(), made.datatype()), (kept, xsd::DATE_TIME));
+        for wrong in ["2026-02-30", "yesterday", "2026-3-1", ""] {
+            assert!(literal(&Kind::Date, Json::String(wrong.to_owned())).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_wrong_kind_is_named() {
+        let fault = literal(&Kind::Number, Json::String("5".to_owned())).unwrap_err();
+        assert_eq!(fault, "a number is expected, not the string \"5\"");
+        assert!(literal(&Kind::Boolean, Json::String("true".to_owned())).is_err());
+        assert!(literal(&Kind::String, Json::Bool(true)).is_err());
+    }
+
+    #[test]
+    fn an_iri_is_absolute() {
+        for wrong in ["", "a b", "/relative", "http://x/ y", "http://x/<y>"] {
+            assert!(iri(Json::String(wrong.to_owned())).is_err(), "{wrong}");
+        }
+        assert!(iri(Json::String("urn:x:1".to_owned())).is_ok());
+    }
+
+    #[test]
+    fn an_iri_is_as_long_as_the_store_takes() {
+        let of_length = |length: usize| Json::String(format!("urn:{}", "x".repeat(length - 4)));
+        let longest = iri(of_length(LONGEST_IRI)).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let options = penstock_store::Options::default();
+        let store = penstock_store::Store::open(dir.path(), options, &mut |_| {}).unwrap();
+        let quad = oxrdf::Quad::new(longest.clone(), longest.clone(), longest.clone(), longest);
+        store.transact(|change| change.insert(quad.as_ref())).unwrap();
+        assert!(iri(of_length(LONGEST_IRI + 1)).unwrap_err().contains("65537 bytes"));
+    }
+}

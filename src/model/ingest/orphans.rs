@@ -1,0 +1,150 @@
+//! Nested objects that nothing refers to any more.
+//!
+//! Links were removed from some; whether these are orphans is settled when the whole request is written.
+//! Counting references would keep alive a ring of objects that refer to each other and to which nothing
+//! else does. So all that can be reached from the suspects, as the mapping nests it, is gathered first; alive is
+//! what something outside refers to, and what the living refer to.
+use super::write_scope::WriteScope;
+use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::view::owner;
+use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
+use penstock_base::fault::Fault;
+use penstock_store::{Pattern, Read, Transaction};
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+/// The objects that lost a link in this request.
+#[derive(Debug, Default)]
+pub(super) struct Orphans<'m> {
+    suspects: Vec<(NamedNode, &'m Shape)>,
+    named: HashSet<NamedNode>,
+}
+
+impl<'m> Orphans<'m> {
+    /// A nested object lost a link.
+    pub(super) fn suspect(&mut self, uri: NamedNode, shape: &'m Shape) {
+        self.suspects.push((uri, shape));
+    }
+
+    /// Everything that an object of this shape links to lost a link.
+    pub(super) fn suspect_all<'q>(
+        &mut self,
+        shape: &'m Shape,
+        quads: impl IntoIterator<Item = &'q Quad>,
+    ) {
+        for quad in quads {
+            let Term::NamedNode(uri) = &quad.object else { continue };
+            if let Some(nested) = nested_shape(shape, quad) {
+                self.suspects.push((uri.clone(), nested));
+            }
+        }
+    }
+
+    /// An object that the request itself gives is no orphan.
+    pub(super) fn keep(&mut self, uri: NamedNode) {
+        self.named.insert(uri);
+    }
+
+    /// Removes the quads of the write scope about the orphans, foreign objects excepted. Returns the objects
+    /// that lost quads.
+    pub(super) fn remove(
+        self,
+        transaction: &mut Transaction<'_>,
+        scope: &WriteScope<'_>,
+    ) -> Result<Vec<NamedNode>, Fault> {
+        let Self { suspects, named } = self;
+        if suspects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let reached = reach(transaction, suspects)?;
+        let mut living: Vec<NamedNode> = Vec::new();
+        for uri in reached.keys() {
+            if named.contains(uri)
+                || referred_from_outside(transaction, uri, &reached, scope)?
+                || scope.is_foreign(transaction, uri)?
+            {
+                living.push(uri.clone());
+            }
+        }
+        let mut alive: HashSet<NamedNode> = HashSet::new();
+        while let Some(uri) = living.pop() {
+            if !alive.insert(uri.clone()) {
+                continue;
+            }
+            for quad in transaction.quads_about(&uri.into())? {
+                if let Term::NamedNode(object) = quad.object
+                    && reached.contains_key(&object)
+                    && !alive.contains(&object)
+                {
+                    living.push(object);
+                }
+            }
+        }
+        let mut removed: Vec<NamedNode> = Vec::new();
+        for uri in reached.into_keys().filter(|uri| !alive.contains(uri)) {
+            let mut quads = transaction.quads_about(&uri.clone().into())?;
+            quads.retain(|quad| scope.has(quad));
+            for quad in &quads {
+                transaction.remove(quad.as_ref())?;
+            }
+            if !quads.is_empty() {
+                removed.push(uri);
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// The suspects and all that is nested in them, each with the shapes under which it stands.
+fn reach<'m>(
+    read: &impl Read,
+    mut waiting: Vec<(NamedNode, &'m Shape)>,
+) -> Result<HashMap<NamedNode, Vec<&'m Shape>>, Fault> {
+    let mut reached: HashMap<NamedNode, Vec<&'m Shape>> = HashMap::new();
+    while let Some((uri, shape)) = waiting.pop() {
+        let shapes = reached.entry(uri.clone()).or_default();
+        if shapes.iter().any(|known| std::ptr::eq(*known, shape)) {
+            continue;
+        }
+        shapes.push(shape);
+        for quad in read.quads_about(&uri.into())? {
+            if let Some(nested) = nested_shape(shape, &quad)
+                && let Term::NamedNode(object) = quad.object
+            {
+                waiting.push((object, nested));
+            }
+        }
+    }
+    Ok(reached)
+}
+
+fn referred_from_outside(
+    read: &impl Read,
+    uri: &NamedNode,
+    inside: &HashMap<NamedNode, Vec<&Shape>>,
+    scope: &WriteScope<'_>,
+) -> Result<bool, Fault> {
+    let pattern = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
+    let mut found = false;
+    read.for_each(&pattern, &mut |quad| match &quad.subject {
+        NamedOrBlankNode::NamedNode(subject)
+            if inside.contains_key(subject) && scope.has(&quad) =>
+        {
+            ControlFlow::Continue(())
+        }
+        _ => {
+            found = true;
+            ControlFlow::Break(())
+        }
+    })?;
+    Ok(found)
+}
+
+/// The shape of the object that a quad about an object of `shape` nests, if it nests one.
+fn nested_shape<'m>(shape: &'m Shape, quad: &Quad) -> Option<&'m Shape> {
+    let place = owner(shape, quad.predicate.as_ref(), quad.object.as_ref())?;
+    match &shape.fields.get(place)?.kind {
+        FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),
+        _ => None,
+    }
+}

@@ -1,0 +1,169 @@
+//! What was ingested, by whom, with the counts: kept with the data, in the commit itself.
+use super::bounded::Bounded;
+use super::wrote::Wrote;
+use super::{Answer, Mode, Request};
+use penstock_base::clock::Doubt;
+use penstock_base::fault::{Fault, Kind};
+use penstock_store::{DocumentRange, Read, ReadStore, Transaction};
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// Sequence to record.
+const RECORDS: Bounded = Bounded("ingestions");
+/// Identifier to sequence.
+const IDS: &str = "ingestion-ids";
+
+/// The record of an ingestion, kept with the data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// Its identifier.
+    pub id: String,
+    /// The Business Object's id.
+    pub business_object: String,
+    /// The Business Object's name then.
+    pub business_object_name: String,
+    /// The mode.
+    pub mode: Mode,
+    /// Who asked.
+    pub caller: String,
+    /// The id of the API key that it was asked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    /// The trace that the request was part of (W3C Trace Context).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+    /// When it was committed (RFC 3339, UTC); never before an earlier one.
+    pub at: String,
+    /// Why that time may be wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Doubt>,
+    /// The journal's sequence of its commit.
+    pub sequence: u64,
+    /// Bytes of the body.
+    pub bytes: u64,
+    /// As in the answer.
+    pub created: u64,
+    /// As in the answer.
+    pub updated: u64,
+    /// As in the answer.
+    pub unchanged: u64,
+    /// As in the answer.
+    pub deleted: u64,
+}
+
+/// A record as it is kept; read, it is a [`Record`] or a [`Wrote`].
+#[derive(Serialize)]
+struct Kept<'r> {
+    #[serde(flatten)]
+    record: &'r Record,
+    #[serde(flatten)]
+    wrote: &'r Wrote,
+}
+
+/// Keeps the record of an ingestion and lets go of those past the bound. The record.
+pub(super) fn keep(
+    transaction: &mut Transaction<'_>,
+    request: &Request<'_>,
+    answer: &Answer,
+    wrote: &Wrote,
+    most: usize,
+) -> Result<Record, Fault> {
+    let sequence = transaction.sequence();
+    let stamp = request.watch.stamp();
+    let object = &request.business_object.object;
+    let record = Record {
+        id: answer.ingestion_id.clone(),
+        business_object: object.id.clone(),
+        business_object_name: object.definition.name.clone(),
+        mode: answer.mode,
+        caller: request.caller.to_owned(),
+        api_key: request.api_key.map(|key| key.id.to_owned()),
+        traceparent: request.traceparent.map(str::to_owned),
+        at: stamp.rfc3339(),
+        clock: stamp.doubt,
+        sequence,
+        bytes: request.body.bytes(),
+        created: answer.created,
+        updated: answer.updated,
+        unchanged: answer.unchanged,
+        deleted: answer.deleted,
+    };
+    if most == 0 {
+        return Ok(record);
+    }
+    let value = serde_json::to_vec(&Kept { record: &record, wrote })
+        .map_err(|error| Fault::new(Kind::Internal, format!("writing a record failed: {error}")))?;
+    RECORDS.add(transaction, sequence, &value, value.len() as u64)?;
+    transaction.put(IDS, record.id.as_bytes(), &Bounded::key(sequence))?;
+    while RECORDS.sum(transaction)?.entries > most as u64 {
+        let Some(oldest) = RECORDS.oldest(transaction)? else { break };
+        transaction.delete(IDS, decode(&oldest.value)?.id.as_bytes())?;
+        RECORDS.remove(transaction, &oldest.key)?;
+    }
+    Ok(record)
+}
+
+/// One record by id.
+pub fn record(store: &ReadStore, id: &str) -> Result<Option<Record>, Fault> {
+    let read = store.read();
+    let Some(key) = read.document(IDS, id.as_bytes())? else { return Ok(None) };
+    read.document(RECORDS.0, &key)?.map(|entry| decode(Bounded::value(&entry))).transpose()
+}
+
+/// Records, newest first, those older than the one with the id `after`.
+///
+/// # Errors
+/// `Kind::Malformed` when there is no record `after`, or none any more.
+pub fn records(store: &ReadStore, after: Option<&str>, limit: usize) -> Result<Vec<Record>, Fault> {
+    let read = store.read();
+    let after = match after {
+        None => None,
+        Some(id) => Some(read.document(IDS, id.as_bytes())?.ok_or_else(|| {
+            Fault::new(
+                Kind::Malformed,
+                "the cursor names no ingestion that is still recorded; begin again without it",
+            )
+        })?),
+    };
+    let range =
+        DocumentRange { after: after.as_deref(), reverse: true, limit, ..DocumentRange::default() };
+    read.documents(RECORDS.0, range)?
+        .iter()
+        .map(|(_, entry)| decode(Bounded::value(entry)))
+        .collect()
+}
+
+/// What is called for each record.
+pub(super) type Visit<'v> = dyn FnMut(&[u8]) -> Result<ControlFlow<()>, Fault> + 'v;
+
+/// Hands each record that is kept to `visit`, newest first, with what its ingestion wrote, until it breaks.
+pub(super) fn each(store: &ReadStore, visit: &mut Visit<'_>) -> Result<(), Fault> {
+    const PAGE: usize = 500;
+    let mut after: Option<Vec<u8>> = None;
+    loop {
+        let range = DocumentRange {
+            after: after.as_deref(),
+            reverse: true,
+            limit: PAGE,
+            ..DocumentRange::default()
+        };
+        let page = store.read().documents(RECORDS.0, range)?;
+        for (_, entry) in &page {
+            if visit(Bounded::value(entry))?.is_break() {
+                return Ok(());
+            }
+        }
+        match page.into_iter().last() {
+            Some((key, _)) => after = Some(key),
+            None => return Ok(()),
+        }
+    }
+}
+
+pub(super) fn decode(value: &[u8]) -> Result<Record, Fault> {
+    serde_json::from_slice(value).map_err(|error| {
+        tracing::error!(%error, "A record of an ingestion could not be read.");
+        Fault::new(Kind::Internal, "a record of an ingestion could not be read; the log says why")
+    })
+}

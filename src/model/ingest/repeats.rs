@@ -1,0 +1,119 @@
+//! The same object given more than once in one REPLACE or UPDATE.
+//!
+//! Both say what the object is to be, so a second mention that says something else is a contradiction
+//! within the request. Compared is property by property, since one object can stand under two shapes (a
+//! plant among the objects of the request and nested in another one): only what both shapes have counts.
+use super::node::{Given, Node, Value};
+use crate::mapping::{self, Literal, Property, Shape};
+use oxrdf::NamedNode;
+use std::collections::HashMap;
+use std::collections::hash_map::{Entry, RandomState};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+
+/// What each named object was given so far; digests under random keys, so that the size stays small.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    given: HashMap<u128, u128>,
+    keys: (RandomState, RandomState),
+}
+
+/// How a mention of a property compares with an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mention {
+    First,
+    Same,
+    Different,
+}
+
+impl Repeats {
+    /// Notes what is given for one property of one object; `None` is absent, where that is not empty.
+    pub(super) fn note(
+        &mut self,
+        uri: &NamedNode,
+        property: &Property,
+        given: Option<&[Value<'_>]>,
+    ) -> Mention {
+        let place = self.digest(|state| {
+            uri.as_str().hash(state);
+            property.predicate.as_str().hash(state);
+            hash_kind(&property.value, state);
+        });
+        let content = match given {
+            None => self.digest(|state| false.hash(state)),
+            Some(values) => self.values(values),
+        };
+        match self.given.entry(place) {
+            Entry::Vacant(entry) => {
+                entry.insert(content);
+                Mention::First
+            }
+            Entry::Occupied(entry) if *entry.get() == content => Mention::Same,
+            Entry::Occupied(_) => Mention::Different,
+        }
+    }
+
+    /// Of a set of values: their order does not count.
+    fn values(&self, values: &[Value<'_>]) -> u128 {
+        let mut digests: Vec<u128> = values
+            .iter()
+            .map(|value| match value {
+                Value::Term(term) => self.digest(|state| term.hash(state)),
+                // What a named object is given is noted of the object itself.
+                Value::Object(Node { uri: Some(uri), .. }) => {
+                    self.digest(|state| oxrdf::Term::from(uri.clone()).hash(state))
+                }
+                Value::Object(node) => self.node(node),
+            })
+            .collect();
+        digests.sort_unstable();
+        digests.dedup();
+        self.digest(|state| digests.hash(state))
+    }
+
+    /// Of everything a nested object without a URI says.
+    fn node(&self, node: &Node<'_>) -> u128 {
+        let fields: Vec<(usize, Vec<u128>)> = node
+            .given
+            .iter()
+            .map(|Given { place, values, .. }| {
+                let mut digests: Vec<u128> = values
+                    .iter()
+                    .map(|value| match value {
+                        Value::Term(term) => self.digest(|state| term.hash(state)),
+                        Value::Object(inner) => {
+                            let content = self.node(inner);
+                            self.digest(|state| {
+                                inner.uri.hash(state);
+                                content.hash(state);
+                            })
+                        }
+                    })
+                    .collect();
+                digests.sort_unstable();
+                (*place, digests)
+            })
+            .collect();
+        self.digest(|state| fields.hash(state))
+    }
+
+    fn digest(&self, feed: impl Fn(&mut DefaultHasher)) -> u128 {
+        let half = |key: &RandomState| {
+            let mut state = key.build_hasher();
+            feed(&mut state);
+            u128::from(state.finish())
+        };
+        (half(&self.keys.0) << 64) | half(&self.keys.1)
+    }
+}
+
+/// Two fields of one property are told apart by the kind of their values, or by the namespaces of their objects; other
+/// links of either kind are one.
+fn hash_kind(value: &mapping::Value, state: &mut DefaultHasher) {
+    match value {
+        mapping::Value::Object(Shape { uri_prefix: Some(prefix), .. }) => prefix.hash(state),
+        mapping::Value::Resource | mapping::Value::Object(_) => 0_u8.hash(state),
+        mapping::Value::Literal(Literal::Language(tag)) => tag.hash(state),
+        mapping::Value::Literal(Literal::Typed(datatype)) => datatype.as_str().hash(state),
+        mapping::Value::Literal(kind) => std::mem::discriminant(kind).hash(state),
+    }
+}

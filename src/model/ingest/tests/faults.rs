@@ -1,0 +1,148 @@
+use super::world::{World, field, machine, many, pointers, shape, string};
+use crate::ingest::{Body, Mode};
+use crate::mapping::{Literal, Value};
+use penstock_base::fault::Kind;
+
+#[test]
+fn every_fault_of_a_request_is_named() {
+    let world = World::new(machine());
+    let data = r#"{"name": "fine"},
+        {"name": 5, "colour": "red", "tags": "a", "site": "no iri", "parts": [{"weight": "x"}, 7, {"maker": []}]},
+        {"uri": "relative", "motor": [{}]},
+        null,
+        {"uri": "urn:a", "id": "urn:b", "a/b~c": 1}"#;
+    assert_eq!(
+        world.refused(Mode::Add, data, Kind::Invalid),
+        [
+            "/data/1/name",
+            "/data/1/colour",
+            "/data/1/tags",
+            "/data/1/site",
+            "/data/1/parts/0/weight",
+            "/data/1/parts/1",
+            "/data/1/parts/2/maker",
+            "/data/2/uri",
+            "/data/2/motor",
+            "/data/3",
+            "/data/4/id",
+            "/data/4/a~1b~0c",
+        ]
+    );
+}
+
+#[test]
+fn the_findings_are_bounded() {
+    let world = World::new(machine());
+    let data = vec![r#"{"name": 1}"#; 500].join(",");
+    assert_eq!(world.refused(Mode::Add, &data, Kind::Invalid).len(), 100);
+}
+
+#[test]
+fn what_is_wrong_goes_before_what_contradicts() {
+    let world = World::new(machine());
+    world.add(r#"{"uri": "urn:m", "name": "x"}"#);
+    let data = r#"{"uri": "urn:m", "name": "y"}, {"name": 1}"#;
+    assert_eq!(world.refused(Mode::Add, data, Kind::Invalid), ["/data/1/name"]);
+}
+
+#[test]
+fn dates_and_booleans_are_checked() {
+    let fields = vec![
+        field("day", Value::Literal(Literal::Date)),
+        field("at", Value::Literal(Literal::DateTime)),
+        field("on", Value::Literal(Literal::Boolean)),
+        many(field("counts", Value::Literal(Literal::Integer))),
+    ];
+    let world = World::new(shape("Machine", fields));
+    let data =
+        r#"{"day": "2026-02-30", "at": "2026-01-01", "on": "true", "counts": [1, 1.0, 1e2]}"#;
+    assert_eq!(
+        world.refused(Mode::Add, data, Kind::Invalid),
+        ["/data/0/day", "/data/0/at", "/data/0/on", "/data/0/counts/1", "/data/0/counts/2"]
+    );
+    world.add(r#"{"uri": "urn:m", "day": "2026-02-28Z", "at": "2026-01-01T00:00:00.10+02:00", "on": false, "counts": [10, 9, -1]}"#);
+    assert_eq!(
+        world.view("urn:m"),
+        r#"{"uri":"urn:m","day":"2026-02-28Z","at":"2026-01-01T00:00:00.10+02:00","on":false,"counts":[-1,9,10]}"#
+    );
+}
+
+#[test]
+fn a_body_that_cannot_be_read_is_malformed() {
+    let world = World::new(machine());
+    let fault = |text: &[u8]| world.run(&world.request(Mode::Add, Body::Json(text))).unwrap_err();
+    for text in [
+        &b"{\"data\": [{\"name\": \"x\"}"[..],
+        b"",
+        b"{\"data\": [{\"name\": \"\xff\"}]}",
+        b"{\"data\": [{\"name\": 1, \"name\": 2}]}",
+    ] {
+        let fault = fault(text);
+        assert_eq!(fault.kind, Kind::Malformed);
+        assert!(fault.detail.starts_with("Ingestion failed: "), "{fault}");
+    }
+    assert_eq!(fault(b"{}").kind, Kind::Invalid);
+    let both = fault(br#"{"data": [{"name": 1}], "more": 2}"#);
+    assert_eq!(
+        (both.kind, pointers(&both)),
+        (Kind::Invalid, vec!["/data/0/name".to_owned(), "/more".to_owned()])
+    );
+    assert_eq!(world.quads(), Vec::<String>::new());
+}
+
+#[test]
+fn more_objects_than_the_limit_are_too_many() {
+    let mut world = World::new(machine());
+    world.limits.objects = 2;
+    world.refused(Mode::Add, r#"{"name": "a"}, {"name": "b"}, {"name": "c"}"#, Kind::TooLarge);
+    assert_eq!(world.add(r#"{"name": "a"}, {"name": "b"}"#).created, 2);
+}
+
+#[test]
+fn a_disabled_business_object_refuses() {
+    let mut world = World::new(machine());
+    world.business_object.object.definition.enabled = false;
+    for mode in [Mode::Add, Mode::Validate, Mode::Delete] {
+        world.refused(mode, r#"{"uri": "urn:m"}"#, Kind::Conflict);
+    }
+}
+
+#[test]
+fn an_undefined_namespace_is_named() {
+    let mut world = World::new(shape("Machine", vec![string("name")]));
+    world.business_object.mapping.root.namespace = "Lost".to_owned();
+    let fault = world.send(Mode::Add, r#"{"name": "x"}"#).unwrap_err();
+    assert_eq!(fault.kind, Kind::Invalid);
+    assert!(fault.detail.contains("\"Lost\""), "{fault}");
+}
+
+#[test]
+fn a_number_that_no_double_holds_keeps_its_digits() {
+    let world = World::new(machine());
+    let digits = "123456789012345678901234567890.12345678901234567890";
+    world.add(&format!(
+        r#"{{"uri": "urn:m", "weight": {digits}}}, {{"uri": "urn:n", "weight": 1E400}}"#
+    ));
+    assert!(world.view("urn:m").contains(&format!("\"weight\":{digits},")));
+    assert!(world.view("urn:n").contains("\"weight\":1E400,"));
+}
+
+#[test]
+fn more_values_than_allowed_are_refused_before_any_is_read() {
+    let mut world = World::new(machine());
+    world.limits.values = 10;
+    let data = |parts: usize| format!(r#"{{"parts": [{}]}}"#, vec!["{}"; parts].join(","));
+    world.send(Mode::Add, &data(6)).unwrap();
+    world.refused(Mode::Add, &data(7), Kind::TooLarge);
+    let line = format!("{}\n", data(9));
+    let lines = world.request(Mode::Add, Body::Lines { text: line.as_bytes(), first: 0 });
+    let fault = world.run(&lines).unwrap_err();
+    assert!(fault.detail.contains("service.limits.values"), "{fault}");
+}
+
+#[test]
+fn a_body_that_is_no_object_is_told_without_an_empty_place() {
+    let world = World::new(machine());
+    let fault = world.run(&world.request(Mode::Add, Body::Json(b"[]"))).unwrap_err();
+    assert!(fault.detail.starts_with("Ingestion failed: the body is an array"), "{fault}");
+}

@@ -1,0 +1,61 @@
+use super::world::{World, machine};
+use crate::ingest::Mode;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The lines that are logged meanwhile.
+fn logged<T>(work: impl FnOnce() -> T) -> (T, Vec<serde_json::Value>) {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
+    let done = penstock_base::telemetry::heard(subscriber, work);
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    (done, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+#[test]
+fn each_ingestion_is_a_line_in_the_log() {
+    let world = World::new(machine());
+    let (answer, lines) = logged(|| {
+        let answer = world.add(r#"{"name": "a"}"#);
+        world.send(Mode::Update, r#"{"name": "a"}"#).unwrap_err();
+        answer
+    });
+    let [done, refused] = lines.as_slice() else { panic!("two lines: {lines:?}") };
+    let fields = &done["fields"];
+    assert_eq!(fields["ingestion_id"], answer.ingestion_id);
+    assert_eq!(fields["business_object"], "Machine");
+    assert_eq!((&fields["mode"], &fields["caller"]), (&"ADD".into(), &"local".into()));
+    for (name, value) in
+        [("created", 1), ("updated", 0), ("unchanged", 0), ("deleted", 0), ("bytes", 25)]
+    {
+        assert_eq!(fields[name], value, "{name}");
+    }
+    assert!(fields["duration_ms"].is_u64());
+    assert!(refused["fields"]["cause"].as_str().unwrap().contains("/data/0"), "{refused}");
+}
+
+#[test]
+fn nested_objects_that_go_unnamed_are_named_in_the_log() {
+    let world = World::new(machine());
+    world.add(r#"{"uri": "urn:m", "motor": {"uri": "urn:e", "name": "e"}}"#);
+    let replace = || world.send(Mode::Replace, r#"{"uri": "urn:m", "name": "m"}"#).unwrap();
+    let (answer, lines) = logged(replace);
+    assert_eq!(answer.deleted, 1);
+    let fields = &lines[0]["fields"];
+    assert_eq!(fields["ingestion_id"], answer.ingestion_id);
+    assert_eq!((&fields["count"], &fields["first"]), (&1.into(), &r#""urn:e""#.into()));
+}

@@ -1,0 +1,81 @@
+//! Fields of objects with the same property, whose namespaces tell their objects apart.
+use super::world::{World, field, many, shape, string};
+use crate::ingest::Mode;
+use crate::mapping::{Field, FieldKind, Shape, Value};
+use oxrdf::NamedNode;
+use penstock_base::fault::Kind;
+
+/// A machine with pumps, whose makers are nested, and valves, whose makers are resources.
+fn machine() -> Shape {
+    let maker = shape("Maker", vec![string("name")]);
+    let pump = shape("Pump", vec![string("name"), field("maker", Value::Object(maker))]);
+    let valve = shape("Valve", vec![string("name"), field("maker", Value::Resource)]);
+    let part = |name: &str, shape| {
+        let mut field: Field = many(field(name, Value::Object(shape)));
+        if let FieldKind::Property(property) = &mut field.kind {
+            property.predicate = NamedNode::new_unchecked("http://p/part");
+        }
+        field
+    };
+    shape("Machine", vec![string("name"), part("pumps", pump), part("valves", valve)])
+}
+
+#[test]
+fn an_array_is_replaced_without_the_elements_of_the_other() {
+    let world = World::new(machine());
+    world.add(
+        r#"{"uri": "urn:m", "name": "m", "pumps": [{"name": "p"}], "valves": [{"name": "v"}]}"#,
+    );
+    world.send(Mode::Update, r#"{"uri": "urn:m", "valves": [{"name": "w"}]}"#).unwrap();
+    assert_eq!(
+        world.view("urn:m"),
+        r#"{"uri":"urn:m","name":"m","pumps":[{"uri":"http://x/Pump/1","name":"p"}],"valves":[{"uri":"http://x/Valve/2","name":"w"}]}"#
+    );
+}
+
+#[test]
+fn what_a_removed_element_refers_to_goes_only_if_its_own_field_nests_it() {
+    for (maker, is_kept) in [
+        (r#""valves": [{"name": "v", "maker": "http://x/Maker/9"}]"#, true),
+        (r#""pumps": [{"name": "p", "maker": {"uri": "http://x/Maker/9"}}]"#, false),
+    ] {
+        let world = World::new(machine());
+        let name = oxrdf::Literal::from("maker");
+        world.insert("http://x/Maker/9", "http://p/name", name, "http://x/Maker/");
+        world.add(&format!(r#"{{"uri": "urn:m", "name": "m", {maker}}}"#));
+        world.send(Mode::Replace, r#"{"uri": "urn:m", "name": "m"}"#).unwrap();
+        let quads = world.quads();
+        assert_eq!(quads.len(), 1 + usize::from(is_kept), "{quads:?}");
+    }
+}
+
+#[test]
+fn an_object_in_no_namespace_of_the_fields_is_refused_and_named_where_it_is_stored() {
+    let world = World::new(machine());
+    world.add(r#"{"uri": "urn:m", "name": "m"}"#);
+    for (data, pointer) in [
+        (r#"{"uri": "urn:m", "pumps": [{"uri": "urn:p"}]}"#, "/data/0/pumps/0"),
+        (
+            r#"{"uri": "urn:m", "pumps": [{"uri": "http://x/Valve/1", "name": "v"}]}"#,
+            "/data/0/pumps/0",
+        ),
+        (
+            r#"{"uri": "urn:m", "valves": [{"uri": "http://x/Valve/1"}, {"uri": "http://x/Pump/1"}]}"#,
+            "/data/0/valves/1",
+        ),
+    ] {
+        assert_eq!(world.refused(Mode::Add, data, Kind::Invalid), [pointer]);
+    }
+    let other = NamedNode::new_unchecked("urn:other");
+    world.insert("urn:m", "http://p/part", other, "urn:graph");
+    world
+        .send(Mode::Replace, r#"{"uri": "urn:m", "name": "m", "pumps": [{"name": "p"}]}"#)
+        .unwrap();
+    let (view, warnings) = world.view_with_warnings("urn:m");
+    assert_eq!(
+        view,
+        r#"{"uri":"urn:m","name":"m","pumps":[{"uri":"http://x/Pump/1","name":"p"}],"valves":[]}"#
+    );
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("<urn:other> is in no namespace of the fields"), "{warnings:?}");
+}

@@ -1,0 +1,83 @@
+//! What sample data would become through a definition that is not stored yet.
+use super::change::change;
+use super::{Answer, Body, Limits, Mode, Request, values};
+use crate::changes::Watch;
+use crate::resource::Compiled;
+use crate::view;
+use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
+use penstock_base::commit::NoClient;
+use penstock_base::fault::{Fault, Finding};
+use penstock_store::{Pattern, Read as _, Transaction};
+
+/// What sample data would become.
+#[derive(Debug)]
+pub struct Trial {
+    /// As to VALIDATE: URIs that would be minted are examples.
+    pub answer: Answer,
+    /// The quads that are not there yet.
+    pub added: Vec<Quad>,
+    /// Each object as the view would give it back, in the order of the request.
+    pub views: Vec<Viewed>,
+}
+
+/// An object as the view gives it.
+#[derive(Debug)]
+pub struct Viewed {
+    /// Its URI.
+    pub uri: String,
+    /// It, as JSON without white space.
+    pub json: Vec<u8>,
+    /// What the view warns of.
+    pub warnings: Vec<Finding>,
+}
+
+/// Ingests `{"data": [...]}` in the mode VALIDATE, and looks at what it did. Whoever calls it ends the transaction
+/// without a commit (`Catalogue::rehearse`).
+///
+/// # Errors
+/// What is wrong with the data, as an ingestion would tell it.
+pub fn try_out(
+    transaction: &mut Transaction<'_>,
+    limits: &Limits,
+    business_object: &Compiled,
+    data: &[u8],
+) -> Result<Trial, Fault> {
+    values::check(data, limits.values)?;
+    let request = Request {
+        business_object,
+        mode: Mode::Validate,
+        check: &NoClient,
+        caller: "",
+        idempotency_key: None,
+        api_key: None,
+        traceparent: None,
+        tells_objects: true,
+        watch: &Watch::default(),
+        events: None,
+        body: Body::Json(data),
+    };
+    let (answer, _) = change(transaction, limits, &request)?;
+    let mut added = Vec::new();
+    for (subject, _) in transaction.changed_subjects()? {
+        for quad in transaction.quads_about(&NamedOrBlankNode::from(subject))? {
+            let same = Pattern {
+                subject: Some(quad.subject.clone()),
+                predicate: Some(quad.predicate.clone()),
+                object: Some(quad.object.clone()),
+                graph: Some(quad.graph_name.clone()),
+            };
+            if !transaction.before().any(&same)? {
+                added.push(quad);
+            }
+        }
+    }
+    let shape = &business_object.mapping.root;
+    let mut views = Vec::with_capacity(answer.objects.len());
+    for outcome in &answer.objects {
+        let (mut json, mut warnings) = (Vec::new(), Vec::new());
+        let uri = NamedNode::new_unchecked(&outcome.uri);
+        view::render(transaction, shape, &uri, &mut json, &mut warnings)?;
+        views.push(Viewed { uri: outcome.uri.clone(), json, warnings });
+    }
+    Ok(Trial { answer, added, views })
+}

@@ -1,0 +1,148 @@
+//! Which objects and quads a request may change.
+//!
+//! A scoped credential, such as an API key for one Business Object, writes only into the graphs of the namespaces
+//! that the mappings of its Business Objects name. An object with quads in another namespace's graph is foreign: the
+//! credential can refer to it but cannot change it. A new object must not lie in another namespace, so that no
+//! credential claims a URI before its namespace's own writers use it. The unnamed graph belongs to no Business
+//! Object: its quads make no object foreign, and a scoped credential never changes them.
+use crate::members;
+use crate::namespace::{self, Namespace};
+use crate::resource::Compiled;
+use oxrdf::{GraphName, NamedNode, Quad};
+use penstock_base::fault::Fault;
+use penstock_store::Read;
+use std::collections::HashSet;
+
+/// The objects and quads that a request may change.
+#[derive(Debug)]
+pub(super) struct WriteScope<'r>(Option<Limited<'r>>);
+
+/// A scope of some Business Objects only.
+#[derive(Debug)]
+struct Limited<'r> {
+    business_objects: &'r [&'r Compiled],
+    /// The graphs of the namespaces that their mappings name.
+    graphs: HashSet<GraphName>,
+    /// Every namespace that is defined.
+    namespaces: Vec<Namespace>,
+}
+
+impl<'r> WriteScope<'r> {
+    /// Everything.
+    pub(super) const ALL: Self = Self(None);
+
+    /// The scope of a credential that is limited to these Business Objects.
+    pub(super) fn limited_to(
+        read: &impl Read,
+        business_objects: &'r [&'r Compiled],
+    ) -> Result<Self, Fault> {
+        let namespaces = namespace::list(read, None, usize::MAX)?;
+        let named: HashSet<&str> = business_objects
+            .iter()
+            .flat_map(|business_object| business_object.mapping.namespaces())
+            .collect();
+        let graphs = namespaces
+            .iter()
+            .filter(|namespace| named.contains(namespace.name.as_str()))
+            .map(|namespace| namespace.graph().into())
+            .collect();
+        Ok(Self(Some(Limited { business_objects, graphs, namespaces })))
+    }
+
+    /// Whether the request may remove this quad. What it adds stands in the graphs of its mapping's namespaces.
+    pub(super) fn has(&self, quad: &Quad) -> bool {
+        self.0.as_ref().is_none_or(|limited| limited.graphs.contains(&quad.graph_name))
+    }
+
+    /// Why the request may not change an object about which the store holds `quads`, if so.
+    pub(super) fn forbids(
+        &self,
+        read: &impl Read,
+        uri: &NamedNode,
+        quads: &[Quad],
+    ) -> Result<Option<String>, Fault> {
+        let Some(limited) = &self.0 else { return Ok(None) };
+        if let Some(why) = limited.why_foreign(read, uri, quads)? {
+            return Ok(Some(limited.refuse(&format!("{} {why}", uri.as_str()))));
+        }
+        if quads.iter().any(|quad| self.has(quad)) {
+            return Ok(None);
+        }
+        Ok(limited.namespace_of(uri).map(|namespace| {
+            limited.refuse(&format!(
+                "the new URI {} lies in the namespace {:?}, which the mapping does not name",
+                uri.as_str(),
+                namespace.name
+            ))
+        }))
+    }
+
+    /// Whether the request may not change an object about which something is stored.
+    pub(super) fn is_foreign(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Fault> {
+        let Some(limited) = &self.0 else { return Ok(false) };
+        let quads = read.quads_about(&uri.clone().into())?;
+        Ok(limited.why_foreign(read, uri, &quads)?.is_some())
+    }
+}
+
+impl Limited<'_> {
+    /// What makes an object foreign, in words that follow its URI.
+    fn why_foreign(
+        &self,
+        read: &impl Read,
+        uri: &NamedNode,
+        quads: &[Quad],
+    ) -> Result<Option<String>, Fault> {
+        let is_outside = |quad: &&Quad| {
+            !quad.graph_name.is_default_graph() && !self.graphs.contains(&quad.graph_name)
+        };
+        let mut outside = quads.iter().filter(is_outside).peekable();
+        if outside.peek().is_none() {
+            return Ok(None);
+        }
+        for quad in outside {
+            let GraphName::NamedNode(graph) = &quad.graph_name else { continue };
+            if let Some(other) =
+                self.namespaces.iter().find(|other| other.uri_base == graph.as_str())
+            {
+                return Ok(Some(format!(
+                    "has data in the namespace {:?}, which the mapping does not name",
+                    other.name
+                )));
+            }
+        }
+        // A graph of no namespace can hold what somebody adds to an object, or the whole object.
+        if quads.iter().any(|quad| self.graphs.contains(&quad.graph_name)) {
+            return Ok(None);
+        }
+        for business_object in self.business_objects {
+            if members::contains(read, business_object, uri)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some("has data outside the namespaces that the mapping names".to_owned()))
+    }
+
+    /// The namespace that a URI lies in, if the scope does not hold it: of those whose base matches, the one with
+    /// the longest base.
+    fn namespace_of(&self, uri: &NamedNode) -> Option<&Namespace> {
+        self.namespaces
+            .iter()
+            .filter(|namespace| namespace.contains(uri.as_ref()))
+            .max_by_key(|namespace| namespace.uri_base.len())
+            .filter(|namespace| !self.graphs.contains(&namespace.graph().into()))
+    }
+
+    fn refuse(&self, why: &str) -> String {
+        let names: Vec<String> = self
+            .business_objects
+            .iter()
+            .map(|business_object| format!("{:?}", business_object.object.definition.name))
+            .collect();
+        format!(
+            "{why}. This API key can only change objects of {}; refer to this one as {{\"uri\": ...}} without other \
+             fields, or change it with an API key that is not limited to a Business Object",
+            names.join(", ")
+        )
+    }
+}

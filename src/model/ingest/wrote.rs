@@ -1,0 +1,137 @@
+//! Which ingestion wrote an object, as far as that is kept.
+//!
+//! The record of an ingestion that wrote up to [`MOST`] objects, nested ones counted, names them by 40 bits of
+//! a hash each: two URIs share them once in 10^12. One that wrote more names none. An identifier that was
+//! minted as a UUID tells by its time which ingestion minted it, however large that was: identifiers of
+//! ingestions are UUIDs of the same kind, and writers run one after the other.
+use super::answer::{Answer, Status};
+use super::record::{self, Record};
+use crate::namespace::{self, Generator};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use penstock_base::fault::Fault;
+use penstock_store::ReadStore;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::ops::ControlFlow;
+
+/// Objects that one record names at most: they take about as much room as the record itself.
+const MOST: usize = 100;
+/// Bytes of a hash that are kept.
+const HASH: usize = 5;
+/// Ingestions that are told of one object at most.
+const TOLD: usize = 20;
+
+/// What the record of an ingestion names of the objects that it wrote.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Wrote {
+    /// The hashes in base64; `None` when there are too many, or the record is of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wrote: Option<String>,
+}
+
+/// Which ingestions wrote an object.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Writers {
+    /// The one that minted its URI.
+    pub minted_by: Option<Record>,
+    /// Those that wrote it or the object that it is nested in, newest first; the newest 20 of them.
+    pub named_by: Vec<Record>,
+    /// Ingestions that do not name what they wrote: it may have been among them.
+    pub silent: u64,
+    /// When the oldest ingestion that is still recorded was (RFC 3339).
+    pub since: Option<String>,
+}
+
+impl Wrote {
+    /// The objects that an answer says were changed.
+    pub(super) fn of(answer: &Answer) -> Self {
+        let changed = answer
+            .objects
+            .iter()
+            .filter(|object| !matches!(object.status, Status::Unchanged | Status::Absent));
+        Self::of_uris(changed.flat_map(|object| {
+            let nested = object.nested.iter().map(|nested| nested.uri.as_str());
+            std::iter::once(object.uri.as_str()).chain(nested)
+        }))
+    }
+
+    /// These objects.
+    pub(super) fn of_uris<'u>(uris: impl Iterator<Item = &'u str>) -> Self {
+        let mut hashes = Vec::new();
+        for (count, uri) in uris.enumerate() {
+            if count == MOST {
+                return Self::default();
+            }
+            hashes.extend(hash(uri));
+        }
+        Self { wrote: Some(STANDARD_NO_PAD.encode(hashes)) }
+    }
+
+    /// Whether it names the object of this hash; `None` when it names none.
+    fn names(&self, wanted: [u8; HASH]) -> Option<bool> {
+        let hashes = STANDARD_NO_PAD.decode(self.wrote.as_ref()?).ok()?;
+        let (hashes, _) = hashes.as_chunks::<HASH>();
+        Some(hashes.contains(&wanted))
+    }
+}
+
+fn hash(uri: &str) -> [u8; HASH] {
+    let digest = Sha256::digest(uri);
+    digest.first_chunk().copied().expect("SHA-256 has 32 bytes")
+}
+
+/// Which ingestions wrote the object of this URI, of those that are still recorded.
+pub fn writers(store: &ReadStore, uri: &str) -> Result<Writers, Fault> {
+    let wanted = hash(uri);
+    let minted = minted(store, uri)?;
+    let mut writers = Writers::default();
+    record::each(store, &mut |value| {
+        let record = record::decode(value)?;
+        // The newest one that began before the identifier was made.
+        if let Some(id) = &minted
+            && writers.minted_by.is_none()
+            && record.id < *id
+        {
+            writers.minted_by = Some(record.clone());
+        }
+        writers.since = Some(record.at.clone());
+        match serde_json::from_slice::<Wrote>(value).unwrap_or_default().names(wanted) {
+            Some(true) if writers.named_by.len() < TOLD => writers.named_by.push(record),
+            Some(_) => {}
+            None => writers.silent += 1,
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    // One that ended before the identifier was made is none of its: the one that was is no longer recorded.
+    let time = minted.as_deref().and_then(time);
+    let is_plausible = |record: &Record| {
+        let ended: Option<jiff::Timestamp> = record.at.parse().ok();
+        time.zip(ended).is_some_and(|(time, ended)| time <= ended.as_millisecond())
+    };
+    writers.minted_by = writers.minted_by.filter(is_plausible);
+    Ok(writers)
+}
+
+/// The UUID at the end of a URI that a namespace of this gateway mints.
+fn minted(store: &ReadStore, uri: &str) -> Result<Option<String>, Fault> {
+    let Some(at) = uri.len().checked_sub(36) else { return Ok(None) };
+    let (Some(base), Some(id)) = (uri.get(..at), uri.get(at..)) else { return Ok(None) };
+    if uuid::Uuid::parse_str(id).is_ok_and(|id| id.get_version_num() == 7) {
+        let all = namespace::list(&store.read(), None, usize::MAX)?;
+        let mints = |namespace: &namespace::Namespace| {
+            namespace.generator == Generator::Uuid
+                && namespace.uri_base.trim_end_matches('/') == base.trim_end_matches('/')
+        };
+        if all.iter().any(mints) {
+            return Ok(Some(id.to_owned()));
+        }
+    }
+    Ok(None)
+}
+
+/// When a UUID of version 7 was made, in milliseconds since 1970.
+fn time(id: &str) -> Option<i64> {
+    let (seconds, nanoseconds) = uuid::Uuid::parse_str(id).ok()?.get_timestamp()?.to_unix();
+    Some(i64::try_from(seconds).ok()? * 1000 + i64::from(nanoseconds / 1_000_000))
+}

@@ -1,0 +1,216 @@
+//! The mapping: the compiled form of a Business Object's YAML `config` (specification, 2.2).
+//!
+//! A mapping is a finite tree of shapes. `yaml` reads YAML or JSON with the place of every node,
+//! `compile` turns the nodes into the tree and reports every fault, `path` reads the forms of a path,
+//! `schema` writes the JSON Schema.
+//!
+//! # The text
+//! The root is a definition with `type: object`, a `path` that names the namespace of its objects
+//! (`Plant:.`), `fields`, and, if IRIs are to be written short, `prefixes` (`ex: http://example.com/`).
+//! Well-known prefixes such as `rdf` and `xsd` need no declaration.
+//! Every field is a definition:
+//!
+//! | `type` | in JSON | in the graph | takes besides `type` |
+//! |---|---|---|---|
+//! | `id` | the object's own URI | the subject | nothing |
+//! | `string` | a string | `xsd:string`, or as `datatype` or `language` say | `path`, `required`, `datatype`, `language` |
+//! | `number` | a number | `xsd:decimal`; `xsd:double` when it has an exponent | `path`, `required` |
+//! | `integer`, `boolean` | a number, a boolean | `xsd:integer`, `xsd:boolean` | `path`, `required` |
+//! | `date`, `dateTime` | a string | `xsd:date`, `xsd:dateTime` | `path`, `required` |
+//! | `resource` | an IRI as a string | the IRI | `path`, `required` |
+//! | `object` | an object | a link to an object of the path's namespace | `path`, `required`, `fields` |
+//! | `array` | an array of one of these, but `id` | a value or link for each element | `path`, `required`, `elements` |
+//!
+//! Without `elements` an array is one of strings, and takes `datatype` or `language` itself; elements of single
+//! values may be their type's name alone (`elements: number`). The property of
+//! an array stands on the array, on its elements, or on both when they agree. Arrays of arrays are
+//! refused, since RDF has nothing for the inner ones. The field name `uri` is kept for the object's own
+//! URI. Two fields of one object may share a property when the datatype or language of a value says
+//! whose it is; fields of objects, when they have different namespaces: the URI of an object lies in the
+//! namespace of its field.
+//!
+//! Keys that no definition has, keys that stand twice, tags, and second documents are faults, never
+//! passed over. Aliases (`*name`) stand for a copy of what their anchor names.
+//!
+//! # Limits
+//! 1 MiB of text, 200,000 values with aliases expanded, 256 levels of objects (in JSON: brackets up to
+//! 255 deep), 1,000 namespaces, names of fields up to 256 characters.
+
+mod compile;
+mod path;
+mod prefixes;
+mod schema;
+mod yaml;
+
+pub use compile::compile;
+pub use prefixes::Prefixes;
+pub use schema::json_schema;
+
+use super::namespace;
+use oxrdf::NamedNode;
+use penstock_base::fault::Finding;
+use penstock_store::{Error, Read};
+use std::collections::HashSet;
+
+/// A compiled mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// The shape of the Business Object's own objects.
+    pub root: Shape,
+    /// Its prefixes, which apply to the conditions of its Business Object too.
+    pub prefixes: Prefixes,
+    /// What is valid in its text and probably not meant, each with line and column.
+    pub warnings: Vec<Finding>,
+}
+
+/// How one kind of object is read and written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape {
+    /// The name of the namespace that identifiers come from and whose base names the graph.
+    pub namespace: String,
+    /// The fields in the mapping's order, which is the order they are written in.
+    pub fields: Vec<Field>,
+    /// What the URIs of these objects begin with. [`Mapping::resolve`] sets it if several fields of the holder have
+    /// the property that leads here: the URI of each object then tells its field.
+    pub uri_prefix: Option<String>,
+}
+
+/// One field of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The name in the JSON.
+    pub name: String,
+    /// What stands there.
+    pub kind: FieldKind,
+}
+
+impl Field {
+    /// Whether other objects stand there.
+    pub fn is_object(&self) -> bool {
+        matches!(&self.kind, FieldKind::Property(Property { value: Value::Object(_), .. }))
+    }
+}
+
+/// What a field carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldKind {
+    /// The object's own URI.
+    Id,
+    /// The values of a property.
+    Property(Property),
+}
+
+/// The values of one property of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Property {
+    /// The property's IRI.
+    pub predicate: NamedNode,
+    /// Whether the field is a JSON array.
+    pub many: bool,
+    /// Whether an object without a value here is refused.
+    pub required: bool,
+    /// What each value is.
+    pub value: Value,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// An IRI, as a JSON string.
+    Resource,
+    /// A literal.
+    Literal(Literal),
+    /// An object of its own, linked to the one that holds it.
+    Object(Shape),
+}
+
+/// The kind of a literal, and its form in JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Literal {
+    /// `xsd:string`, as a JSON string.
+    String,
+    /// Any other datatype named with `datatype`, as a JSON string.
+    Typed(NamedNode),
+    /// `rdf:langString` with the tag named with `language` (lower case), as a JSON string.
+    Language(String),
+    /// `xsd:decimal`, or with an exponent `xsd:double`, as a JSON number.
+    Number,
+    /// `xsd:integer`, as a JSON number.
+    Integer,
+    /// `xsd:boolean`, as `true` or `false`.
+    Boolean,
+    /// `xsd:date`, as a JSON string.
+    Date,
+    /// `xsd:dateTime`, as a JSON string.
+    DateTime,
+}
+
+impl Mapping {
+    /// A mapping without a text: it declares no prefixes.
+    pub fn new(root: Shape) -> Self {
+        Self { root, prefixes: Prefixes::default(), warnings: Vec::new() }
+    }
+
+    /// Every namespace the mapping names, each once, the root's first.
+    pub fn namespaces(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.root.collect_namespaces(&mut names, &mut HashSet::new());
+        names
+    }
+
+    /// Looks up the namespaces that tell apart the objects of fields with the same property. Until then such objects
+    /// belong to the first of these fields. A namespace that a mapping names keeps its base, so this is done once.
+    pub fn resolve(&mut self, read: &impl Read) -> Result<(), Error> {
+        self.root.resolve(read)
+    }
+}
+
+impl Shape {
+    /// The field of this name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// Whether a field of this name, or `uri`, carries the object's URI.
+    pub fn is_id(&self, name: &str) -> bool {
+        name == "uri" || self.field(name).is_some_and(|field| field.kind == FieldKind::Id)
+    }
+
+    fn resolve(&mut self, read: &impl Read) -> Result<(), Error> {
+        let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
+        for (predicate, _) in self.nested_mut() {
+            if !seen.insert(predicate.clone()) {
+                shared.insert(predicate.clone());
+            }
+        }
+        for (predicate, nested) in self.nested_mut() {
+            if shared.contains(predicate) {
+                let namespace = namespace::get(read, &nested.namespace)?;
+                nested.uri_prefix = namespace.map(|namespace| namespace.identifier_prefix());
+            }
+            nested.resolve(read)?;
+        }
+        Ok(())
+    }
+
+    /// The shapes of nested objects, each with the property that leads there.
+    fn nested_mut(&mut self) -> impl Iterator<Item = (&NamedNode, &mut Self)> {
+        self.fields.iter_mut().filter_map(|field| match &mut field.kind {
+            FieldKind::Property(Property { predicate, value: Value::Object(nested), .. }) => {
+                Some((&*predicate, nested))
+            }
+            _ => None,
+        })
+    }
+
+    fn collect_namespaces<'a>(&'a self, names: &mut Vec<&'a str>, seen: &mut HashSet<&'a str>) {
+        if seen.insert(&self.namespace) {
+            names.push(&self.namespace);
+        }
+        for field in &self.fields {
+            if let FieldKind::Property(Property { value: Value::Object(shape), .. }) = &field.kind {
+                shape.collect_namespaces(names, seen);
+            }
+        }
+    }
+}

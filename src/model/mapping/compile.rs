@@ -1,0 +1,292 @@
+//! From nodes to the tree of shapes.
+//!
+//! `definition` reads the entries of one definition, `field` a field by its type, `share` checks
+//! that fields with one property can be told apart. A fault is reported where it is found and the
+//! rest is read on, so that all of them come at once.
+
+mod definition;
+mod field;
+mod share;
+
+use super::path;
+use super::prefixes::Prefixes;
+use super::yaml::{self, At, Content, Node};
+use super::{Field, FieldKind, Mapping, Shape};
+use definition::{Definition, Where};
+use oxrdf::NamedNode;
+use penstock_base::fault::{Finding, Place};
+
+/// The most findings that are listed.
+const MAX_FINDINGS: usize = 1000;
+
+/// The most levels of objects in objects, the root included: what the stack of a thread bears.
+const MAX_LEVELS: usize = 256;
+
+/// The longest name of a field, in characters.
+const MAX_NAME: usize = 256;
+
+/// The most namespaces of one mapping.
+const MAX_NAMESPACES: usize = 1000;
+
+/// Compiles the text of a `config`, YAML or JSON.
+///
+/// Objects may nest up to 256 levels; where the text is JSON, its brackets up to 255. Up to 1 MiB of text.
+///
+/// # Errors
+/// Every fault found, in the order of the text, each with line and column; past the first thousand
+/// they are not listed.
+pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
+    let mut findings = Vec::new();
+    let mapping = match yaml::read(config, &mut findings) {
+        Ok(node) => {
+            let mut compiler = Compiler {
+                prefixes: Prefixes::default(),
+                findings,
+                warnings: Vec::new(),
+                root_namespace: None,
+                level: 0,
+            };
+            let root = compiler.root(&node).ok();
+            let Compiler { prefixes, warnings, .. } = compiler;
+            findings = compiler.findings;
+            root.map(|root| Mapping { root, prefixes, warnings })
+        }
+        Err(finding) => {
+            findings.push(finding);
+            None
+        }
+    };
+    match mapping {
+        Some(mapping) if findings.is_empty() => Ok(mapping),
+        _ => {
+            findings.sort_by_key(|finding| match finding.place {
+                Place::Line { line, column } => (line, column),
+                _ => (0, 0),
+            });
+            if findings.len() > MAX_FINDINGS {
+                findings.truncate(MAX_FINDINGS);
+                findings.push(Finding {
+                    place: Place::Whole,
+                    message: "there are more faults".to_owned(),
+                });
+            }
+            Err(findings)
+        }
+    }
+}
+
+/// What stands in place of a value whose fault has been reported.
+#[derive(Debug, Clone, Copy)]
+struct Reported;
+
+type Checked<T> = Result<T, Reported>;
+
+struct Compiler {
+    prefixes: Prefixes,
+    findings: Vec<Finding>,
+    warnings: Vec<Finding>,
+    /// The namespace of the root, once its path has been read.
+    root_namespace: Option<String>,
+    /// Objects that are being read, each in the one before.
+    level: usize,
+}
+
+impl Compiler {
+    fn report(&mut self, at: At, place: &Where<'_>, message: impl std::fmt::Display) -> Reported {
+        // One more than is listed, so that the end of the list says that there are more.
+        if self.findings.len() <= MAX_FINDINGS {
+            self.findings.push(at.finding(format!("{place}: {message}")));
+        }
+        Reported
+    }
+
+    fn root(&mut self, node: &Node) -> Checked<Shape> {
+        let place = Where::Root;
+        let definition = self.definition(node, &place)?;
+        self.read_prefixes(&definition);
+        self.check_keys(&definition, &["type", "path", "fields", "prefixes"], &place);
+        let is_object = match self.text(&definition, "type", &place) {
+            Ok(Some((_, "object"))) => Ok(()),
+            Ok(Some((at, other))) => {
+                let message = format!("the type is `{other}`; the root is always `type: object`");
+                Err(self.report(at, &place, message))
+            }
+            Ok(None) => Err(self.report(definition.at, &place, "`type: object` is missing")),
+            Err(reported) => Err(reported),
+        };
+        let namespace = match self.path(&definition, &place) {
+            Ok(Some((at, path))) => match (path.predicate, path.namespace) {
+                (None, Some(namespace)) => Ok(namespace),
+                _ => Err(self.report(
+                    at,
+                    &place,
+                    "the path of the root names the namespace alone, as `Namespace:.`",
+                )),
+            },
+            Ok(None) => Err(self.report(
+                definition.at,
+                &place,
+                "`path` is missing; it names the namespace of the objects, as `Namespace:.`",
+            )),
+            Err(reported) => Err(reported),
+        };
+        self.root_namespace = namespace.as_ref().ok().cloned();
+        let fields = self.fields(&definition, &place);
+        is_object?;
+        let mapping =
+            Mapping::new(Shape { namespace: namespace?, fields: fields?, uri_prefix: None });
+        let namespaces = mapping.namespaces().len();
+        if namespaces > MAX_NAMESPACES {
+            let message =
+                format!("{namespaces} namespaces are named; a mapping has up to {MAX_NAMESPACES}");
+            return Err(self.report(definition.at, &place, message));
+        }
+        Ok(mapping.root)
+    }
+
+    fn read_prefixes(&mut self, root: &Definition<'_>) {
+        let Some((_, node)) = root.get("prefixes") else { return };
+        let Content::Mapping(entries) = &node.content else {
+            let message = format!(
+                "`prefixes` maps each prefix to an IRI, as `ex: http://example.com/`; here is {}",
+                node.kind()
+            );
+            self.report(node.at, &Where::Root, message);
+            return;
+        };
+        for (key, value) in entries {
+            let Content::Scalar { text, .. } = &value.content else {
+                let message =
+                    format!("the prefix `{}` stands for an IRI, not {}", key.name, value.kind());
+                self.report(value.at, &Where::Root, message);
+                continue;
+            };
+            let iri = text.strip_prefix('<').and_then(|iri| iri.strip_suffix('>')).unwrap_or(text);
+            if let Err(error) = NamedNode::new(iri) {
+                let message = format!(
+                    "the prefix `{}` stands for `{iri}`, which is no absolute IRI: {error}",
+                    key.name
+                );
+                self.report(value.at, &Where::Root, message);
+            }
+            // A faulty one is kept as well: its fault is said once, not at each use.
+            self.prefixes.declare(key.name.clone(), iri.to_owned());
+        }
+    }
+
+    /// The fields of an object, which is one level of the mapping.
+    fn fields(&mut self, object: &Definition<'_>, place: &Where<'_>) -> Checked<Vec<Field>> {
+        if self.level == MAX_LEVELS {
+            let message = format!("objects nest deeper than {MAX_LEVELS} levels here");
+            return Err(self.report(object.at, place, message));
+        }
+        self.level += 1;
+        let fields = self.level_fields(object, place);
+        self.level -= 1;
+        fields
+    }
+
+    fn level_fields(&mut self, object: &Definition<'_>, place: &Where<'_>) -> Checked<Vec<Field>> {
+        let Some((_, node)) = object.get("fields") else {
+            return Err(self.report(
+                object.at,
+                place,
+                "`fields` is missing; an object maps each of its field names to a definition",
+            ));
+        };
+        let entries = match &node.content {
+            Content::Mapping(entries) if !entries.is_empty() => entries,
+            Content::Mapping(_) | Content::Null => {
+                return Err(self.report(
+                    node.at,
+                    place,
+                    "`fields` is empty; an object needs a field",
+                ));
+            }
+            _ => {
+                let message =
+                    format!("`fields` maps field names to definitions; here is {}", node.kind());
+                return Err(self.report(node.at, place, message));
+            }
+        };
+        let mut fields: Vec<(At, Field)> = Vec::with_capacity(entries.len());
+        let mut id: Option<&str> = None;
+        let mut result = Ok(());
+        for (key, node) in entries {
+            let place = Where::Field(place, &key.name);
+            let named = self.check_name(key, &place);
+            match self.field(node, &place) {
+                Ok(kind) => {
+                    let checked = match kind {
+                        FieldKind::Id => match id.replace(&key.name) {
+                            None => Ok(()),
+                            Some(first) => Err(self.report(
+                                key.at,
+                                &place,
+                                format!("an object has one field of type `id`, and `{first}` is it already"),
+                            )),
+                        },
+                        FieldKind::Property(_) if key.name == "uri" => Err(self.report(
+                            key.at,
+                            &place,
+                            "the name `uri` is kept for the object's own URI (type `id`); choose another one",
+                        )),
+                        FieldKind::Property(_) => Ok(()),
+                    };
+                    result = result.and(checked).and(named);
+                    fields.push((key.at, Field { name: key.name.clone(), kind }));
+                }
+                Err(reported) => result = Err(reported),
+            }
+        }
+        if result.is_ok() && fields.iter().all(|(_, field)| field.kind == FieldKind::Id) {
+            return Err(self.report(
+                node.at,
+                place,
+                match place {
+                    Where::Root => {
+                        "`fields` holds no field but the `id`; an object needs one that has a value, such as \
+                         `name: {type: string, path: <http://example.com/name>}`"
+                    }
+                    _ => {
+                        "`fields` holds no field but the `id`; an object needs one that has a value. For a field that \
+                         holds only the URI of another object, write `type: resource` with the property as its `path`"
+                    }
+                },
+            ));
+        }
+        self.check_shared(&fields, place).and(result)?;
+        Ok(fields.into_iter().map(|(_, field)| field).collect())
+    }
+
+    fn check_name(&mut self, key: &yaml::Key, place: &Where<'_>) -> Checked<()> {
+        if key.name.is_empty() {
+            Err(self.report(key.at, place, "the name of a field is empty"))
+        } else if key.name.chars().any(char::is_control) {
+            Err(self.report(key.at, place, "the name of a field holds a control character"))
+        } else if key.name.chars().count() > MAX_NAME {
+            let message = format!("the name of a field has up to {MAX_NAME} characters");
+            Err(self.report(key.at, place, message))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The `path` of a definition, if it has one.
+    fn path(
+        &mut self,
+        definition: &Definition<'_>,
+        place: &Where<'_>,
+    ) -> Checked<Option<(At, path::Path)>> {
+        let Some((at, text)) = self.text(definition, "path", place)? else { return Ok(None) };
+        match path::parse(text, &self.prefixes) {
+            Ok(path) => Ok(Some((at, path))),
+            Err(why) => {
+                Err(self.report(at, place, format!("the path `{text}` cannot be read: {why}")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! The entries of one definition.
+use super::{Checked, Compiler};
+use crate::mapping::yaml::{At, Content, Key, Node};
+use penstock_base::nearest::nearest;
+use std::fmt;
+
+/// Characters of a field's name that a fault shows.
+const MAX_STEP: usize = 64;
+
+/// Where in the mapping a definition stands.
+#[derive(Debug)]
+pub(super) enum Where<'a> {
+    Root,
+    Field(&'a Where<'a>, &'a str),
+    Elements(&'a Where<'a>),
+}
+
+impl fmt::Display for Where<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut steps = Vec::new();
+        let mut place = self;
+        loop {
+            place = match place {
+                Self::Root => break,
+                Self::Field(parent, name) => {
+                    steps.push(*name);
+                    parent
+                }
+                Self::Elements(parent) => {
+                    steps.push("[]");
+                    parent
+                }
+            };
+        }
+        if steps.is_empty() {
+            return f.write_str("root");
+        }
+        f.write_str("field `")?;
+        for (i, step) in steps.iter().rev().enumerate() {
+            if i > 0 && *step != "[]" {
+                f.write_str(".")?;
+            }
+            // Names of any length, said again with each fault below them, would outgrow the text.
+            match step.char_indices().nth(MAX_STEP) {
+                Some((end, _)) => write!(f, "{}...", step.get(..end).unwrap_or_default())?,
+                None => f.write_str(step)?,
+            }
+        }
+        f.write_str("`")
+    }
+}
+
+/// One definition: `type`, `path` and the others.
+#[derive(Debug)]
+pub(super) struct Definition<'a> {
+    pub(super) at: At,
+    entries: &'a [(Key, Node)],
+}
+
+impl<'a> Definition<'a> {
+    /// One without any entry.
+    pub(super) fn empty(at: At) -> Self {
+        Self { at, entries: &[] }
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<(At, &'a Node)> {
+        self.entries.iter().find(|(key, _)| key.name == name).map(|(key, node)| (key.at, node))
+    }
+}
+
+/// Every key that some definition has.
+const KEYS: &[&str] =
+    &["type", "path", "fields", "elements", "required", "datatype", "language", "prefixes"];
+
+impl Compiler {
+    pub(super) fn definition<'a>(
+        &mut self,
+        node: &'a Node,
+        place: &Where<'_>,
+    ) -> Checked<Definition<'a>> {
+        match &node.content {
+            Content::Mapping(entries) => Ok(Definition { at: node.at, entries }),
+            _ => Err(self.report(
+                node.at,
+                place,
+                format!(
+                    "a definition is a mapping with `type` and the like; here is {}",
+                    node.kind()
+                ),
+            )),
+        }
+    }
+
+    /// Reports every key that has no meaning in this definition.
+    pub(super) fn check_keys(
+        &mut self,
+        definition: &Definition<'_>,
+        allowed: &[&str],
+        place: &Where<'_>,
+    ) {
+        for (key, _) in definition.entries {
+            let name = key.name.as_str();
+            if allowed.contains(&name) {
+                continue;
+            }
+            let message = if KEYS.contains(&name) {
+                format!("`{name}` has no meaning here; this definition takes {}", list(allowed))
+            } else if let Some(near) = nearest(name, allowed.iter().copied()) {
+                format!("`{name}` is not known; did you mean `{near}`?")
+            } else {
+                format!("`{name}` is not known; this definition takes {}", list(allowed))
+            };
+            self.report(key.at, place, message);
+        }
+    }
+
+    /// The text under a key, and where it stands.
+    pub(super) fn text<'a>(
+        &mut self,
+        definition: &Definition<'a>,
+        name: &str,
+        place: &Where<'_>,
+    ) -> Checked<Option<(At, &'a str)>> {
+        let Some((_, node)) = definition.get(name) else { return Ok(None) };
+        match &node.content {
+            Content::Scalar { text, .. } => Ok(Some((node.at, text))),
+            _ => Err(self.report(
+                node.at,
+                place,
+                format!("`{name}` is a text; here is {}", node.kind()),
+            )),
+        }
+    }
+
+    /// `required`, false without it.
+    pub(super) fn required(
+        &mut self,
+        definition: &Definition<'_>,
+        place: &Where<'_>,
+    ) -> Checked<bool> {
+        let Some((_, node)) = definition.get("required") else { return Ok(false) };
+        match &node.content {
+            Content::Scalar { text, plain: true } if text == "true" => Ok(true),
+            Content::Scalar { text, plain: true } if text == "false" => Ok(false),
+            _ => Err(self.report(node.at, place, "`required` is true or false, without quotes")),
+        }
+    }
+}
+
+/// Names in words.
+pub(super) fn list(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

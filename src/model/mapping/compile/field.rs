@@ -1,0 +1,338 @@
+//! A field by its type.
+use super::definition::{Definition, Where, list};
+use super::{Checked, Compiler, Reported};
+use crate::mapping::path::{self, Path};
+use crate::mapping::yaml::{At, Content, Node};
+use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
+use oxrdf::NamedNode;
+use oxrdf::vocab::{rdf, xsd};
+use penstock_base::nearest::nearest;
+
+/// The maximum number of warnings about one mapping.
+const MAX_WARNINGS: usize = 20;
+
+/// The values of `type`.
+const TYPES: &[(&str, Type)] = &[
+    ("object", Type::Object),
+    ("id", Type::Id),
+    ("resource", Type::Resource),
+    ("string", Type::String),
+    ("array", Type::Array),
+    ("number", Type::Number),
+    ("integer", Type::Integer),
+    ("boolean", Type::Boolean),
+    ("date", Type::Date),
+    ("dateTime", Type::DateTime),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Type {
+    Object,
+    Id,
+    Resource,
+    String,
+    Array,
+    Number,
+    Integer,
+    Boolean,
+    Date,
+    DateTime,
+}
+
+impl Type {
+    /// The keys that a definition of this type takes, as a value of its own and as an element.
+    fn keys(self) -> (&'static [&'static str], &'static [&'static str]) {
+        match self {
+            Self::Object => (&["type", "path", "fields", "required"], &["type", "path", "fields"]),
+            Self::String => (
+                &["type", "path", "datatype", "language", "required"],
+                &["type", "path", "datatype", "language"],
+            ),
+            _ => (&["type", "path", "required"], &["type", "path"]),
+        }
+    }
+}
+
+impl Compiler {
+    /// What a field carries.
+    pub(super) fn field(&mut self, node: &Node, place: &Where<'_>) -> Checked<FieldKind> {
+        let definition = self.definition(node, place)?;
+        let kind = match self.type_of(&definition, place) {
+            Ok(kind) => kind,
+            Err(reported) => {
+                let all =
+                    ["type", "path", "fields", "elements", "required", "datatype", "language"];
+                self.check_keys(&definition, &all, place);
+                return Err(reported);
+            }
+        };
+        match kind {
+            Type::Id => {
+                self.check_id_keys(&definition, place);
+                Ok(FieldKind::Id)
+            }
+            Type::Array => self.array(&definition, place).map(FieldKind::Property),
+            _ => {
+                self.check_keys(&definition, kind.keys().0, place);
+                let required = self.required(&definition, place);
+                let path = self.path(&definition, place);
+                let value = self.value(kind, &definition, path, place);
+                let (predicate, value) = value?;
+                let predicate = self.predicate(predicate, definition.at, place)?;
+                Ok(FieldKind::Property(Property {
+                    predicate,
+                    many: false,
+                    required: required?,
+                    value,
+                }))
+            }
+        }
+    }
+
+    /// An array: its property and namespace may stand on it, on its elements, or on both if they agree.
+    fn array(&mut self, definition: &Definition<'_>, place: &Where<'_>) -> Checked<Property> {
+        let own = self.path(definition, place);
+        let required = self.required(definition, place);
+        let Some((_, node)) = definition.get("elements") else {
+            self.check_keys(
+                definition,
+                &["type", "path", "elements", "required", "datatype", "language"],
+                place,
+            );
+            if let Ok(Some((at, Path { namespace: Some(_), .. }))) = &own {
+                return Err(self.report(
+                    *at,
+                    place,
+                    "the path leads to objects; say what they are under `elements`, with `type: object`",
+                ));
+            }
+            let (predicate, value) = self.value(Type::String, definition, own, place)?;
+            let predicate = self.predicate(predicate, definition.at, place)?;
+            return Ok(Property { predicate, many: true, required: required?, value });
+        };
+        self.check_keys(definition, &["type", "path", "elements", "required"], place);
+
+        let place = Where::Elements(place);
+        if let Content::Scalar { text, .. } = &node.content {
+            let kind = self.element_type(text, node.at, &place)?;
+            let (predicate, value) = self.value(kind, &Definition::empty(node.at), own, &place)?;
+            let predicate = self.predicate(predicate, definition.at, &place)?;
+            return Ok(Property { predicate, many: true, required: required?, value });
+        }
+        let elements = self.definition(node, &place)?;
+        let kind = self.type_of(&elements, &place)?;
+        match kind {
+            Type::Array => {
+                return Err(self.report(
+                    elements.at,
+                    &place,
+                    "an array cannot hold arrays: RDF keeps the values of a property as one set, so the inner \
+                     arrays would be lost; put an object between them",
+                ));
+            }
+            Type::Id => {
+                return Err(self.report(
+                    elements.at,
+                    &place,
+                    "an `id` is the object's own URI and cannot be an element; other URIs are of type `resource`",
+                ));
+            }
+            _ => self.check_keys(&elements, kind.keys().1, &place),
+        }
+        let path = self.path(&elements, &place);
+        let path = self.agreed(own, path, &place);
+        let (predicate, value) = self.value(kind, &elements, path, &place)?;
+        let predicate = self.predicate(predicate, definition.at, &place)?;
+        Ok(Property { predicate, many: true, required: required?, value })
+    }
+
+    /// The type of elements that are given as its name alone (`elements: string`).
+    fn element_type(&mut self, name: &str, at: At, place: &Where<'_>) -> Checked<Type> {
+        match TYPES.iter().find(|(known, _)| *known == name) {
+            Some((_, Type::Object | Type::Array | Type::Id)) | None => {
+                let message = format!(
+                    "a definition is a mapping with `type` and the like; here is a text, and `{name}` is no type of \
+                     single values; write `elements: string`, or for objects \
+                     `elements: {{type: object, path: <IRI>/Namespace:., fields: {{...}}}}`"
+                );
+                Err(self.report(at, place, message))
+            }
+            Some((_, kind)) => Ok(*kind),
+        }
+    }
+
+    /// Reports the keys that an `id` does not take, and where a `path` belongs.
+    fn check_id_keys(&mut self, definition: &Definition<'_>, place: &Where<'_>) {
+        let Some((at, _)) = definition.get("path") else {
+            return self.check_keys(definition, &["type"], place);
+        };
+        self.check_keys(definition, &["type", "path"], place);
+        self.report(
+            at,
+            place,
+            "`path` has no meaning here; this definition takes `type`: an `id` is the object's own URI. Remove the \
+             `path`, or, to store an identifier as a value, write `type: string` with this path",
+        );
+    }
+
+    /// One path out of that of an array and that of its elements.
+    fn agreed(
+        &mut self,
+        array: Checked<Option<(At, Path)>>,
+        elements: Checked<Option<(At, Path)>>,
+        place: &Where<'_>,
+    ) -> Checked<Option<(At, Path)>> {
+        let (array, elements) = (array?, elements?);
+        let (Some((_, array)), Some((at, elements))) = (&array, &elements) else {
+            return Ok(elements.or(array));
+        };
+        if let (Some(outer), Some(inner)) = (&array.predicate, &elements.predicate)
+            && outer != inner
+        {
+            let message = format!(
+                "the array is the property {outer}, its elements {inner}; leave one of them out"
+            );
+            return Err(self.report(*at, place, message));
+        }
+        if let (Some(outer), Some(inner)) = (&array.namespace, &elements.namespace)
+            && outer != inner
+        {
+            let message = format!(
+                "the array is of the namespace `{outer}`, its elements of `{inner}`; leave one of them out"
+            );
+            return Err(self.report(*at, place, message));
+        }
+        let path = Path {
+            predicate: elements.predicate.clone().or_else(|| array.predicate.clone()),
+            namespace: elements.namespace.clone().or_else(|| array.namespace.clone()),
+        };
+        Ok(Some((*at, path)))
+    }
+
+    /// The value that a definition describes, and the property that its path names.
+    fn value(
+        &mut self,
+        kind: Type,
+        definition: &Definition<'_>,
+        path: Checked<Option<(At, Path)>>,
+        place: &Where<'_>,
+    ) -> Checked<(Option<NamedNode>, Value)> {
+        let value = match kind {
+            Type::Object => {
+                let namespace = match &path {
+                    Ok(Some((at, Path { namespace: Some(namespace), .. }))) => {
+                        self.check_nested(namespace, *at, place);
+                        Ok(namespace.clone())
+                    }
+                    Ok(path) => Err(self.report(
+                        path.as_ref().map_or(definition.at, |(at, _)| *at),
+                        place,
+                        "the path names no namespace for these objects; write it as `<IRI>/Namespace:.`",
+                    )),
+                    Err(Reported) => Err(Reported),
+                };
+                let fields = self.fields(definition, place);
+                return Ok((
+                    path?.and_then(|(_, path)| path.predicate),
+                    Value::Object(Shape {
+                        namespace: namespace?,
+                        fields: fields?,
+                        uri_prefix: None,
+                    }),
+                ));
+            }
+            Type::Resource => Ok(Value::Resource),
+            Type::String => self.string(definition, place).map(Value::Literal),
+            Type::Number => Ok(Value::Literal(Literal::Number)),
+            Type::Integer => Ok(Value::Literal(Literal::Integer)),
+            Type::Boolean => Ok(Value::Literal(Literal::Boolean)),
+            Type::Date => Ok(Value::Literal(Literal::Date)),
+            Type::DateTime => Ok(Value::Literal(Literal::DateTime)),
+            Type::Id | Type::Array => Err(Reported),
+        };
+        let predicate = match path? {
+            Some((at, Path { namespace: Some(namespace), .. })) => {
+                return Err(self.report(
+                    at,
+                    place,
+                    format!("the path names the namespace `{namespace}`, and only objects have one; here it is <IRI>"),
+                ));
+            }
+            Some((_, path)) => path.predicate,
+            None => None,
+        };
+        Ok((predicate, value?))
+    }
+
+    /// Warns of a nested object that is in the root's namespace.
+    fn check_nested(&mut self, namespace: &str, at: At, place: &Where<'_>) {
+        if self.root_namespace.as_deref() == Some(namespace) && self.warnings.len() < MAX_WARNINGS {
+            self.warnings.push(at.finding(format!(
+                "{place}: these nested objects are in the namespace `{namespace}`, as the root is; without \
+                 conditions each of them is exported twice, in its parent and as an object of its own. Give them \
+                 another namespace unless that is meant"
+            )));
+        }
+    }
+
+    fn predicate(
+        &mut self,
+        predicate: Option<NamedNode>,
+        at: At,
+        place: &Where<'_>,
+    ) -> Checked<NamedNode> {
+        predicate.ok_or_else(|| {
+            self.report(at, place, "the path names no property; write it as `<IRI>`, or `<IRI>/Namespace:.` for objects")
+        })
+    }
+
+    /// A string by its `datatype` or `language`.
+    fn string(&mut self, definition: &Definition<'_>, place: &Where<'_>) -> Checked<Literal> {
+        let datatype = self.text(definition, "datatype", place);
+        let language = self.text(definition, "language", place);
+        match (datatype?, language?) {
+            (None, None) => Ok(Literal::String),
+            (Some((at, text)), None) => match path::iri(text, &self.prefixes) {
+                Ok(datatype) if datatype == rdf::LANG_STRING => Err(self.report(
+                    at,
+                    place,
+                    "a string of this datatype needs its language; write `language: en` in place of `datatype`",
+                )),
+                Ok(datatype) if datatype == xsd::STRING => Ok(Literal::String),
+                Ok(datatype) => Ok(Literal::Typed(datatype)),
+                Err(why) => {
+                    Err(self.report(at, place, format!("the datatype `{text}` cannot be read: {why}")))
+                }
+            },
+            (None, Some((at, tag))) => match oxrdf::Literal::new_language_tagged_literal("", tag) {
+                Ok(_) => Ok(Literal::Language(tag.to_ascii_lowercase())),
+                Err(error) => Err(self.report(
+                    at,
+                    place,
+                    format!("`{tag}` is no language tag ({error}); one looks like `en` or `de-AT`"),
+                )),
+            },
+            (Some(_), Some((at, _))) => Err(self.report(
+                at,
+                place,
+                "a string has a `datatype` or a `language`, not both; leave one of them out",
+            )),
+        }
+    }
+
+    fn type_of(&mut self, definition: &Definition<'_>, place: &Where<'_>) -> Checked<Type> {
+        let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
+        let Some((at, text)) = self.text(definition, "type", place)? else {
+            let message = format!("`type` is missing; it is one of {}", list(&names));
+            return Err(self.report(definition.at, place, message));
+        };
+        if let Some((_, kind)) = TYPES.iter().find(|(name, _)| *name == text) {
+            return Ok(*kind);
+        }
+        let message = match nearest(text, names.iter().copied()) {
+            Some(near) => format!("there is no type `{text}`; did you mean `{near}`?"),
+            None => format!("there is no type `{text}`; it is one of {}", list(&names)),
+        };
+        Err(self.report(at, place, message))
+    }
+}

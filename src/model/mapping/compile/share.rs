@@ -1,0 +1,72 @@
+//! Fields of one object that share a property.
+use super::definition::Where;
+use super::{Checked, Compiler};
+use crate::mapping::yaml::At;
+use crate::mapping::{Field, FieldKind, Literal, Value};
+use oxrdf::vocab::xsd;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+impl Compiler {
+    /// Two fields may share a property if each value in the graph belongs to one of them alone: by its
+    /// datatype, its language or, for objects, its namespace. A `string` takes what none of the others takes.
+    pub(super) fn check_shared(
+        &mut self,
+        fields: &[(At, Field)],
+        place: &Where<'_>,
+    ) -> Checked<()> {
+        let mut owners: HashMap<(&str, Cow<'_, str>), &str> = HashMap::new();
+        // The first field of objects of each property.
+        let mut objects: HashMap<&str, &str> = HashMap::new();
+        let mut result = Ok(());
+        for (at, field) in fields {
+            let FieldKind::Property(property) = &field.kind else { continue };
+            let predicate = property.predicate.as_str();
+            // A resource may be any IRI, also one of a namespace.
+            let mut owner = match &property.value {
+                Value::Resource => objects.get(predicate).copied(),
+                Value::Object(_) => {
+                    objects.entry(predicate).or_insert(&field.name);
+                    owners.get(&(predicate, RESOURCE.into())).copied()
+                }
+                Value::Literal(_) => None,
+            };
+            for kind in kinds(&property.value) {
+                let first =
+                    *owners.entry((property.predicate.as_str(), kind)).or_insert(&field.name);
+                if first != field.name {
+                    owner = Some(first);
+                }
+            }
+            if let Some(first) = owner {
+                let message = format!(
+                    "it has the property {} in common with the field `{first}`, and their values could not be told \
+                     apart; give one of them another property, datatype or language, or objects another namespace",
+                    property.predicate
+                );
+                result = Err(self.report(*at, &Where::Field(place, &field.name), message));
+            }
+        }
+        result
+    }
+}
+
+/// What tells the values of a `resource` from literals: that they are IRIs.
+const RESOURCE: &str = "IRI";
+
+/// What tells the values of a field from those of another: datatypes, a language, a namespace, or that they are IRIs.
+fn kinds(value: &Value) -> Vec<Cow<'_, str>> {
+    let datatypes: &[oxrdf::NamedNodeRef<'static>] = match value {
+        Value::Resource => return vec![RESOURCE.into()],
+        Value::Object(shape) => return vec![format!("{RESOURCE} of {}", shape.namespace).into()],
+        Value::Literal(Literal::Language(tag)) => return vec![format!("@{tag}").into()],
+        Value::Literal(Literal::Typed(datatype)) => return vec![datatype.as_str().into()],
+        Value::Literal(Literal::String) => &[xsd::STRING],
+        Value::Literal(Literal::Number) => &[xsd::DECIMAL, xsd::DOUBLE, xsd::INTEGER],
+        Value::Literal(Literal::Integer) => &[xsd::INTEGER],
+        Value::Literal(Literal::Boolean) => &[xsd::BOOLEAN],
+        Value::Literal(Literal::Date) => &[xsd::DATE],
+        Value::Literal(Literal::DateTime) => &[xsd::DATE_TIME],
+    };
+    datatypes.iter().map(|datatype| datatype.as_str().into()).collect()
+}

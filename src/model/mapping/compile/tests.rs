@@ -1,0 +1,407 @@
+mod faults;
+
+use super::*;
+use crate::mapping::{Literal, Property, Value};
+use oxrdf::vocab::xsd;
+use proptest::prelude::*;
+use std::fmt::Write as _;
+
+fn good(config: &str) -> Shape {
+    match compile(config) {
+        Ok(mapping) => mapping.root,
+        Err(findings) => panic!("{findings:#?}"),
+    }
+}
+
+#[track_caller]
+fn bad(config: &str, expected: &[(u64, u64, &str)]) {
+    let findings = compile(config).unwrap_err();
+    let found: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, (line, column, words)) in found.iter().zip(expected) {
+        let place = format!("line {line}, column {column}: ");
+        assert!(
+            found.starts_with(&place) && found.contains(words),
+            "{found}\nexpected: {place}{words}"
+        );
+    }
+}
+
+/// A mapping whose only fields are these lines, which begin at line 4.
+fn with(fields: &str) -> String {
+    let mut config = "type: object\npath: Plant:.\nfields:\n".to_owned();
+    for line in fields.lines() {
+        writeln!(config, "  {line}").unwrap();
+    }
+    config
+}
+
+fn property(config: &str, name: &str) -> Property {
+    match good(config).field(name).map(|field| field.kind.clone()) {
+        Some(FieldKind::Property(property)) => property,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn iri(iri: &str) -> NamedNode {
+    NamedNode::new(iri).unwrap()
+}
+
+fn one(predicate: &str, value: Value) -> Property {
+    Property { predicate: iri(predicate), many: false, required: false, value }
+}
+
+fn many(predicate: &str, value: Value) -> Property {
+    Property { many: true, ..one(predicate, value) }
+}
+
+const STRING: Value = Value::Literal(Literal::String);
+
+#[test]
+fn the_sample_of_the_specification_compiles() {
+    let config = "\
+type: object
+path: Plant:.
+fields:
+  uri:
+    type: id
+  label:
+    type: string
+    path: <http://www.w3.org/2000/01/rdf-schema#label>
+  type:
+    type: resource
+    path: <http://www.w3.org/1999/02/22-rdf-syntax-ns#type>
+  synonyms:
+    type: array
+    path: <http://www.w3.org/2004/02/skos/core#altLabel>
+    elements:
+      type: string
+  location:
+    type: object
+    path: <http://example.com/hasLocation>/Location:.
+    fields:
+      uri:
+        type: id
+      name:
+        type: string
+        path: <http://example.com/name>
+  units:
+    type: array
+    elements:
+      type: object
+      path: <http://example.com/hasUnit>/Unit:.
+      fields:
+        code:
+          type: string
+          path: <http://example.com/code>
+";
+    let field = |name: &str, kind| Field { name: name.to_owned(), kind };
+    let property = |name: &str, property| field(name, FieldKind::Property(property));
+    let shape = |namespace: &str, fields| Shape {
+        namespace: namespace.to_owned(),
+        fields,
+        uri_prefix: None,
+    };
+    let location = shape(
+        "Location",
+        vec![field("uri", FieldKind::Id), property("name", one("http://example.com/name", STRING))],
+    );
+    let unit = shape("Unit", vec![property("code", one("http://example.com/code", STRING))]);
+    let expected = shape(
+        "Plant",
+        vec![
+            field("uri", FieldKind::Id),
+            property("label", one("http://www.w3.org/2000/01/rdf-schema#label", STRING)),
+            property(
+                "type",
+                one("http://www.w3.org/1999/02/22-rdf-syntax-ns#type", Value::Resource),
+            ),
+            property("synonyms", many("http://www.w3.org/2004/02/skos/core#altLabel", STRING)),
+            property("location", one("http://example.com/hasLocation", Value::Object(location))),
+            property("units", many("http://example.com/hasUnit", Value::Object(unit))),
+        ],
+    );
+    let mapping = compile(config).unwrap();
+    assert_eq!(mapping.root, expected);
+    assert_eq!(mapping.namespaces(), ["Plant", "Location", "Unit"]);
+    assert!(mapping.root.is_id("uri") && !mapping.root.is_id("label"));
+}
+
+#[test]
+fn json_compiles_to_the_same_as_yaml() {
+    let json = r#"{"type": "object", "path": "Plant:.", "fields": {
+        "a": {"type": "string", "path": "<http://e/a>", "required": true},
+        "b": {"type": "array", "path": "<http://e/b>", "elements": {"type": "integer"}}}}"#;
+    let yaml = with(
+        "a: {type: string, path: <http://e/a>, required: true}\nb:\n  type: array\n  path: <http://e/b>\n  elements:\n    type: integer",
+    );
+    assert_eq!(good(json), good(&yaml));
+}
+
+#[test]
+fn each_type_has_its_value() {
+    for (kind, value) in [
+        ("string", Literal::String),
+        ("number", Literal::Number),
+        ("integer", Literal::Integer),
+        ("boolean", Literal::Boolean),
+        ("date", Literal::Date),
+        ("dateTime", Literal::DateTime),
+        ("string, datatype: <http://e/dt>", Literal::Typed(iri("http://e/dt"))),
+        (
+            "string, datatype: <http://www.w3.org/2001/XMLSchema#integer>",
+            Literal::Typed(xsd::INTEGER.into_owned()),
+        ),
+        ("string, datatype: <http://www.w3.org/2001/XMLSchema#string>", Literal::String),
+        ("string, language: de-AT", Literal::Language("de-at".to_owned())),
+    ] {
+        let value = Value::Literal(value);
+        let config = with(&format!("f: {{type: {kind}, path: <http://e/p>}}"));
+        assert_eq!(property(&config, "f"), one("http://e/p", value.clone()), "{kind}");
+        let config =
+            with(&format!("f: {{type: array, path: <http://e/p>, elements: {{type: {kind}}}}}"));
+        assert_eq!(property(&config, "f"), many("http://e/p", value.clone()), "{kind}");
+        let config =
+            with(&format!("f: {{type: array, elements: {{type: {kind}, path: <http://e/p>}}}}"));
+        assert_eq!(property(&config, "f"), many("http://e/p", value), "{kind}");
+    }
+    let config =
+        with("f: {type: array, path: <http://e/p>, elements: {type: resource}, required: true}");
+    assert_eq!(
+        property(&config, "f"),
+        Property { required: true, ..many("http://e/p", Value::Resource) }
+    );
+    assert!(
+        !property(&with("f: {type: string, path: <http://e/p>, required: false}"), "f").required
+    );
+}
+
+#[test]
+fn elements_may_be_left_out_for_strings() {
+    let config = with("f: {type: array, path: <http://e/p>}");
+    assert_eq!(property(&config, "f"), many("http://e/p", STRING));
+    let config = with("f: {type: array, path: <http://e/p>, language: EN}");
+    let english = Value::Literal(Literal::Language("en".to_owned()));
+    assert_eq!(property(&config, "f"), many("http://e/p", english));
+}
+
+#[test]
+fn elements_of_single_values_may_be_the_name_of_their_type() {
+    for kind in ["string", "number", "integer", "boolean", "date", "dateTime", "resource"] {
+        let short = with(&format!(
+            "f: {{type: array, path: <http://e/p>, required: true, elements: {kind}}}"
+        ));
+        let long = with(&format!(
+            "f: {{type: array, path: <http://e/p>, required: true, elements: {{type: {kind}}}}}"
+        ));
+        assert_eq!(good(&short), good(&long));
+    }
+}
+
+#[test]
+fn the_property_of_an_array_of_objects_may_stand_in_each_place() {
+    let fields = "fields: {x: {type: string, path: <http://e/x>}}";
+    let paths = [
+        ("<http://e/p>", "Unit:."),
+        ("", "<http://e/p>/Unit:."),
+        ("<http://e/p>", "<http://e/p>/Unit:."),
+        ("<http://e/p>/Unit:.", ""),
+        ("<http://e/p>/Unit:.", "Unit:."),
+        ("Unit:.", "<http://e/p>"),
+    ];
+    for (array, elements) in paths {
+        let path =
+            |path: &str| if path.is_empty() { String::new() } else { format!("path: {path}, ") };
+        let config = with(&format!(
+            "f: {{type: array, {}elements: {{type: object, {}{fields}}}}}",
+            path(array),
+            path(elements)
+        ));
+        let property = property(&config, "f");
+        assert_eq!((property.predicate.as_str(), property.many), ("http://e/p", true));
+        let Value::Object(shape) = property.value else { panic!("{array} {elements}") };
+        assert_eq!(shape.namespace, "Unit");
+    }
+}
+
+#[test]
+fn prefixes_stand_wherever_an_iri_may() {
+    let config = "
+prefixes:
+  ex: http://e/
+  xsd: <http://www.w3.org/2001/XMLSchema#>
+type: object
+path: Plant:.
+fields:
+  a: {type: string, path: 'ex:a', datatype: 'xsd:token'}
+  b:
+    type: object
+    path: ex:has/Unit:.
+    fields:
+      c: {type: array, path: ex:c}
+";
+    let token = iri("http://www.w3.org/2001/XMLSchema#token");
+    assert_eq!(property(config, "a"), one("http://e/a", Value::Literal(Literal::Typed(token))));
+    assert_eq!(property(config, "b").predicate, iri("http://e/has"));
+}
+
+#[test]
+fn fields_share_a_property_only_when_they_can_be_told_apart() {
+    let field = |name: &str, kind: &str| format!("{name}: {{type: {kind}, path: <http://e/p>}}\n");
+    let integer = "string, datatype: <http://www.w3.org/2001/XMLSchema#integer>";
+    for (a, b) in [
+        ("string", "string, language: en"),
+        ("string, language: de", "string, language: en"),
+        ("string", "integer"),
+        ("number", "boolean"),
+        ("date", "dateTime"),
+        ("resource", "string"),
+        ("string, datatype: <http://e/d>", "string"),
+        ("boolean", integer),
+    ] {
+        good(&with(&(field("a", a) + &field("b", b))));
+    }
+    for (a, b) in [
+        ("string", "string"),
+        ("string, language: EN", "string, language: en"),
+        ("number", "integer"),
+        ("integer", integer),
+        (integer, "number"),
+        ("resource", "resource"),
+        ("string, datatype: <http://e/d>", "string, datatype: <http://e/d>"),
+    ] {
+        bad(
+            &with(&(field("a", a) + &field("b", b))),
+            &[(5, 3, "field `b`: it has the property <http://e/p> in common with the field `a`")],
+        );
+    }
+    bad(
+        &with(
+            "a: {type: resource, path: <http://e/p>}\nb: {type: object, path: <http://e/p>/B:., fields: {x: {type: string, path: <http://e/p>}}}",
+        ),
+        &[(5, 3, "in common with the field `a`")],
+    );
+}
+
+#[test]
+fn fields_of_objects_share_a_property_when_their_namespaces_differ() {
+    let field = |name: &str, namespace: &str, many: bool| {
+        let object = format!(
+            "{{type: object, path: <http://e/p>/{namespace}:., fields: {{x: {{type: string, path: <http://e/x>}}}}}}"
+        );
+        if many {
+            format!("{name}: {{type: array, elements: {object}}}\n")
+        } else {
+            format!("{name}: {object}\n")
+        }
+    };
+    let string = "s: {type: string, path: <http://e/p>}\n";
+    for (a, b) in [(true, true), (true, false), (false, false)] {
+        good(&with(&(field("a", "Pump", a) + &field("b", "Valve", b) + string)));
+        bad(
+            &with(&(field("a", "Pump", a) + &field("b", "Pump", b))),
+            &[(5, 3, "field `b`: it has the property <http://e/p> in common with the field `a`")],
+        );
+    }
+    let resource = "r: {type: resource, path: <http://e/p>}\n";
+    for fields in [
+        field("a", "Pump", true) + &field("b", "Valve", true) + resource,
+        field("a", "Pump", true) + resource + &string.replace("s:", "b:"),
+    ] {
+        let findings = compile(&with(&fields)).unwrap_err();
+        assert!(findings[0].message.contains("in common with the field `a`"), "{findings:?}");
+    }
+}
+
+#[test]
+fn deep_mappings_compile_on_a_small_stack() {
+    fn nested(levels: usize) -> String {
+        let mut config = "type: object\npath: P:.\nfields:\n".to_owned();
+        for level in 1..levels {
+            let indent = " ".repeat(level * 2 - 1);
+            writeln!(config, "{indent}f:\n{indent} type: object\n{indent} path: <http://e/f>/P:.\n{indent} fields:")
+                .unwrap();
+        }
+        let indent = " ".repeat(levels * 2 - 1);
+        writeln!(config, "{indent}x: {{type: string, path: <http://e/x>}}").unwrap();
+        config
+    }
+    std::thread::Builder::new()
+        .stack_size(1700 << 10)
+        .spawn(|| {
+            let mapping = compile(&nested(MAX_LEVELS)).unwrap();
+            assert_eq!(mapping.clone(), mapping);
+            assert_eq!(mapping.namespaces(), ["P"]);
+            let findings = compile(&nested(MAX_LEVELS + 1)).unwrap_err();
+            assert!(
+                findings[0].message.contains("objects nest deeper than 256 levels"),
+                "{findings:?}"
+            );
+            assert_eq!(findings.len(), 1);
+        })
+        .unwrap()
+        .join()
+        .unwrap();
+}
+
+/// Text that is nearly a mapping.
+fn nearly() -> impl Strategy<Value = String> {
+    let token = prop::sample::select(vec![
+        "type: ",
+        "object",
+        "string",
+        "array",
+        "id",
+        "path: ",
+        "fields:",
+        "elements:",
+        "\n",
+        "\n  ",
+        "\n    ",
+        "Plant:.",
+        "<http://e/p>",
+        "<http://e/p>/A:.",
+        "a: ",
+        "b:",
+        "{",
+        "}",
+        "[",
+        "]",
+        ", ",
+        "required: true",
+        "prefixes: ",
+        "ex:x",
+        "'",
+        "\"",
+        "null",
+        "language: ",
+        "en",
+        "&a ",
+        "*a",
+        "- ",
+        "? ",
+        "datatype: ",
+    ]);
+    prop::collection::vec(token, 0..40).prop_map(|tokens| tokens.concat())
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_text_never_panics(text in any::<String>()) {
+        let _ = compile(&text);
+    }
+
+    #[test]
+    fn what_is_nearly_a_mapping_never_panics(text in nearly(), header in any::<bool>()) {
+        let text = if header { with(&text) } else { text };
+        if let Err(findings) = compile(&text) {
+            prop_assert!(!findings.is_empty());
+            let places: Vec<_> = findings.iter().map(|finding| match finding.place {
+                Place::Line { line, column } => (line, column),
+                _ => (0, 0),
+            }).collect();
+            prop_assert!(places.is_sorted(), "{:?}", findings);
+            prop_assert!(places.iter().all(|(line, column)| *line >= 1 && *column >= 1));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The prefixes of a mapping: those that it declares, and well-known ones that need no declaration.
+use oxrdf::NamedNode;
+use penstock_base::nearest::nearest;
+use std::collections::BTreeMap;
+
+/// The prefixes that every mapping has. Its own declaration of the same name wins.
+const WELL_KNOWN: &[(&str, &str)] = &[
+    ("brick", "https://brickschema.org/schema/Brick#"),
+    ("dcterms", "http://purl.org/dc/terms/"),
+    ("foaf", "http://xmlns.com/foaf/0.1/"),
+    ("owl", "http://www.w3.org/2002/07/owl#"),
+    ("qudt", "http://qudt.org/schema/qudt/"),
+    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
+    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
+    ("saref", "https://saref.etsi.org/core/"),
+    ("schema", "http://schema.org/"),
+    ("skos", "http://www.w3.org/2004/02/skos/core#"),
+    ("sosa", "http://www.w3.org/ns/sosa/"),
+    ("ssn", "http://www.w3.org/ns/ssn/"),
+    ("unit", "http://qudt.org/vocab/unit/"),
+    ("xsd", "http://www.w3.org/2001/XMLSchema#"),
+];
+
+/// Schemes of IRIs that are never read as prefixes where an IRI may stand without angle brackets.
+const SCHEMES: &[&str] = &["http", "https", "urn"];
+
+/// The prefixes of a mapping.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prefixes {
+    declared: BTreeMap<String, String>,
+}
+
+impl Prefixes {
+    /// Declares a prefix.
+    pub(super) fn declare(&mut self, prefix: String, iri: String) {
+        self.declared.insert(prefix, iri);
+    }
+
+    /// The IRI that a prefix stands for.
+    pub(super) fn get(&self, prefix: &str) -> Option<&str> {
+        self.declared
+            .get(prefix)
+            .map(String::as_str)
+            .or_else(|| WELL_KNOWN.iter().find(|(known, _)| *known == prefix).map(|(_, iri)| *iri))
+    }
+
+    /// The prefix that a mistyped one most likely meant.
+    pub(super) fn nearest(&self, prefix: &str) -> Option<&str> {
+        let well_known = WELL_KNOWN.iter().map(|(known, _)| *known);
+        nearest(prefix, self.declared.keys().map(String::as_str).chain(well_known))
+    }
+
+    /// Reads an IRI that stands without angle brackets, or a name with a prefix. `http`, `https` and
+    /// `urn` are never prefixes, and text with `//` after its first colon is an IRI.
+    ///
+    /// # Errors
+    /// Why the text is neither, and the remedy.
+    pub fn expand(&self, text: &str) -> Result<NamedNode, String> {
+        if let Some((prefix, local)) = text.split_once(':')
+            && !SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(prefix))
+            && !local.starts_with("//")
+            && let Some(base) = self.get(prefix)
+        {
+            let iri = format!("{base}{local}");
+            return NamedNode::new(&iri).map_err(|error| {
+                format!("{text:?} is <{iri}>, which is no absolute IRI: {error}")
+            });
+        }
+        NamedNode::new(text).map_err(|error| {
+            if text.starts_with('<') && text.ends_with('>') {
+                format!("`{text}` stands in angle brackets; leave them out here")
+            } else {
+                format!("{text:?} is no absolute IRI: {error}")
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefixes() -> Prefixes {
+        let mut prefixes = Prefixes::default();
+        for (prefix, iri) in [
+            ("ex", "http://example.org/"),
+            ("", "http://empty.org/"),
+            ("rdfs", "urn:own:"),
+            ("urn", "http://never.org/"),
+            ("http", "http://never.org/"),
+            ("bad", "http://e/a b"),
+        ] {
+            prefixes.declare(prefix.to_owned(), iri.to_owned());
+        }
+        prefixes
+    }
+
+    #[test]
+    fn prefixes_are_expanded_and_schemes_are_not() {
+        let prefixes = prefixes();
+        for (text, iri) in [
+            ("ex:Pump", "http://example.org/Pump"),
+            (":Pump", "http://empty.org/Pump"),
+            ("rdf:type", "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"),
+            ("rdfs:label", "urn:own:label"),
+            ("urn:x:y", "urn:x:y"),
+            ("URN:x:y", "URN:x:y"),
+            ("http:x", "http:x"),
+            ("http://example.org/a", "http://example.org/a"),
+            ("https://example.org/a", "https://example.org/a"),
+            ("ex://host/a", "ex://host/a"),
+            ("mailto:a@b.example", "mailto:a@b.example"),
+        ] {
+            assert_eq!(prefixes.expand(text).unwrap().as_str(), iri, "{text}");
+        }
+        for (text, words) in [
+            ("Pump", "no absolute IRI"),
+            ("<http://e/a>", "leave them out here"),
+            ("ex:a b", "which is no absolute IRI"),
+            ("bad:x", "which is no absolute IRI"),
+        ] {
+            let why = prefixes.expand(text).unwrap_err();
+            assert!(why.contains(words), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn well_known_prefixes_are_iris_that_a_name_can_follow() {
+        for (prefix, iri) in WELL_KNOWN {
+            assert!(iri.ends_with(['/', '#']), "{prefix}");
+            let expanded = Prefixes::default().expand(&format!("{prefix}:a")).unwrap();
+            assert_eq!(expanded.as_str(), format!("{iri}a"));
+        }
+        assert_eq!(Prefixes::default().nearest("skoss"), Some("skos"));
+    }
+}

@@ -1,0 +1,245 @@
+//! The JSON Schema (2020-12) of one object.
+use super::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
+use serde_json::{Map, Value as Json, json};
+
+/// The JSON Schema (2020-12) of one object as a request's `data` may hold it, and as the view gives
+/// it. A field that is not required may be `null`, which means the same as leaving it out; a nested
+/// object may be its URI alone, which refers to one that is there.
+pub fn json_schema(name: &str, mapping: &Mapping) -> Json {
+    let mut schema = Map::new();
+    schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+    schema.insert("title".to_owned(), json!(name));
+    schema.insert("type".to_owned(), json!("object"));
+    schema.append(&mut members(&mapping.root));
+    let required = required(&mapping.root);
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), json!(required));
+    }
+    Json::Object(schema)
+}
+
+/// `properties` and `additionalProperties` of a shape.
+fn members(shape: &Shape) -> Map<String, Json> {
+    let mut properties = Map::new();
+    if shape.field("uri").is_none() {
+        properties.insert("uri".to_owned(), own_uri(shape));
+    }
+    for field in &shape.fields {
+        properties.insert(field.name.clone(), field_schema(shape, field));
+    }
+    let mut members = Map::new();
+    members.insert("properties".to_owned(), Json::Object(properties));
+    members.insert("additionalProperties".to_owned(), json!(false));
+    members
+}
+
+fn required(shape: &Shape) -> Vec<&str> {
+    shape
+        .fields
+        .iter()
+        .filter(|field| matches!(&field.kind, FieldKind::Property(property) if property.required))
+        .map(|field| field.name.as_str())
+        .collect()
+}
+
+fn own_uri(shape: &Shape) -> Json {
+    let mut schema = json!({
+        "type": ["string", "null"],
+        "format": "iri",
+        "description": "The URI of the object; one is minted when it is left out",
+    });
+    if let (Some(prefix), Json::Object(schema)) = (&shape.uri_prefix, &mut schema) {
+        schema.insert("pattern".to_owned(), json!(format!("^{}", escape(prefix))));
+    }
+    schema
+}
+
+/// A regular expression (ECMA-262) that matches this text.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if r"^$\.*+?()[]{}|".contains(character) {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+fn field_schema(holder: &Shape, field: &Field) -> Json {
+    let FieldKind::Property(property) = &field.kind else { return own_uri(holder) };
+    let (kind, value) = value(property);
+    let mut schema = Map::new();
+    if property.many {
+        schema.insert("type".to_owned(), kind_of("array", property.required));
+        schema.insert("description".to_owned(), json!(description(property)));
+        if property.required {
+            schema.insert("minItems".to_owned(), json!(1));
+        }
+        let mut items = Map::new();
+        items.insert("type".to_owned(), json!(kind));
+        items.extend(value);
+        schema.insert("items".to_owned(), Json::Object(items));
+    } else {
+        schema.insert("type".to_owned(), kind_of(kind, property.required));
+        schema.insert("description".to_owned(), json!(description(property)));
+        schema.extend(value);
+    }
+    Json::Object(schema)
+}
+
+fn kind_of(kind: &str, required: bool) -> Json {
+    if required { json!(kind) } else { json!([kind, "null"]) }
+}
+
+fn description(property: &Property) -> String {
+    let predicate = &property.predicate;
+    match &property.value {
+        Value::Literal(Literal::Language(tag)) => format!("{predicate} in the language {tag}"),
+        Value::Literal(Literal::Typed(datatype)) => {
+            format!("{predicate} of the datatype {datatype}")
+        }
+        Value::Object(shape) => {
+            format!("{predicate} leading to objects of the namespace {}", shape.namespace)
+        }
+        _ => predicate.to_string(),
+    }
+}
+
+/// The type of one value, and what else its schema says.
+fn value(property: &Property) -> (&'static str, Map<String, Json>) {
+    let mut more = Map::new();
+    let kind = match &property.value {
+        Value::Resource => {
+            more.insert("format".to_owned(), json!("iri"));
+            "string"
+        }
+        Value::Literal(Literal::String | Literal::Typed(_) | Literal::Language(_)) => "string",
+        Value::Literal(Literal::Number) => "number",
+        Value::Literal(Literal::Integer) => "integer",
+        Value::Literal(Literal::Boolean) => "boolean",
+        Value::Literal(Literal::Date) => {
+            more.insert("format".to_owned(), json!("date"));
+            "string"
+        }
+        Value::Literal(Literal::DateTime) => {
+            more.insert("format".to_owned(), json!("date-time"));
+            "string"
+        }
+        Value::Object(shape) => {
+            more = members(shape);
+            let required = required(shape);
+            if !required.is_empty() {
+                let ids = shape.fields.iter().filter(|field| field.kind == FieldKind::Id);
+                let ids = ids.map(|field| field.name.as_str()).filter(|name| *name != "uri");
+                let reference = |id| json!({"required": [id], "maxProperties": 1});
+                let mut forms = vec![json!({ "required": required }), reference("uri")];
+                forms.extend(ids.map(reference));
+                if !property.many && !property.required {
+                    forms.push(json!({"type": "null"}));
+                }
+                more.insert("anyOf".to_owned(), json!(forms));
+            }
+            "object"
+        }
+    };
+    (kind, more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::compile;
+
+    #[test]
+    fn the_schema_says_what_the_mapping_takes() {
+        let mapping = compile(
+            "
+type: object
+path: Plant:.
+prefixes: {ex: 'http://e/'}
+fields:
+  key: {type: id}
+  name: {type: string, path: ex:name, required: true}
+  label: {type: string, path: ex:name, language: de}
+  size: {type: number, path: ex:size}
+  count: {type: integer, path: ex:count}
+  on: {type: boolean, path: ex:on}
+  day: {type: date, path: ex:day}
+  at: {type: dateTime, path: ex:at, required: true}
+  kind: {type: resource, path: ex:kind}
+  tags: {type: array, path: ex:tag, required: true}
+  units:
+    type: array
+    elements:
+      type: object
+      path: ex:unit/Unit:.
+      fields:
+        id: {type: id}
+        code: {type: string, path: ex:code, datatype: ex:code, required: true}
+  site:
+    type: object
+    path: ex:site/Site:.
+    fields:
+      uri: {type: id}
+      name: {type: string, path: ex:name}
+",
+        )
+        .unwrap();
+        let uri = own_uri(&mapping.root);
+        let expected = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "Plants",
+            "type": "object",
+            "properties": {
+                "uri": uri,
+                "key": uri,
+                "name": {"type": "string", "description": "<http://e/name>"},
+                "label": {"type": ["string", "null"], "description": "<http://e/name> in the language de"},
+                "size": {"type": ["number", "null"], "description": "<http://e/size>"},
+                "count": {"type": ["integer", "null"], "description": "<http://e/count>"},
+                "on": {"type": ["boolean", "null"], "description": "<http://e/on>"},
+                "day": {"type": ["string", "null"], "description": "<http://e/day>", "format": "date"},
+                "at": {"type": "string", "description": "<http://e/at>", "format": "date-time"},
+                "kind": {"type": ["string", "null"], "description": "<http://e/kind>", "format": "iri"},
+                "tags": {
+                    "type": "array", "description": "<http://e/tag>", "minItems": 1,
+                    "items": {"type": "string"}
+                },
+                "units": {
+                    "type": ["array", "null"],
+                    "description": "<http://e/unit> leading to objects of the namespace Unit",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "uri": uri,
+                            "id": uri,
+                            "code": {
+                                "type": "string",
+                                "description": "<http://e/code> of the datatype <http://e/code>"
+                            },
+                        },
+                        "additionalProperties": false,
+                        "anyOf": [
+                            {"required": ["code"]},
+                            {"required": ["uri"], "maxProperties": 1},
+                            {"required": ["id"], "maxProperties": 1},
+                        ],
+                    },
+                },
+                "site": {
+                    "type": ["object", "null"],
+                    "description": "<http://e/site> leading to objects of the namespace Site",
+                    "properties": {
+                        "uri": uri,
+                        "name": {"type": ["string", "null"], "description": "<http://e/name>"},
+                    },
+                    "additionalProperties": false,
+                },
+            },
+            "additionalProperties": false,
+            "required": ["name", "at", "tags"],
+        });
+        assert_eq!(json_schema("Plants", &mapping), expected);
+    }
+}

@@ -1,0 +1,288 @@
+//! YAML and JSON read into nodes that know their line and column.
+//!
+//! The parser's events are gathered with a stack of our own, so no depth of the text can overflow the
+//! thread's. Aliases are expanded, within a budget of nodes: a text cannot grow beyond it.
+use penstock_base::fault::Finding;
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+/// The longest text, in bytes.
+pub(super) const MAX_BYTES: usize = 1 << 20;
+
+/// The most nodes of a text, copies that aliases make included.
+const MAX_NODES: usize = 200_000;
+
+/// The deepest nesting of nodes. A level of objects takes two (`fields` and the field), and three
+/// where they stand in an array.
+const MAX_DEPTH: usize = 1000;
+
+/// A place in the text, both from 1, the column in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct At {
+    pub(super) line: u64,
+    pub(super) column: u64,
+}
+
+/// One node and where it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) at: At,
+    pub(super) content: Content,
+    /// Nodes in it, itself included.
+    size: usize,
+    /// Levels in it, itself included.
+    height: usize,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Nothing: `null`, `~`, or no text at all.
+    Null,
+    /// A text; `plain` when it stands without quotes.
+    Scalar { text: String, plain: bool },
+    /// A list.
+    Sequence(Vec<Node>),
+    /// Keys and values in the order of the text, each key once.
+    Mapping(Vec<(Key, Node)>),
+}
+
+/// The key of a mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) at: At,
+    pub(super) name: String,
+}
+
+impl Node {
+    /// The kind in words.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.content {
+            Content::Null => "nothing",
+            Content::Scalar { .. } => "a text",
+            Content::Sequence(_) => "a list",
+            Content::Mapping(_) => "a mapping",
+        }
+    }
+}
+
+impl At {
+    fn of(mark: Marker) -> Self {
+        Self { line: mark.line().max(1) as u64, column: mark.col() as u64 + 1 }
+    }
+
+    pub(super) fn finding(self, message: impl Into<String>) -> Finding {
+        Finding::line(self.line, self.column, message)
+    }
+}
+
+/// Reads one document. Duplicate keys go to `findings`, the first of them counts.
+///
+/// # Errors
+/// The fault that makes the text unreadable.
+pub(super) fn read(text: &str, findings: &mut Vec<Finding>) -> Result<Node, Finding> {
+    if text.len() > MAX_BYTES {
+        return Err(Finding::line(
+            1,
+            1,
+            format!("the text has {} bytes; a mapping has up to {MAX_BYTES}", text.len()),
+        ));
+    }
+    let mut parser = Parser::new_from_str(text);
+    let mut builder = Builder {
+        findings,
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        budget: MAX_NODES,
+        root: None,
+    };
+    while let Some((event, span)) = next(&mut parser, text)? {
+        builder.take(event, span)?;
+    }
+    match builder.root {
+        Some(Node { content: Content::Null, .. }) | None => {
+            Err(Finding::line(1, 1, "the text is empty; a mapping begins with `type: object`"))
+        }
+        Some(root) => Ok(root),
+    }
+}
+
+fn next<'i>(
+    parser: &mut Parser<'i, StrInput<'i>>,
+    text: &str,
+) -> Result<Option<(Event<'i>, Span)>, Finding> {
+    parser.next_event().transpose().map_err(|error| {
+        let info = match error.info() {
+            "recursion limit exceeded" => {
+                "brackets nest deeper than 255 levels; indented YAML without brackets nests deeper"
+            }
+            info => info,
+        };
+        // The parser's mark stands on the line behind the text when it ended too early.
+        At::of(*error.marker()).min(end_of(text)).finding(format!("this is not valid YAML: {info}"))
+    })
+}
+
+fn end_of(text: &str) -> At {
+    let last = text.lines().last().unwrap_or_default();
+    At { line: text.lines().count().max(1) as u64, column: last.chars().count() as u64 + 1 }
+}
+
+/// A sequence or mapping that is not closed yet.
+struct Open {
+    at: At,
+    anchor: usize,
+    size: usize,
+    height: usize,
+    content: OpenContent,
+}
+
+enum OpenContent {
+    Sequence(Vec<Node>),
+    Mapping { entries: Vec<(Key, Node)>, names: HashSet<String>, key: Option<(Key, bool)> },
+}
+
+struct Builder<'f> {
+    findings: &'f mut Vec<Finding>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    budget: usize,
+    root: Option<Node>,
+}
+
+impl Builder<'_> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Finding> {
+        let at = At::of(span.start);
+        match event {
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(at.finding("a second document begins here; the mapping is one document"))
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                refuse_tag(at, tag.as_ref())?;
+                let plain = style == ScalarStyle::Plain;
+                let content = if plain && (span.is_empty() || is_null(&text)) {
+                    Content::Null
+                } else {
+                    Content::Scalar { text: text.into_owned(), plain }
+                };
+                self.spend(at, 1)?;
+                self.add(Node { at, content, size: 1, height: 1 }, anchor)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                refuse_tag(at, tag.as_ref())?;
+                self.begin(at, anchor, OpenContent::Sequence(Vec::new()))
+            }
+            Event::MappingStart(anchor, tag) => {
+                refuse_tag(at, tag.as_ref())?;
+                let content =
+                    OpenContent::Mapping { entries: Vec::new(), names: HashSet::new(), key: None };
+                self.begin(at, anchor, content)
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Some(open) = self.open.pop() else { return Ok(()) };
+                let content = match open.content {
+                    OpenContent::Sequence(elements) => Content::Sequence(elements),
+                    OpenContent::Mapping { entries, .. } => Content::Mapping(entries),
+                };
+                let Open { at, anchor, size, height, .. } = open;
+                self.add(Node { at, content, size, height }, anchor)
+            }
+            Event::Alias(anchor) => {
+                let Some(node) = self.anchors.get(&anchor) else {
+                    return Err(at.finding("this alias stands within what it refers to"));
+                };
+                let (size, height) = (node.size, node.height);
+                if self.open.len() + height > MAX_DEPTH {
+                    return Err(too_deep(at));
+                }
+                self.spend(at, size)?;
+                let node = self.anchors.get(&anchor).cloned();
+                node.map_or(Ok(()), |node| self.add(node, 0))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, at: At, anchor: usize, content: OpenContent) -> Result<(), Finding> {
+        if self.open.len() == MAX_DEPTH {
+            return Err(too_deep(at));
+        }
+        self.spend(at, 1)?;
+        self.open.push(Open { at, anchor, size: 1, height: 1, content });
+        Ok(())
+    }
+
+    /// Puts a whole node where it belongs: into what is open, or at the root.
+    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Finding> {
+        if anchor > 0 {
+            self.spend(node.at, node.size)?;
+            self.anchors.insert(anchor, node.clone());
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        open.size += node.size;
+        open.height = open.height.max(node.height + 1);
+        match &mut open.content {
+            OpenContent::Sequence(elements) => elements.push(node),
+            OpenContent::Mapping { entries, names, key } => match key.take() {
+                None => {
+                    let at = node.at;
+                    let name = match node.content {
+                        Content::Scalar { text, .. } => text,
+                        Content::Null => "null".to_owned(),
+                        _ => {
+                            return Err(
+                                at.finding(format!("a key must be a text, not {}", node.kind()))
+                            );
+                        }
+                    };
+                    let new = names.insert(name.clone());
+                    if !new {
+                        self.findings.push(
+                            at.finding(format!("the key `{name}` stands twice in one mapping")),
+                        );
+                    }
+                    *key = Some((Key { at, name }, new));
+                }
+                Some((key, true)) => entries.push((key, node)),
+                Some((_, false)) => {}
+            },
+        }
+        Ok(())
+    }
+
+    fn spend(&mut self, at: At, nodes: usize) -> Result<(), Finding> {
+        match self.budget.checked_sub(nodes) {
+            Some(left) => {
+                self.budget = left;
+                Ok(())
+            }
+            None => Err(at.finding(format!(
+                "the text holds more than {MAX_NODES} values, anchors and aliases expanded"
+            ))),
+        }
+    }
+}
+
+fn is_null(text: &str) -> bool {
+    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+}
+
+fn refuse_tag(at: At, tag: Option<&Cow<'_, Tag>>) -> Result<(), Finding> {
+    match tag {
+        Some(tag) => {
+            Err(at.finding(format!("the tag {tag} has no meaning in a mapping; leave it out")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn too_deep(at: At) -> Finding {
+    at.finding(format!("the text nests deeper than {MAX_DEPTH} levels"))
+}
+
+#[cfg(test)]
+mod tests;

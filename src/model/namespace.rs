@@ -1,0 +1,488 @@
+//! Namespaces: a name, a URI base, and how identifiers are made.
+//!
+//! A namespace is immutable once used: a mapping names it, its graph holds a quad, or its counter has
+//! moved. So what a URI stands for never changes under those who hold it.
+
+use super::catalogue;
+use oxrdf::{GraphName, NamedNode, NamedNodeRef};
+use penstock_base::characters::is_deceptive;
+use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::json::{self, Members};
+use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transaction};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The collection of documents that holds them: name to JSON.
+pub const COLLECTION: &str = "namespaces";
+
+/// The collection of documents that holds the last number given: URI base to a big-endian `u64`.
+/// It is kept by base and stays when a namespace is deleted, so that no PID is ever given twice.
+pub const COUNTERS: &str = "counters";
+
+/// The characters of a name that stand for themselves in a URI (RFC 3986, 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The longest name, in characters.
+const MAX_NAME: usize = 64;
+
+/// The longest base, in bytes.
+const MAX_BASE: usize = 1024;
+
+/// A stored namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Namespace {
+    /// Its name, as mappings write it.
+    pub name: String,
+    /// What every identifier begins with; also the name of the graph.
+    pub uri_base: String,
+    /// How the local part is made.
+    #[serde(default)]
+    pub generator: Generator,
+    /// When it was created (RFC 3339, UTC).
+    #[serde(default)]
+    pub created_at: String,
+}
+
+/// A namespace as the definition of a Business Object defines it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamespaceDefinition {
+    /// Its name, as mappings write it.
+    pub name: String,
+    /// Its URI base; absent: the base that it has, or the default base.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uri_base: Option<String>,
+    /// Its generator; absent: the generator that it has, or the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<Generator>,
+}
+
+/// How the local part of an identifier is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Generator {
+    /// A UUID, version 7 (RFC 9562).
+    #[default]
+    Uuid,
+    /// 1, 2, 3, ...; a number is never given twice.
+    Counter,
+    /// Ten random characters of `0-9a-z`.
+    Alphanumeric,
+    /// None: the caller gives every URI.
+    Manual,
+}
+
+impl Generator {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Uuid, Self::Counter, Self::Alphanumeric, Self::Manual];
+
+    /// Its name, as definitions write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uuid => "uuid",
+            Self::Counter => "counter",
+            Self::Alphanumeric => "alphanumeric",
+            Self::Manual => "manual",
+        }
+    }
+}
+
+impl Namespace {
+    /// The graph's name, which is the URI base.
+    pub fn graph(&self) -> NamedNode {
+        NamedNode::new_unchecked(&self.uri_base)
+    }
+
+    /// The identifier with this local part: a `/` stands between, unless the base ends in `/`, `#` or `:`.
+    fn identifier(&self, local: &str) -> NamedNode {
+        NamedNode::new_unchecked(format!("{}{local}", self.identifier_prefix()))
+    }
+
+    fn separator(&self) -> &'static str {
+        if self.uri_base.ends_with(['/', '#', ':']) { "" } else { "/" }
+    }
+
+    /// What every identifier of it begins with.
+    pub fn identifier_prefix(&self) -> String {
+        format!("{}{}", self.uri_base, self.separator())
+    }
+
+    /// Whether a URI lies in it: whether it is the base, or begins as the identifiers do.
+    pub fn contains(&self, uri: NamedNodeRef<'_>) -> bool {
+        uri.as_str()
+            .strip_prefix(&self.uri_base)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(self.separator()))
+    }
+
+    /// Whether both mint the same identifiers, as those of `http://e/a` and `http://e/a/` do.
+    fn mints_as(&self, other: &Self) -> bool {
+        self.identifier_prefix() == other.identifier_prefix()
+    }
+
+    /// Reads the body of a PUT of the namespace `name`; `default_base` is the base it gets when the
+    /// body names none. The read-only members of an answer may be in the body and have no effect.
+    ///
+    /// # Errors
+    /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
+    pub fn read(name: &str, body: &[u8], default_base: &str) -> Result<Self, Fault> {
+        let mut findings = Vec::new();
+        let mut namespace = Self {
+            name: name.to_owned(),
+            uri_base: default_base.to_owned(),
+            generator: Generator::default(),
+            created_at: String::new(),
+        };
+        if let Err(why) = check_name(name) {
+            findings.push(Finding::at("", why));
+        }
+        let body = json::parse(body, 8)?;
+        if let Some(mut members) = Members::of(body, "", &mut findings) {
+            if let Some(given) = members.string("name")
+                && given != name
+            {
+                members.find("name", format!("the body names {given:?}, the path {name:?}"));
+            }
+            if let Some(base) = read_base(&mut members) {
+                namespace.uri_base = base;
+            }
+            namespace.generator = read_generator(&mut members).unwrap_or_default();
+            members.take("createdAt");
+            members.take("warnings");
+            members.end();
+        }
+        if findings.is_empty() {
+            Ok(namespace)
+        } else {
+            Err(Fault::with(
+                Kind::Invalid,
+                format!("the namespace {name:?} is not valid"),
+                findings,
+            ))
+        }
+    }
+}
+
+impl NamespaceDefinition {
+    /// Reads one element of the `namespaces` of a Business Object's definition.
+    pub(super) fn read(members: &mut Members<'_>) -> Self {
+        let name = members.string("name");
+        match &name {
+            None => members.require("name", "expected is the name of a namespace"),
+            Some(name) => {
+                if let Err(why) = check_name(name) {
+                    members.find("name", why);
+                }
+            }
+        }
+        Self {
+            name: name.unwrap_or_default(),
+            uri_base: read_base(members),
+            generator: read_generator(members),
+        }
+    }
+
+    /// Whether a namespace already is as defined here.
+    pub(super) fn describes(&self, namespace: &Namespace) -> bool {
+        self.uri_base.as_ref().is_none_or(|base| *base == namespace.uri_base)
+            && self.generator.is_none_or(|generator| generator == namespace.generator)
+    }
+}
+
+fn read_base(members: &mut Members<'_>) -> Option<String> {
+    let base = members.string("uriBase")?;
+    if let Err(why) = check_base(&base) {
+        members.find("uriBase", why);
+    }
+    Some(base)
+}
+
+fn read_generator(members: &mut Members<'_>) -> Option<Generator> {
+    let given = members.string("generator")?;
+    let generator = Generator::ALL.into_iter().find(|generator| generator.name() == given);
+    if generator.is_none() {
+        let message =
+            format!("there is no generator {given:?}; it is uuid, counter, alphanumeric or manual");
+        members.find("generator", message);
+    }
+    generator
+}
+
+/// One namespace by name.
+pub fn get(read: &impl Read, name: &str) -> Result<Option<Namespace>, Error> {
+    let document = read.document(COLLECTION, name.as_bytes())?;
+    document.map(|document| decode(name.as_bytes(), &document)).transpose()
+}
+
+/// All namespaces by name, those after `after`, at most `limit`.
+pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<Namespace>, Error> {
+    let range =
+        DocumentRange { after: after.map(str::as_bytes), limit, ..DocumentRange::default() };
+    let documents = read.documents(COLLECTION, range)?;
+    documents.iter().map(|(name, document)| decode(name, document)).collect()
+}
+
+/// Creates a namespace, or changes one that is not used yet. True when it was created. The same
+/// content again changes nothing, used or not.
+///
+/// # Errors
+/// `Kind::Invalid` for a bad name or base; `Kind::Conflict` for a change of one in use, or a base that
+/// gives the identifiers of another namespace.
+pub fn put(
+    transaction: &mut Transaction<'_>,
+    namespace: Namespace,
+) -> Result<(Namespace, bool), Fault> {
+    put_for(transaction, namespace, None)
+}
+
+/// Creates the namespace that the definition of a Business Object defines, or changes it. It may be
+/// changed as long as it holds no data and no other Business Object names it. True when it was created.
+///
+/// # Errors
+/// As [`put`].
+pub(super) fn define(
+    transaction: &mut Transaction<'_>,
+    definition: &NamespaceDefinition,
+    default_base: String,
+    business_object: Option<&str>,
+) -> Result<(Namespace, bool), Fault> {
+    let before = get(transaction, &definition.name)?;
+    let (base, generator) = before.map_or_else(
+        || (default_base, Generator::default()),
+        |before| (before.uri_base, before.generator),
+    );
+    let namespace = Namespace {
+        name: definition.name.clone(),
+        uri_base: definition.uri_base.clone().unwrap_or(base),
+        generator: definition.generator.unwrap_or(generator),
+        created_at: String::new(),
+    };
+    put_for(transaction, namespace, business_object)
+}
+
+/// As [`put`]; that the Business Object with the id `business_object` names it is no use of it.
+fn put_for(
+    transaction: &mut Transaction<'_>,
+    mut namespace: Namespace,
+    business_object: Option<&str>,
+) -> Result<(Namespace, bool), Fault> {
+    check_name(&namespace.name).map_err(|why| Fault::new(Kind::Invalid, why))?;
+    check_base(&namespace.uri_base).map_err(|why| Fault::new(Kind::Invalid, why))?;
+
+    let before = get(transaction, &namespace.name)?;
+    if let Some(before) = &before {
+        if before.uri_base == namespace.uri_base && before.generator == namespace.generator {
+            return Ok((before.clone(), false));
+        }
+        if let Some(why) = use_beside(transaction, before, business_object)? {
+            return Err(Fault::new(
+                Kind::Conflict,
+                format!(
+                    "the namespace {:?} is used and stays as it is ({why}); define another one",
+                    namespace.name
+                ),
+            ));
+        }
+    }
+    let owner = list(transaction, None, usize::MAX)?
+        .into_iter()
+        .find(|other| other.mints_as(&namespace) && other.name != namespace.name);
+    if let Some(owner) = owner {
+        let and_so = if owner.uri_base == namespace.uri_base {
+            String::new()
+        } else {
+            format!(", and its identifiers begin as those of {:?} would", namespace.uri_base)
+        };
+        return Err(Fault::new(
+            Kind::Conflict,
+            format!(
+                "the namespace {:?} has the base {:?} already{and_so}; each needs one of its own",
+                owner.name, owner.uri_base
+            ),
+        ));
+    }
+    namespace.created_at =
+        before.as_ref().map_or_else(penstock_base::time::rfc3339, |b| b.created_at.clone());
+    transaction.put(COLLECTION, namespace.name.as_bytes(), &encode(&namespace))?;
+    Ok((namespace, before.is_none()))
+}
+
+/// Deletes a namespace that is not used. Its counter is kept: one with the same base goes on from there.
+///
+/// # Errors
+/// `Kind::NotFound`; `Kind::Conflict` when a mapping names it or its graph holds quads.
+pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Fault> {
+    let Some(namespace) = get(transaction, name)? else {
+        return Err(Fault::new(Kind::NotFound, format!("there is no namespace {name:?}")));
+    };
+    if let Some(why) = held_by(transaction, &namespace)? {
+        return Err(Fault::new(Kind::Conflict, format!("the namespace {name:?} is used: {why}")));
+    }
+    transaction.delete(COLLECTION, name.as_bytes())?;
+    Ok(())
+}
+
+/// The default base of a namespace: `<base-url>/id/<Namespace>/`, or without a base URL
+/// `urn:penstock:<gateway-id>:<Namespace>:`; the name percent-encoded.
+pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> String {
+    let name = utf8_percent_encode(name, RESERVED);
+    match base_url {
+        Some(base_url) => format!("{}/id/{name}/", base_url.trim_end_matches('/')),
+        None => format!("urn:penstock:{}:{name}:", utf8_percent_encode(gateway_id, RESERVED)),
+    }
+}
+
+/// Mints an identifier that nothing in the store has yet. A counter's new state is part of the transaction.
+///
+/// # Errors
+/// `Kind::Invalid` for a namespace whose generator is `manual`.
+pub fn mint(transaction: &mut Transaction<'_>, namespace: &Namespace) -> Result<NamedNode, Fault> {
+    match namespace.generator {
+        Generator::Uuid => Ok(namespace.identifier(&uuid::Uuid::now_v7().to_string())),
+        Generator::Counter => {
+            let key = namespace.uri_base.as_bytes();
+            let mut number = counter(transaction, namespace)?;
+            loop {
+                number = number.checked_add(1).ok_or_else(|| {
+                    let name = &namespace.name;
+                    Fault::new(
+                        Kind::Internal,
+                        format!("the counter of namespace {name:?} is at its end"),
+                    )
+                })?;
+                let identifier = namespace.identifier(&number.to_string());
+                if !is_taken(transaction, &identifier)? {
+                    transaction.put(COUNTERS, key, &number.to_be_bytes())?;
+                    return Ok(identifier);
+                }
+            }
+        }
+        Generator::Alphanumeric => loop {
+            let identifier = namespace.identifier(&alphanumeric());
+            if !is_taken(transaction, &identifier)? {
+                return Ok(identifier);
+            }
+        },
+        Generator::Manual => Err(Fault::new(
+            Kind::Invalid,
+            format!(
+                "no URI is given, and the namespace {:?} makes none (its generator is manual); give `uri`",
+                namespace.name
+            ),
+        )),
+    }
+}
+
+/// Why a name cannot be a namespace's.
+pub fn check_name(name: &str) -> Result<(), String> {
+    const FORBIDDEN: &[char] = &['<', '>', ':', '/', '"', '{', '}', '|', '^', '`', '\\'];
+    let why = if name.is_empty() {
+        "it is empty".to_owned()
+    } else if name.chars().count() > MAX_NAME {
+        format!("it is longer than {MAX_NAME} characters")
+    } else if name.trim() != name {
+        "white space stands at its end".to_owned()
+    } else if name == "." || name == ".." {
+        "URIs would lose it".to_owned()
+    } else if let Some(c) = name.chars().find(|c| FORBIDDEN.contains(c) || is_deceptive(*c)) {
+        format!("{c:?} is none of its characters")
+    } else {
+        return Ok(());
+    };
+    Err(format!("{name:?} is no name of a namespace: {why}"))
+}
+
+fn check_base(base: &str) -> Result<(), String> {
+    if base.len() > MAX_BASE {
+        return Err(format!("the URI base is longer than {MAX_BASE} bytes"));
+    }
+    match NamedNode::new(base) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!(
+            "{base:?} is no absolute IRI ({error}); a URI base looks like http://example.com/id/Plant/"
+        )),
+    }
+}
+
+/// Why a namespace cannot be changed any more.
+pub fn use_of(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
+    use_beside(read, namespace, None)
+}
+
+/// As [`use_of`], beside the use by the Business Object with the id `business_object`.
+fn use_beside(
+    read: &impl Read,
+    namespace: &Namespace,
+    business_object: Option<&str>,
+) -> Result<Option<String>, Error> {
+    if let Some(why) = held_beside(read, namespace, business_object)? {
+        return Ok(Some(why));
+    }
+    let moved = read.document(COUNTERS, namespace.uri_base.as_bytes())?.is_some();
+    Ok(moved.then(|| "its counter has given numbers".to_owned()))
+}
+
+/// What keeps a namespace from being deleted.
+pub fn held_by(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
+    held_beside(read, namespace, None)
+}
+
+fn held_beside(
+    read: &impl Read,
+    namespace: &Namespace,
+    business_object: Option<&str>,
+) -> Result<Option<String>, Error> {
+    if let Some(object) = catalogue::user_of_namespace(read, &namespace.name, business_object)? {
+        return Ok(Some(format!("the mapping of the Business Object {object:?} names it")));
+    }
+    Ok(has_data(read, namespace)?.then(|| "its graph holds data".to_owned()))
+}
+
+/// Whether the graph of a namespace holds a quad.
+pub fn has_data(read: &impl Read, namespace: &Namespace) -> Result<bool, Error> {
+    let graph = Some(GraphName::NamedNode(namespace.graph()));
+    read.any(&Pattern { graph, ..Pattern::default() })
+}
+
+fn counter(read: &impl Read, namespace: &Namespace) -> Result<u64, Fault> {
+    match read.document(COUNTERS, namespace.uri_base.as_bytes())? {
+        None => Ok(0),
+        Some(bytes) => bytes.as_slice().try_into().map(u64::from_be_bytes).map_err(|_| {
+            tracing::error!(namespace = %namespace.name, "The state of a counter was not readable.");
+            Fault::new(
+                Kind::Internal,
+                format!("the counter of namespace {:?} is not readable", namespace.name),
+            )
+        }),
+    }
+}
+
+/// Whether the store knows this identifier, described or merely referred to.
+fn is_taken(read: &impl Read, identifier: &NamedNode) -> Result<bool, Error> {
+    Ok(read.any(&Pattern { subject: Some(identifier.clone().into()), ..Pattern::default() })?
+        || read.any(&Pattern { object: Some(identifier.clone().into()), ..Pattern::default() })?)
+}
+
+fn alphanumeric() -> String {
+    let mut rng = rand::rng();
+    (0..10)
+        .map(|_| char::from_digit(rng.random_range(0..36), 36).expect("below the radix"))
+        .collect()
+}
+
+fn encode(namespace: &Namespace) -> Vec<u8> {
+    serde_json::to_vec(namespace).expect("a namespace holds strings alone")
+}
+
+fn decode(name: &[u8], document: &[u8]) -> Result<Namespace, Error> {
+    serde_json::from_slice(document).map_err(|error| {
+        let path = PathBuf::from(COLLECTION).join(&*String::from_utf8_lossy(name));
+        Corruption { path, offset: 0, what: format!("the namespace is not readable: {error}") }
+            .into()
+    })
+}
+
+#[cfg(test)]
+mod tests;

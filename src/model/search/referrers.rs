@@ -1,0 +1,235 @@
+//! What refers to an object: the objects of Business Objects that hold its URI, at any depth.
+use super::bounds::Bounds;
+use super::cursor;
+use super::narrow::leading_to;
+use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::members;
+use crate::resource::Compiled;
+use crate::view::owner;
+use oxrdf::{NamedNode, NamedNodeRef, Term};
+use penstock_base::fault::{Fault, Kind};
+use penstock_store::{Pattern, Read, ReadStore};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Objects listed in one go.
+const LISTED: usize = 1_000;
+
+/// A page of what refers to an object.
+#[derive(Debug, Clone)]
+pub struct Referrers {
+    /// By the Business Object's id, then the field, then the URI.
+    pub found: Vec<Referrer>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+/// An object that refers to another one.
+#[derive(Debug, Clone)]
+pub struct Referrer {
+    /// The Business Object that it belongs to.
+    pub business_object: Arc<Compiled>,
+    /// The names of the fields that lead from it to the other one, with dots between them.
+    pub path: String,
+    /// Its URI.
+    pub uri: NamedNode,
+    /// What the next page begins after, when this is the last of its page.
+    pub cursor: String,
+}
+
+/// Which references count; the default is all of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Through<'t> {
+    /// Those of the Business Object with this id.
+    pub business_object: Option<&'t str>,
+    /// Those by this path, as in [`Referrer::path`].
+    pub path: Option<&'t str>,
+}
+
+/// What refers to `uri` by a field that holds a resource or a nested object. Blocks.
+///
+/// # Errors
+/// `Kind::Malformed` when the cursor is none of this listing; `Kind::TooLarge` when it would take more than the
+/// bounds allow.
+pub fn referrers(
+    store: &ReadStore,
+    business_objects: &[Arc<Compiled>],
+    uri: &NamedNode,
+    through: Through<'_>,
+    after: Option<&str>,
+    limit: usize,
+    bounds: &Bounds,
+) -> Result<Referrers, Fault> {
+    let after = after.map(cursor::read::<3>).transpose()?;
+    let after = match after {
+        Some([Some(id), Some(path), Some(uri)]) => Some((id, path, uri)),
+        Some(_) => return Err(cursor::foreign()),
+        None => None,
+    };
+    let mut business_objects: Vec<_> = business_objects.iter().collect();
+    business_objects.sort_unstable_by(|a, b| a.object.id.cmp(&b.object.id));
+    let mut run = Run { store, bounds, target: uri, known: HashMap::new() };
+    let (mut found, wanted) = (Vec::new(), limit.saturating_add(1));
+    for business_object in business_objects {
+        let id = business_object.object.id.as_str();
+        if through.business_object.is_some_and(|only| only != id) {
+            continue;
+        }
+        for (path, steps) in run.links(&business_object.mapping.root)? {
+            if through.path.is_some_and(|only| only != path) {
+                continue;
+            }
+            let from = match &after {
+                Some((i, p, _)) if (id, path.as_str()) < (i.as_str(), p.as_str()) => continue,
+                Some((i, p, uri)) if (id, path.as_str()) == (i.as_str(), p.as_str()) => Some(uri),
+                _ => None,
+            };
+            let uris = run.roots(business_object, &steps, from, wanted - found.len())?;
+            found.extend(uris.into_iter().map(|uri| Referrer {
+                business_object: Arc::clone(business_object),
+                cursor: cursor::write(&[Some(id), Some(&path), Some(uri.as_str())]),
+                path: path.clone(),
+                uri,
+            }));
+            if found.len() >= wanted {
+                found.truncate(limit);
+                return Ok(Referrers { found, more: true });
+            }
+        }
+    }
+    Ok(Referrers { found, more: false })
+}
+
+struct Run<'r> {
+    store: &'r ReadStore,
+    bounds: &'r Bounds,
+    target: &'r NamedNode,
+    /// Whether some object has the target as a value of a property.
+    known: HashMap<NamedNode, bool>,
+}
+
+/// The names of the fields that lead to a reference, and the fields from the root on.
+type Link<'s> = (String, Vec<Step<'s>>);
+
+/// A field that leads to other objects.
+#[derive(Debug, Clone, Copy)]
+struct Step<'s> {
+    shape: &'s Shape,
+    /// The field's place in the shape.
+    place: usize,
+    predicate: &'s NamedNode,
+}
+
+impl Step<'_> {
+    /// Whether a value of the property belongs to this field.
+    fn owns(&self, uri: &str) -> bool {
+        let uri = NamedNodeRef::new_unchecked(uri);
+        owner(self.shape, self.predicate.as_ref(), uri.into()) == Some(self.place)
+    }
+}
+
+impl Run<'_> {
+    /// The references of a shape that may hold the target, ordered by path.
+    fn links<'s>(&mut self, shape: &'s Shape) -> Result<Vec<Link<'s>>, Fault> {
+        let mut links = Vec::new();
+        self.gather(shape, "", &mut Vec::new(), &mut links)?;
+        links.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(links)
+    }
+
+    fn gather<'s>(
+        &mut self,
+        shape: &'s Shape,
+        above: &str,
+        steps: &mut Vec<Step<'s>>,
+        links: &mut Vec<Link<'s>>,
+    ) -> Result<(), Fault> {
+        for (place, field) in shape.fields.iter().enumerate() {
+            let FieldKind::Property(Property { predicate, value, .. }) = &field.kind else {
+                continue;
+            };
+            if matches!(value, Value::Literal(_)) {
+                continue;
+            }
+            let step = Step { shape, place, predicate };
+            steps.push(step);
+            let holds = step.owns(self.target.as_str())
+                && match self.known.get(predicate) {
+                    Some(holds) => *holds,
+                    None => self.ask(predicate)?,
+                };
+            let nested = if let Value::Object(nested) = value { Some(nested) } else { None };
+            if holds || nested.is_some() {
+                let dot = if above.is_empty() { "" } else { "." };
+                let path = format!("{above}{dot}{}", field.name);
+                if let Some(nested) = nested {
+                    self.gather(nested, &path, steps, links)?;
+                }
+                if holds {
+                    links.push((path, steps.clone()));
+                }
+            }
+            steps.pop();
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, predicate: &NamedNode) -> Result<bool, Fault> {
+        self.bounds.check_time()?;
+        let pattern = Pattern {
+            predicate: Some(predicate.clone()),
+            object: Some(Term::from(self.target.clone())),
+            ..Pattern::default()
+        };
+        let holds = self.store.read().any(&pattern)?;
+        self.known.insert(predicate.clone(), holds);
+        Ok(holds)
+    }
+
+    /// The objects that belong and lead to the target by these properties, those after a URI.
+    fn roots(
+        &self,
+        business_object: &Compiled,
+        steps: &[Step<'_>],
+        after: Option<&String>,
+        wanted: usize,
+    ) -> Result<Vec<NamedNode>, Fault> {
+        let Some((first, nested)) = steps.split_first() else { return Ok(Vec::new()) };
+        let mut ends = BTreeSet::from([self.target.as_str().to_owned()]);
+        for step @ Step { predicate, .. } in nested.iter().rev() {
+            ends.retain(|end| step.owns(end));
+            let above = leading_to(self.store, self.bounds, predicate, &ends)?;
+            ends = above.ok_or_else(|| {
+                Fault::new(
+                    Kind::TooLarge,
+                    format!(
+                        "too many objects refer to {} by {}; ask for those of one field",
+                        self.target.as_str(),
+                        predicate.as_str()
+                    ),
+                )
+            })?;
+        }
+        ends.retain(|end| first.owns(end));
+        let mut found = BTreeSet::new();
+        for end in &ends {
+            let mut filter = members::filter(&self.store.read(), business_object)?;
+            filter.having.push((first.predicate.clone(), NamedNode::new_unchecked(end).into()));
+            let mut from = after.cloned();
+            let mut some = 0;
+            while some < wanted {
+                let limit = (wanted - some).min(LISTED);
+                let (uris, _) = self.store.subjects(&filter, from.as_deref(), limit)?;
+                self.bounds.look(uris.len())?;
+                some += uris.len();
+                let is_last = uris.len() < limit;
+                from = uris.last().map(|uri| uri.as_str().to_owned());
+                found.extend(uris.into_iter().map(NamedNode::into_string));
+                if is_last {
+                    break;
+                }
+            }
+        }
+        Ok(found.into_iter().take(wanted).map(NamedNode::new_unchecked).collect())
+    }
+}

@@ -1,0 +1,405 @@
+//! Whatever is stored and asked, the search finds what looking at every object finds.
+use super::*;
+use crate::changes::Watch;
+use crate::ingest::{Body, Limits, Mode, Request, ingest};
+use crate::mapping;
+use crate::members;
+use crate::namespace::{self, Generator, Namespace};
+use crate::resource::{BusinessObject, Compiled, Definition};
+use crate::view;
+use oxrdf::NamedNode;
+use penstock_base::commit::{GuardedStore, NoClient};
+use penstock_base::fault::{Fault, Kind};
+use penstock_store::{Options, Store};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+const CONFIG: &str = "
+type: object
+path: Root:.
+fields:
+  uri: {type: id}
+  n: {type: number, path: <urn:p:n>}
+  s: {type: string, path: <urn:p:s>}
+  link: {type: resource, path: <urn:p:link>}
+  many: {type: array, path: <urn:p:many>, elements: {type: resource}}
+  inner:
+    type: array
+    path: <urn:p:inner>
+    elements:
+      type: object
+      path: Inner:.
+      fields:
+        uri: {type: id}
+        n: {type: integer, path: <urn:p:n2>}
+        link: {type: resource, path: <urn:p:link2>}
+";
+
+struct World {
+    store: Store,
+    business_object: Arc<Compiled>,
+    _dir: tempfile::TempDir,
+}
+
+impl World {
+    fn new(objects: &Value) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        store
+            .transact(|transaction| -> Result<(), Fault> {
+                for name in ["Root", "Inner"] {
+                    let namespace = Namespace {
+                        name: name.to_owned(),
+                        uri_base: format!("http://x/{name}/"),
+                        generator: Generator::Uuid,
+                        created_at: String::new(),
+                    };
+                    namespace::put(transaction, namespace)?;
+                }
+                Ok(())
+            })
+            .unwrap();
+        let object = BusinessObject {
+            id: "bo".to_owned(),
+            definition: Definition { enabled: true, ..Definition::default() },
+            version: 1,
+            created_at: String::new(),
+            updated_at: String::new(),
+            updated_by: None,
+            created_namespaces: Vec::new(),
+        };
+        let mapping = mapping::compile(CONFIG).unwrap();
+        let business_object = Arc::new(Compiled { object, mapping, conditions: Vec::new() });
+        let limits = Limits {
+            nesting: 128,
+            objects: 10_000,
+            values: 1_000_000,
+            idempotency_keys: 0,
+            idempotency_bytes: 0,
+            history: 10,
+        };
+        let body = json!({"data": objects}).to_string();
+        let request = Request {
+            business_object: &business_object,
+            mode: Mode::Replace,
+            check: &NoClient,
+            caller: "local",
+            idempotency_key: None,
+            api_key: None,
+            traceparent: None,
+            tells_objects: true,
+            watch: &Watch::default(),
+            events: None,
+            body: Body::Json(body.as_bytes()),
+        };
+        ingest(&GuardedStore::from(store.clone()), &limits, &request).unwrap();
+        Self { store, business_object, _dir: dir }
+    }
+
+    /// Every object as the view shows it.
+    fn all(&self) -> Vec<Value> {
+        let read = self.store.read();
+        let uris = members::page(&read, &self.business_object, None, usize::MAX).unwrap();
+        let shape = &self.business_object.mapping.root;
+        let show = |uri: &NamedNode| {
+            let mut out = Vec::new();
+            view::render(&read, shape, uri, &mut out, &mut Vec::new()).unwrap();
+            serde_json::from_slice(&out).unwrap()
+        };
+        uris.iter().map(show).collect()
+    }
+
+    /// All pages of this size.
+    fn search(&self, filter: &Filter, order: Order, limit: usize) -> Vec<String> {
+        let (mut found, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let search = Search { filter: Some(filter), order, after: after.as_deref(), limit };
+            let page = page(&self.store, &self.business_object, &search, &bounds()).unwrap();
+            assert!(page.found.len() == limit || !page.more);
+            after = page.found.last().map(|found| found.cursor.clone());
+            found.extend(page.found.into_iter().map(|found| found.uri.into_string()));
+            if !page.more {
+                return found;
+            }
+        }
+    }
+}
+
+fn bounds() -> Bounds {
+    Bounds::new(1_000_000, Duration::from_mins(1))
+}
+
+fn objects() -> impl Strategy<Value = Value> {
+    let link = || "urn:l:[0-3]";
+    let some = |value: BoxedStrategy<Value>| proptest::option::of(value);
+    let inner = (
+        0..6_u8,
+        some((0..4_i64).prop_map(Value::from).boxed()),
+        some(link().prop_map(Value::from).boxed()),
+    )
+        .prop_map(|(id, n, link)| json!({"uri": format!("urn:i:{id}"), "n": n, "link": link}));
+    let object = (
+        some(
+            prop_oneof![
+                Just(json!(1)),
+                Just(json!(1.0)),
+                Just(json!(-2)),
+                Just(json!(10)),
+                Just(json!(9.5))
+            ]
+            .boxed(),
+        ),
+        some("[abAB]{1,2}".prop_map(Value::from).boxed()),
+        some(link().prop_map(Value::from).boxed()),
+        vec(link().prop_map(Value::from), 0..3),
+        vec(inner, 0..3),
+    );
+    vec(object, 1..12).prop_map(|objects| {
+        // What is nested in several is the same everywhere.
+        let mut known = std::collections::BTreeMap::new();
+        let objects = objects.into_iter().enumerate().map(|(i, (n, s, link, many, inner))| {
+            // An object without any value is none.
+            let nothing = n.is_none() && s.is_none() && link.is_none() && many.is_empty() && inner.is_empty();
+            let n = if nothing { Some(json!(0)) } else { n };
+            let inner: Vec<Value> = inner
+                .into_iter()
+                .map(|one| known.entry(one["uri"].to_string()).or_insert(one).clone())
+                .collect();
+            json!({"uri": format!("urn:r:{i:02}"), "n": n, "s": s, "link": link, "many": many, "inner": inner})
+        });
+        Value::Array(objects.collect())
+    })
+}
+
+fn test(texts: bool) -> BoxedStrategy<Test> {
+    let numbers =
+        || prop_oneof![Just("1.00".to_owned()), Just("-2".to_owned()), Just("9".to_owned())];
+    if texts {
+        prop_oneof![
+            vec(prop_oneof!["[abAB]{1,2}", "urn:l:[0-3]"], 0..3).prop_map(Test::In),
+            "[abAB0-3]".prop_map(Test::Contains),
+            "[abAB]".prop_map(Test::ContainsAnyCase),
+            Just(Test::Exists),
+        ]
+        .boxed()
+    } else {
+        prop_oneof![
+            vec(numbers(), 0..3).prop_map(Test::In),
+            numbers().prop_map(Test::Before),
+            numbers().prop_map(Test::After),
+            Just(Test::Exists),
+        ]
+        .boxed()
+    }
+}
+
+fn filter() -> impl Strategy<Value = Filter> {
+    let inner = prop_oneof![
+        test(false).prop_map(|test| Filter::Field { field: 1, test }),
+        test(true).prop_map(|test| Filter::Field { field: 2, test }),
+        vec("urn:i:[0-5]", 0..3).prop_map(|uris| Filter::Uri(Test::In(uris))),
+        Just(Filter::All(Vec::new())),
+    ];
+    let leaf = prop_oneof![
+        test(false).prop_map(|test| Filter::Field { field: 1, test }),
+        (2..5_usize, test(true)).prop_map(|(field, test)| Filter::Field { field, test }),
+        vec("urn:r:0[0-9]", 0..4).prop_map(|uris| Filter::Uri(Test::In(uris))),
+        inner.prop_map(|filter| Filter::Nested { field: 5, filter: Box::new(filter) }),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..3).prop_map(Filter::All),
+            vec(inner.clone(), 0..3).prop_map(Filter::Any),
+            inner.prop_map(|filter| Filter::Not(Box::new(filter))),
+        ]
+    })
+}
+
+const ROOT: [&str; 6] = ["uri", "n", "s", "link", "many", "inner"];
+const INNER: [&str; 3] = ["uri", "n", "link"];
+
+/// What the filter says of an object as the view shows it.
+fn passes(filter: &Filter, object: &Value, names: &[&str]) -> bool {
+    let values = |name: &str| match &object[name] {
+        Value::Null => Vec::new(),
+        Value::Array(items) => items.clone(),
+        one => vec![one.clone()],
+    };
+    match filter {
+        Filter::All(filters) => filters.iter().all(|filter| passes(filter, object, names)),
+        Filter::Any(filters) => filters.iter().any(|filter| passes(filter, object, names)),
+        Filter::Not(filter) => !passes(filter, object, names),
+        Filter::Uri(test) => holds(test, &object["uri"]),
+        Filter::Field { field, test } => values(names[*field]).iter().any(|v| holds(test, v)),
+        Filter::Nested { field, filter } => {
+            values(names[*field]).iter().any(|nested| passes(filter, nested, &INNER))
+        }
+    }
+}
+
+fn holds(test: &Test, value: &Value) -> bool {
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    match (test, value) {
+        (Test::Exists, _) => true,
+        (Test::In(wanted), Value::Number(n)) => {
+            wanted.iter().any(|w| number(w).total_cmp(&n.as_f64().unwrap()).is_eq())
+        }
+        (Test::In(wanted), Value::String(text)) => wanted.contains(text),
+        (Test::Contains(part), Value::String(text)) => text.contains(part),
+        (Test::ContainsAnyCase(part), Value::String(text)) => {
+            text.to_lowercase().contains(&part.to_lowercase())
+        }
+        (Test::Before(limit), Value::Number(n)) => n.as_f64().unwrap() < number(limit),
+        (Test::After(limit), Value::Number(n)) => n.as_f64().unwrap() > number(limit),
+        other => panic!("{other:?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_found_is_what_every_object_says(
+        objects in objects(),
+        filters in vec(filter(), 8),
+        limit in 1..5_usize,
+    ) {
+        let world = World::new(&objects);
+        let all = world.all();
+        for filter in filters {
+            let uri = |object: &Value| object["uri"].as_str().unwrap().to_owned();
+            let expected: Vec<String> =
+                all.iter().filter(|object| passes(&filter, object, &ROOT)).map(uri).collect();
+            let found = world.search(&filter, Order::default(), limit);
+            prop_assert_eq!(&found, &expected, "{:?}", filter);
+            let bo = &world.business_object;
+            let counted = count(&world.store, bo, Some(&filter), &bounds()).unwrap();
+            prop_assert_eq!(counted, expected.len() as u64);
+            let mut reversed = expected.clone();
+            reversed.reverse();
+            let order = Order { field: None, descending: true };
+            prop_assert_eq!(&world.search(&filter, order, limit), &reversed);
+            for field in 1..4 {
+                for descending in [false, true] {
+                    let found = world.search(&filter, Order { field: Some(field), descending }, limit);
+                    let value = |uri: &String| {
+                        let object = all.iter().find(|object| object["uri"] == **uri).unwrap();
+                        object[ROOT[field]].clone()
+                    };
+                    let mut sorted = found.clone();
+                    sorted.sort();
+                    prop_assert_eq!(&sorted, &expected);
+                    for pair in found.windows(2) {
+                        let (a, b) = (value(&pair[0]), value(&pair[1]));
+                        let order = match (&a, &b) {
+                            (Value::Null, Value::Null) => std::cmp::Ordering::Equal,
+                            (Value::Null, _) => std::cmp::Ordering::Greater,
+                            (_, Value::Null) => std::cmp::Ordering::Less,
+                            (Value::Number(a), Value::Number(b)) => {
+                                let order = a.as_f64().unwrap().total_cmp(&b.as_f64().unwrap());
+                                if descending { order.reverse() } else { order }
+                            }
+                            (a, b) => {
+                                let order = a.as_str().cmp(&b.as_str());
+                                if descending { order.reverse() } else { order }
+                            }
+                        };
+                        prop_assert!(order.then(pair[0].cmp(&pair[1])).is_lt(), "{:?} {:?}", a, b);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_refers_to_an_object_is_what_holds_its_uri(objects in objects(), limit in 1..4_usize) {
+        let world = World::new(&objects);
+        let all = world.all();
+        let bos = [Arc::clone(&world.business_object)];
+        let targets = (0..4).map(|i| format!("urn:l:{i}")).chain((0..6).map(|i| format!("urn:i:{i}")));
+        for target in targets {
+            let mut expected = Vec::new();
+            let is = |value: &Value| *value == target;
+            for object in &all {
+                let inner = object["inner"].as_array().unwrap();
+                for (path, holds) in [
+                    ("link", is(&object["link"])),
+                    ("many", object["many"].as_array().unwrap().iter().any(is)),
+                    ("inner", inner.iter().any(|inner| is(&inner["uri"]))),
+                    ("inner.link", inner.iter().any(|inner| is(&inner["link"]))),
+                ] {
+                    if holds {
+                        expected.push((path.to_owned(), object["uri"].as_str().unwrap().to_owned()));
+                    }
+                }
+            }
+            expected.sort();
+            let (mut found, mut after) = (Vec::new(), None::<String>);
+            loop {
+                let uri = NamedNode::new_unchecked(&target);
+                let page = referrers(
+                    &world.store, &bos, &uri, Through::default(), after.as_deref(), limit, &bounds(),
+                ).unwrap();
+                after = page.found.last().map(|found| found.cursor.clone());
+                found.extend(page.found.into_iter().map(|one| (one.path, one.uri.into_string())));
+                if !page.more {
+                    break;
+                }
+            }
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
+
+#[test]
+fn faults_say_what_does_not_fit() {
+    let world = World::new(&json!([{"uri": "urn:r:1", "n": 1}, {"uri": "urn:r:2", "s": "x"}]));
+    let shape = &world.business_object.mapping.root;
+    let fails = |search: &Search<'_>, bounds: &Bounds| {
+        page(&world.store, &world.business_object, search, bounds).unwrap_err()
+    };
+    let number = Filter::at(shape, &["n"], Test::Before("x".into())).unwrap();
+    let search = |filter| Search { filter: Some(filter), limit: 1, ..Search::default() };
+    assert_eq!(fails(&search(&number), &bounds()).kind, Kind::Invalid);
+    let text = Filter::at(shape, &["s"], Test::After("x".into())).unwrap();
+    assert!(fails(&search(&text), &bounds()).detail.contains("neither numbers nor dates"));
+    for path in [&["no"][..], &["inner", "no"], &["n", "no"], &[]] {
+        assert_eq!(
+            Filter::at(shape, path, Test::Exists).unwrap_err().kind,
+            Kind::Invalid,
+            "{path:?}"
+        );
+    }
+    assert!(Order::by(shape, "inner", false).is_err());
+    assert!(Order::by(shape, "many", false).is_err());
+    assert_eq!(Order::by(shape, "uri", true).unwrap(), Order { field: None, descending: true });
+    let foreign = Search { after: Some("????"), limit: 1, ..Search::default() };
+    assert_eq!(fails(&foreign, &bounds()).kind, Kind::Malformed);
+    let scan = Filter::at(shape, &["s"], Test::Contains("y".into())).unwrap();
+    let few = Bounds::new(1, Duration::from_mins(1));
+    assert_eq!(fails(&search(&scan), &few).kind, Kind::TooLarge);
+    let late = Bounds::new(1_000, Duration::ZERO);
+    assert!(fails(&search(&scan), &late).detail.contains("given up after 0 ms"));
+    // The URI of a nested object, by its field alone.
+    let nested = Filter::at(shape, &["inner"], Test::In(vec!["urn:i:1".into()])).unwrap();
+    assert_eq!(
+        nested,
+        Filter::at(shape, &["inner", "uri"], Test::In(vec!["urn:i:1".into()])).unwrap()
+    );
+}
+
+#[test]
+fn dates_are_compared_by_the_moment() {
+    use super::order::Kind as Order;
+    let key = |text: &str| Order::DateTime.key(text);
+    assert_eq!(key("2024-01-01T00:00:00Z"), key("2024-01-01T01:00:00+01:00"));
+    assert_eq!(key("2024-01-01T00:00:00"), key("2024-01-01T00:00:00Z"));
+    assert!(key("2024-01-01T00:30:00+01:00") < key("2023-12-31T23:45:00Z"));
+    assert!(key("9999-01-01T00:00:00Z") < key("no date"));
+    let date = |text: &str| Order::Date.key(text);
+    assert!(date("2024-01-01+01:00") < date("2024-01-01"));
+    assert!(date("2024-01-01") < date("2024-01-02+14:00"));
+}

@@ -1,0 +1,145 @@
+//! Which field a stored value belongs to.
+//!
+//! A property that only one field names gives that field every value, so that nothing there is hidden:
+//! what the field cannot show is warned about. Fields that share a property share out its values by
+//! datatype and language, objects by the namespace that their URI lies in: the one with the longest base. A text in one
+//! language never belongs to a field of another language, since the other language may well be another view's.
+use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
+use oxrdf::vocab::xsd;
+use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
+
+/// The place, among the fields of `shape`, of the one that a property's value belongs to.
+pub(crate) fn owner(
+    shape: &Shape,
+    property: NamedNodeRef<'_>,
+    object: TermRef<'_>,
+) -> Option<usize> {
+    let mut best: Option<(usize, usize)> = None;
+    for (place, field) in shape.fields.iter().enumerate() {
+        let FieldKind::Property(Property { predicate, value, .. }) = &field.kind else { continue };
+        if predicate.as_ref() == property
+            && let Some(affinity) = affinity(value, object)
+            && best.is_none_or(|(most, _)| affinity > most)
+        {
+            best = Some((affinity, place));
+        }
+    }
+    best.map(|(_, place)| place)
+}
+
+/// How well a value fits: 3 exactly, 2 by kin datatype, 1 because it is a literal at all, 0 only for want
+/// of a better field; `None` never. Of several namespaces that hold a URI the longest prefix fits best.
+fn affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
+    let (kind, literal) = match (value, term) {
+        (Value::Object(Shape { uri_prefix: Some(prefix), .. }), TermRef::NamedNode(uri)) => {
+            return uri.as_str().starts_with(prefix).then_some(3 + prefix.len());
+        }
+        (Value::Resource | Value::Object(_), TermRef::NamedNode(_)) => return Some(3),
+        (Value::Literal(kind), TermRef::Literal(literal)) => (kind, literal),
+        _ => return Some(0),
+    };
+    Some(match kind {
+        Literal::Language(tag) => match literal.language() {
+            Some(language) if language.eq_ignore_ascii_case(tag) => 3,
+            Some(_) => return None,
+            None => 0,
+        },
+        Literal::String if is_plain(literal) => 3,
+        Literal::String => 1,
+        kind if fits(kind, literal) => 3,
+        Literal::Number if is_numeric(literal.datatype()) => 2,
+        _ => 0,
+    })
+}
+
+/// Whether a literal has exactly the datatype that a field of this kind writes.
+pub(super) fn fits(kind: &Literal, literal: LiteralRef<'_>) -> bool {
+    let datatype = literal.datatype();
+    match kind {
+        Literal::String => true,
+        Literal::Typed(named) => datatype == named.as_ref(),
+        Literal::Language(tag) => {
+            literal.language().is_some_and(|language| language.eq_ignore_ascii_case(tag))
+        }
+        Literal::Number => datatype == xsd::DECIMAL || datatype == xsd::DOUBLE,
+        Literal::Integer => datatype == xsd::INTEGER,
+        Literal::Boolean => datatype == xsd::BOOLEAN,
+        Literal::Date => datatype == xsd::DATE,
+        Literal::DateTime => datatype == xsd::DATE_TIME,
+    }
+}
+
+fn is_plain(literal: LiteralRef<'_>) -> bool {
+    literal.datatype() == xsd::STRING
+}
+
+/// Whether a datatype is one of XML Schema's numbers.
+pub(super) fn is_numeric(datatype: NamedNodeRef<'_>) -> bool {
+    [
+        xsd::DECIMAL,
+        xsd::DOUBLE,
+        xsd::FLOAT,
+        xsd::INTEGER,
+        xsd::LONG,
+        xsd::INT,
+        xsd::SHORT,
+        xsd::BYTE,
+        xsd::NON_NEGATIVE_INTEGER,
+        xsd::NON_POSITIVE_INTEGER,
+        xsd::NEGATIVE_INTEGER,
+        xsd::POSITIVE_INTEGER,
+        xsd::UNSIGNED_LONG,
+        xsd::UNSIGNED_INT,
+        xsd::UNSIGNED_SHORT,
+        xsd::UNSIGNED_BYTE,
+    ]
+    .contains(&datatype)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::Field;
+    use oxrdf::{Literal as Rdf, NamedNode, Term};
+
+    fn shape(kinds: Vec<Literal>) -> Shape {
+        let fields = kinds.into_iter().enumerate().map(|(i, kind)| Field {
+            name: format!("f{i}"),
+            kind: FieldKind::Property(Property {
+                predicate: NamedNode::new_unchecked("urn:p"),
+                many: false,
+                required: false,
+                value: Value::Literal(kind),
+            }),
+        });
+        Shape { namespace: "N".to_owned(), fields: fields.collect(), uri_prefix: None }
+    }
+
+    fn owner(shape: &Shape, term: &Term) -> Option<usize> {
+        super::owner(shape, NamedNodeRef::new_unchecked("urn:p"), term.as_ref())
+    }
+
+    #[test]
+    fn fields_of_one_property_share_out_its_values() {
+        let shape =
+            shape(vec![Literal::String, Literal::Language("en".to_owned()), Literal::Integer]);
+        let english = Rdf::new_language_tagged_literal_unchecked("x", "EN").into();
+        let german = Rdf::new_language_tagged_literal_unchecked("x", "de").into();
+        assert_eq!(owner(&shape, &Rdf::new_simple_literal("x").into()), Some(0));
+        assert_eq!(owner(&shape, &english), Some(1));
+        assert_eq!(owner(&shape, &german), Some(0));
+        assert_eq!(owner(&shape, &Rdf::new_typed_literal("5", xsd::INTEGER).into()), Some(2));
+        assert_eq!(owner(&shape, &Rdf::new_typed_literal("x", xsd::DATE).into()), Some(0));
+    }
+
+    #[test]
+    fn a_property_of_one_field_gives_it_everything_but_other_languages() {
+        let number = shape(vec![Literal::Number]);
+        assert_eq!(owner(&number, &Rdf::new_simple_literal("x").into()), Some(0));
+        assert_eq!(owner(&number, &NamedNode::new_unchecked("urn:x").into()), Some(0));
+        let english = shape(vec![Literal::Language("en".to_owned())]);
+        let german = Rdf::new_language_tagged_literal_unchecked("x", "de").into();
+        assert_eq!(owner(&english, &german), None);
+        assert_eq!(owner(&english, &Rdf::new_simple_literal("x").into()), Some(0));
+    }
+}

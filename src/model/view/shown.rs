@@ -1,0 +1,91 @@
+//! One literal as JSON, and its place in the order of values.
+use super::belonging::{fits, is_numeric};
+use super::number;
+use crate::mapping::Literal as Kind;
+use oxrdf::LiteralRef;
+use oxrdf::vocab::xsd;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// A literal as a field shows it. Ordered by number where it is one, else by code point; what is no
+/// number comes after all numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown<'q> {
+    pub(crate) number: Option<number::Key>,
+    /// What is written: as it is when `raw`, else as a JSON string.
+    pub text: Cow<'q, str>,
+    /// Whether the text is JSON itself: a number, `true` or `false`.
+    pub raw: bool,
+    /// Why the field cannot take back what it shows, if so.
+    pub(super) doubt: Option<String>,
+}
+
+impl<'q> Shown<'q> {
+    pub(super) fn new(kind: &Kind, literal: LiteralRef<'q>) -> Self {
+        let shown = Self::alone(kind, literal);
+        let is_number = shown.raw && *kind != Kind::Boolean;
+        Self { number: is_number.then(|| number::Key::of(literal.value())).flatten(), ..shown }
+    }
+
+    /// One that needs no place in an order.
+    pub(super) fn alone(kind: &Kind, literal: LiteralRef<'q>) -> Self {
+        let lexical = literal.value();
+        match kind {
+            Kind::String => Self::string(lexical, None),
+            Kind::Number | Kind::Integer => match number::json(lexical) {
+                Some(text) if is_numeric(literal.datatype()) => {
+                    let whole = !text.contains(['.', 'e', 'E']);
+                    let doubt =
+                        (*kind == Kind::Integer && !whole).then(|| format!("{text} is no integer"));
+                    Self { number: None, text, raw: true, doubt }
+                }
+                _ => Self::string(lexical, Some(doubt("a JSON number", literal))),
+            },
+            Kind::Boolean => match (lexical, literal.datatype() == xsd::BOOLEAN) {
+                ("true" | "1", true) => Self::boolean("true"),
+                ("false" | "0", true) => Self::boolean("false"),
+                _ => Self::string(lexical, Some(doubt("true or false", literal))),
+            },
+            Kind::Typed(_) | Kind::Language(_) | Kind::Date | Kind::DateTime => {
+                let other = !fits(kind, literal);
+                Self::string(lexical, other.then(|| doubt("what the field holds", literal)))
+            }
+        }
+    }
+
+    fn string(text: &'q str, doubt: Option<String>) -> Self {
+        Self { number: None, text: Cow::Borrowed(text), raw: false, doubt }
+    }
+
+    fn boolean(text: &'static str) -> Self {
+        Self { number: None, text: Cow::Borrowed(text), raw: true, doubt: None }
+    }
+}
+
+fn doubt(wanted: &str, literal: LiteralRef<'_>) -> String {
+    format!(
+        "{:?} of datatype <{}> is not {wanted}, and is shown as a string",
+        literal.value().chars().take(80).collect::<String>(),
+        literal.datatype().as_str()
+    )
+}
+
+impl Ord for Shown<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (&self.number, &other.number) {
+            (Some(a), Some(b)) => a.cmp(b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        }
+        .then_with(|| self.text.cmp(&other.text))
+        .then_with(|| self.raw.cmp(&other.raw))
+        .then_with(|| self.doubt.cmp(&other.doubt))
+    }
+}
+
+impl PartialOrd for Shown<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

@@ -1,0 +1,106 @@
+//! What the fields of one object show: which quads belong to each, and its values in order, each once.
+use super::belonging::owner;
+use super::shown::Shown;
+use crate::mapping::{Property, Shape, Value};
+use oxrdf::{NamedNodeRef, Quad, TermRef};
+
+/// The values of one object, by the field that they belong to.
+#[derive(Debug)]
+pub struct Owned<'q> {
+    /// Each with the place of its field, and in that order.
+    owned: Vec<(usize, TermRef<'q>)>,
+    /// The values that belong to no field, each with its property.
+    unowned: Vec<(NamedNodeRef<'q>, TermRef<'q>)>,
+}
+
+/// The values of one field.
+#[derive(Debug)]
+pub enum Values<'q> {
+    /// Literals, ordered by number where they are numbers, else by code point.
+    Literals(Vec<Shown<'q>>),
+    /// IRIs, by code point: resources, or the objects nested there.
+    Iris(Vec<NamedNodeRef<'q>>),
+}
+
+impl<'q> Owned<'q> {
+    /// Of the properties and their values that are stored about an object of this shape.
+    pub(crate) fn new(
+        shape: &Shape,
+        about: impl Iterator<Item = (NamedNodeRef<'q>, TermRef<'q>)>,
+    ) -> Self {
+        let mut owned = Vec::with_capacity(about.size_hint().0);
+        let mut unowned = Vec::new();
+        for (property, value) in about {
+            match owner(shape, property, value) {
+                Some(place) => owned.push((place, value)),
+                None => unowned.push((property, value)),
+            }
+        }
+        owned.sort_by_key(|(place, _)| *place);
+        Self { owned, unowned }
+    }
+
+    /// Of the quads about an object of this shape.
+    pub fn of_quads(shape: &Shape, quads: &'q [Quad]) -> Self {
+        Self::new(shape, quads.iter().map(|quad| (quad.predicate.as_ref(), quad.object.as_ref())))
+    }
+
+    /// What belongs to the field at this place, in no order.
+    pub(super) fn at(&self, place: usize) -> &[(usize, TermRef<'q>)] {
+        let from = self.owned.partition_point(|(owner, _)| *owner < place);
+        let to = self.owned.partition_point(|(owner, _)| *owner <= place);
+        self.owned.get(from..to).unwrap_or_default()
+    }
+
+    /// The values of a property that belong to no field: texts in other languages than those of its fields, and objects
+    /// in none of the namespaces of its fields.
+    pub(super) fn unowned(&self, property: NamedNodeRef<'_>) -> impl Iterator<Item = TermRef<'q>> {
+        self.unowned.iter().filter(move |(named, _)| *named == property).map(|(_, value)| *value)
+    }
+
+    /// All values of the field at this place, though a field that is no array shows the first alone. What
+    /// it cannot show goes to `left_out`, with why, in order.
+    pub(crate) fn values(
+        &self,
+        place: usize,
+        property: &Property,
+        left_out: &mut dyn FnMut(&'static str, TermRef<'q>),
+    ) -> Values<'q> {
+        let (mut literals, mut iris, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for (_, term) in self.at(place) {
+            match (term, &property.value) {
+                (TermRef::Literal(literal), Value::Literal(kind)) => {
+                    literals.push(Shown::new(kind, *literal));
+                }
+                (TermRef::NamedNode(iri), Value::Resource | Value::Object(_)) => iris.push(*iri),
+                (other, _) => others.push(*other),
+            }
+        }
+        let is_literal = matches!(property.value, Value::Literal(_));
+        others.sort_by_cached_key(TermRef::to_string);
+        for other in others {
+            left_out(if is_literal { "no literal" } else { "no IRI" }, other);
+        }
+        if is_literal {
+            literals.sort_unstable();
+            // One value in several graphs, or in several datatypes that look the same here.
+            literals.dedup_by(|a, b| a.text == b.text && a.raw == b.raw);
+            return Values::Literals(literals);
+        }
+        iris.sort_unstable();
+        iris.dedup();
+        Values::Iris(iris)
+    }
+
+    /// What the field at this place shows: of a field that is no array the first value alone.
+    pub fn shown(&self, place: usize, property: &Property) -> Values<'q> {
+        let mut values = self.values(place, property, &mut |_, _| {});
+        if !property.many {
+            match &mut values {
+                Values::Literals(literals) => literals.truncate(1),
+                Values::Iris(iris) => iris.truncate(1),
+            }
+        }
+        values
+    }
+}

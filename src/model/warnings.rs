@@ -1,0 +1,222 @@
+//! What is valid in a definition and probably not meant.
+//!
+//! [`of_definition`] needs no store; [`of_namespaces`] looks at the namespaces that there are, and at what
+//! they hold.
+use super::mapping::{Field, FieldKind, Mapping, Value};
+use super::namespace::{self, Namespace};
+use super::resource::{Compiled, Conditions, Definition};
+use oxrdf::{NamedNode, Term};
+use penstock_base::fault::{Fault, Finding};
+use penstock_base::nearest::nearest;
+use penstock_store::Read;
+
+/// The maximum number of namespaces that one warning names.
+const MAX_NAMED: usize = 5;
+
+/// Warnings that the definition shows without the store.
+pub fn of_definition(
+    definition: &Definition,
+    mapping: &Mapping,
+    conditions: &Conditions,
+) -> Vec<Finding> {
+    let mut found: Vec<Finding> = mapping.warnings.clone();
+    for warning in &mut found {
+        warning.message.insert_str(0, "config: ");
+    }
+    of_conditions(definition, mapping, conditions, &mut found);
+    if definition.push_targets.is_empty() {
+        let without = |what: &str| format!("{what}, and without `pushTargets` nothing is exported");
+        if definition.schedule.is_some() {
+            found.push(Finding::at("/schedule", without("a schedule is set")));
+        }
+        if definition.export_on_change {
+            found.push(Finding::at("/exportOnChange", without("changes are to be exported")));
+        }
+    }
+    let named = mapping.namespaces();
+    for (index, defined) in definition.namespaces.iter().enumerate() {
+        if !named.contains(&defined.name.as_str()) {
+            let message = format!("the mapping does not name the namespace `{}`", defined.name);
+            found.push(Finding::at(format!("/namespaces/{index}/name"), message));
+        }
+    }
+    found
+}
+
+fn of_conditions(
+    definition: &Definition,
+    mapping: &Mapping,
+    conditions: &Conditions,
+    found: &mut Vec<Finding>,
+) {
+    for (index, (condition, (predicate, value))) in
+        definition.conditions.iter().zip(conditions).enumerate()
+    {
+        let Term::NamedNode(value) = value else { continue };
+        for (member, text, iri) in
+            [("predicate", &condition.predicate, predicate), ("value", &condition.value, value)]
+        {
+            if let Ok(expanded) = mapping.prefixes.expand(text)
+                && expanded != *iri
+            {
+                found.push(Finding::at(
+                    format!("/conditions/{index}/{member}"),
+                    format!(
+                        "`{text}` was saved as the IRI <{iri}>, when prefixes did not apply to conditions; save \
+                         the definition again to make it <{expanded}>"
+                    ),
+                ));
+            }
+        }
+        let earlier = conditions.iter().take(index);
+        if let Some(why) = unsatisfiable(mapping, predicate, value, earlier) {
+            found.push(Finding::at(
+                format!("/conditions/{index}"),
+                format!(
+                    "no object written through this mapping satisfies the condition `{}` = `{}`: {why}",
+                    condition.predicate, condition.value
+                ),
+            ));
+        }
+    }
+}
+
+/// Why no object that is written through the mapping can satisfy a condition.
+fn unsatisfiable<'a>(
+    mapping: &Mapping,
+    predicate: &NamedNode,
+    value: &NamedNode,
+    mut earlier: impl Iterator<Item = &'a (NamedNode, Term)>,
+) -> Option<String> {
+    let with_property = |field: &&Field| match &field.kind {
+        FieldKind::Property(property) => property.predicate == *predicate,
+        FieldKind::Id => false,
+    };
+    let fields: Vec<&Field> = mapping.root.fields.iter().filter(with_property).collect();
+    let Some(first) = fields.first() else {
+        return Some(format!(
+            "no field of the root has the property <{}>; add one with `type: resource`, or correct the predicate",
+            predicate.as_str()
+        ));
+    };
+    let holds_iri = |field: &&&Field| match &field.kind {
+        FieldKind::Property(property) => !matches!(property.value, Value::Literal(_)),
+        FieldKind::Id => false,
+    };
+    let Some(field) = fields.iter().find(holds_iri) else {
+        return Some(format!(
+            "the field `{}` has literals, and a condition compares with an IRI; make it `type: resource`",
+            first.name
+        ));
+    };
+    let is_array = matches!(&field.kind, FieldKind::Property(property) if property.many);
+    let other = earlier.find(|(other, term)| {
+        other == predicate && !matches!(term, Term::NamedNode(iri) if iri == value)
+    });
+    other.filter(|_| !is_array).map(|(_, other)| {
+        format!("another condition asks for {other}, and the field `{}` has one value", field.name)
+    })
+}
+
+/// Warnings that depend on the namespaces, `all` that there are. `created` are those that were created with
+/// the definition, `default_base` gives the base of a namespace without one.
+pub fn of_namespaces(
+    read: &impl Read,
+    all: &[Namespace],
+    compiled: &Compiled,
+    created: &[String],
+    default_base: &dyn Fn(&str) -> String,
+) -> Result<Vec<Finding>, Fault> {
+    let mut found = Vec::new();
+    let definition = &compiled.object.definition;
+    let own = |name: &str| all.iter().find(|namespace| namespace.name == name);
+    for namespace in created.iter().filter_map(|name| own(name)) {
+        let Namespace { name, uri_base, .. } = namespace;
+        if *uri_base == default_base(name)
+            && !definition.gives_base(name)
+            && !namespace::has_data(read, namespace)?
+        {
+            found.push(Finding::at(
+                "/config",
+                format!(
+                    "the namespace `{name}` was created with the default base <{uri_base}>; until it has data, \
+                     another one can be set with `namespaces: [{{\"name\": …, \"uriBase\": …}}]` in this definition"
+                ),
+            ));
+        }
+    }
+    // Two namespaces of the mapping are compared once.
+    let mut others: Vec<&Namespace> = all.iter().collect();
+    for namespace in compiled.mapping.namespaces().into_iter().filter_map(own) {
+        others.retain(|other| other.name != namespace.name);
+        found.extend(overlaps(namespace, &others).map(|message| Finding::at("/config", message)));
+    }
+    if let Some(root) = own(&compiled.mapping.root.namespace)
+        && !namespace::has_data(read, root)?
+        && let Some(similar) = similar_with_data(read, root, all)?
+    {
+        found.push(Finding::at(
+            "/config",
+            format!(
+                "the root namespace `{}` has no objects, and `{similar}` has some; check the name",
+                root.name
+            ),
+        ));
+    }
+    Ok(found)
+}
+
+/// Warns when the base of a namespace is the beginning of the base of another one, or begins with it.
+pub fn overlaps(namespace: &Namespace, others: &[&Namespace]) -> Option<String> {
+    let start = namespace.identifier_prefix();
+    let (mut inside, mut around) = (Vec::new(), Vec::new());
+    for other in others {
+        let other_start = other.identifier_prefix();
+        if other_start.starts_with(&*start) {
+            inside.push(*other);
+        } else if start.starts_with(&*other_start) {
+            around.push(*other);
+        }
+    }
+    let Namespace { name, uri_base, .. } = namespace;
+    let bases = |found: &[&Namespace]| {
+        let named: Vec<String> = found
+            .iter()
+            .take(MAX_NAMED)
+            .map(|other| format!("`{}` (<{}>)", other.name, other.uri_base))
+            .collect();
+        let more = if found.len() > MAX_NAMED { " and others" } else { "" };
+        format!("{}{more}", named.join(", "))
+    };
+    let mut parts = Vec::new();
+    if !inside.is_empty() {
+        parts.push(format!(
+            "the base <{uri_base}> of the namespace `{name}` is the beginning of the base of {}",
+            bases(&inside)
+        ));
+    }
+    if !around.is_empty() {
+        parts.push(format!(
+            "the base <{uri_base}> of the namespace `{name}` begins with the base of {}",
+            bases(&around)
+        ));
+    }
+    (!parts.is_empty())
+        .then(|| format!("{}: their URIs are hard to tell apart", parts.join(", and ")))
+}
+
+/// The namespace with data whose name is most like this one's.
+fn similar_with_data(
+    read: &impl Read,
+    root: &Namespace,
+    all: &[Namespace],
+) -> Result<Option<String>, Fault> {
+    let mut candidates = Vec::new();
+    for other in all.iter().filter(|other| other.name != root.name) {
+        let name = other.name.as_str();
+        if nearest(&root.name, [name]).is_some() && namespace::has_data(read, other)? {
+            candidates.push(name);
+        }
+    }
+    Ok(nearest(&root.name, candidates).map(str::to_owned))
+}

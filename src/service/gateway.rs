@@ -1,0 +1,361 @@
+//! The opened parts of the gateway, which the layers above share.
+pub mod data_events;
+pub mod status;
+
+use crate::query_permits::QueryPermits;
+use nix::unistd::geteuid;
+use penstock_auth::Auth;
+use penstock_base::clock::{COLLECTION, Clock};
+use penstock_base::commit::GuardedStore;
+use penstock_base::disk::{Disk, shortage};
+use penstock_base::events::{self, Events};
+use penstock_base::fault::{Fault, Finding, Kind, Place};
+use penstock_base::files::{create_folders, sync_folder, write_atomically};
+use penstock_base::memory::Memory;
+use penstock_config::Settings;
+use penstock_export::{self as export, Exporter};
+use penstock_model::catalogue::{Catalogue, Defaults};
+use penstock_model::{ingest, namespace};
+use penstock_store::{DiskFull, Options, Progress, Read as _, Store, Transaction};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The folder in the data directory that is the store's.
+const STORE: &str = "store";
+/// The file in the data directory that keeps the gateway's identifier.
+const GATEWAY_ID: &str = "gateway-id";
+
+/// The key there of the last epoch of the events' identifiers.
+const EVENT_EPOCH: &[u8] = b"event-epoch";
+
+/// The collections of counters, which a restored store has ahead of its backup: no number that was
+/// given away after it is given again.
+pub const COUNTERS: [&str; 2] = [namespace::COUNTERS, export::SEQUENCES];
+
+/// Where the store of a data directory is.
+pub fn store_of(data_dir: &Path) -> PathBuf {
+    data_dir.join(STORE)
+}
+
+/// The opened parts.
+#[derive(Debug, Clone)]
+pub struct Gateway {
+    /// The configuration.
+    pub settings: Arc<Settings>,
+    /// The store, which takes no commit without its check.
+    pub store: GuardedStore,
+    /// What time it is, and how much of it has passed.
+    pub clock: Clock,
+    /// The Business Objects.
+    pub catalogue: Catalogue,
+    /// The exporter.
+    pub exporter: Exporter,
+    /// The disk of the data directory.
+    pub disk: Disk,
+    /// The memory of the process.
+    pub memory: Memory,
+    /// Who may come in.
+    pub auth: Auth,
+    /// Permits for reads that may look at many objects.
+    pub query_permits: QueryPermits,
+    /// What happens, for whoever listens.
+    pub events: Events,
+    /// `service.gateway-id`, configured or made.
+    pub gateway_id: String,
+    /// A number that is greater after each start.
+    pub epoch: u32,
+}
+
+impl Gateway {
+    /// Opens the parts in `settings.data_dir` (made with mode 0700 when it is not there). Blocks.
+    ///
+    /// # Errors
+    /// `Kind::Forbidden` when the directory may not be used, `Kind::NoRoom` or `Kind::Internal` when the
+    /// disk fails, `Kind::Conflict` when another process has it open.
+    pub fn open(
+        settings: Arc<Settings>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, Fault> {
+        let dir = &settings.data_dir;
+        make_private(dir).map_err(|error| disk(&error, "making the data directory", dir))?;
+        warn_of_others(dir);
+        // The store's lock comes first: nothing in the directory may change before it is ours.
+        let store = Store::open(&store_of(dir), Options::default(), progress)
+            .map_err(|error| opening(&error))?;
+        let gateway_id = match &settings.gateway_id {
+            Some(id) => id.clone(),
+            None => kept_id(dir, &store)?,
+        };
+        let catalogue = Catalogue::open(
+            store.clone(),
+            Defaults {
+                base_url: settings.base_url.clone(),
+                gateway_id: gateway_id.clone(),
+                auto_create_namespaces: settings.auto_create_namespaces,
+            },
+        )?;
+        let clock = Clock::open(store.clone())?;
+        let catalogue = catalogue.with_clock(clock.clone());
+        let auth = Auth::open(&store, &settings, &clock)?;
+        data_events::keep_restored(dir, &store, settings.limits.audit);
+        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
+        let epoch = event_epoch(&store);
+        let memory = Memory::new(settings.limits.memory);
+        let events = Events::new(events::Options {
+            source: settings
+                .base_url
+                .clone()
+                .unwrap_or_else(|| format!("urn:penstock:{gateway_id}")),
+            epoch,
+            depth: settings.events.depth,
+            listeners: settings.events.listeners,
+        });
+        let exporter = Exporter::open(
+            store.clone(),
+            export::Options {
+                targets: settings.targets.clone(),
+                gateway_id: gateway_id.clone(),
+                data_dir: dir.clone(),
+                history: settings.limits.history,
+                pace: export::Pace::default(),
+                events: events.clone(),
+                spool: settings.targets.spool_bytes,
+                disk: disk.clone(),
+                catalogue: catalogue.clone(),
+            },
+        )?;
+        let query_permits = QueryPermits::new(settings.limits.graphql.time);
+        go_on_after(&clock, &store, &exporter)?;
+        Ok(Self {
+            settings,
+            store: store.into(),
+            clock,
+            catalogue,
+            exporter,
+            disk,
+            memory,
+            auth,
+            query_permits,
+            events,
+            gateway_id,
+            epoch,
+        })
+    }
+}
+
+/// Lets no time that stands in an order be before those that an earlier process gave.
+fn go_on_after(clock: &Clock, store: &Store, exporter: &Exporter) -> Result<(), Fault> {
+    for record in ingest::records(store, None, 1)? {
+        clock.not_before(&record.at);
+    }
+    for entry in exporter.list(None, 1)? {
+        clock.not_before(&entry.created_at);
+        entry.delivered_at.iter().for_each(|at| clock.not_before(at));
+    }
+    Ok(())
+}
+
+/// Makes the directory and those above it, the last one with mode 0700; one that is there stays as it is.
+pub fn make_private(dir: &Path) -> io::Result<()> {
+    let parent = match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    create_folders(parent)?;
+    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        // What is acknowledged later must not be lost with the name of its directory.
+        Ok(()) => sync_folder(parent),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Warns of a data directory that others than its owner can look into: the store has everything in it.
+fn warn_of_others(dir: &Path) {
+    let Ok(found) = std::fs::metadata(dir) else { return };
+    let mode = found.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        tracing::warn!(
+            "The data directory {} has the mode {mode:o}, so that other users of this machine can reach what is \
+             in it: all data and the password hashes; `chmod 700 {}` keeps them out.",
+            dir.display(),
+            dir.display()
+        );
+    }
+}
+
+/// The identifier that is kept in the data directory; made at the first start. The store has a copy of
+/// it, lest another is made in silence when the file is lost.
+fn kept_id(dir: &Path, store: &Store) -> Result<String, Fault> {
+    let copy = store.read().document(COLLECTION, GATEWAY_ID.as_bytes())?;
+    let copy = copy.and_then(|bytes| String::from_utf8(bytes).ok());
+    let id = id_of_file(dir, copy.as_deref())?;
+    if copy.as_deref() != Some(&id) {
+        let put = |change: &mut Transaction<'_>| {
+            change.put(COLLECTION, GATEWAY_ID.as_bytes(), id.as_bytes())
+        };
+        if let Err(error) = store.transact::<_, penstock_store::Error>(put) {
+            tracing::warn!(%error, "the gateway's identifier could not be copied into the store");
+        }
+    }
+    Ok(id)
+}
+
+/// An epoch for the identifiers of events that is greater than that of any start before, though the
+/// clock went back.
+fn event_epoch(store: &Store) -> u32 {
+    let next = |change: &mut Transaction<'_>| -> Result<u32, penstock_store::Error> {
+        let kept = change.document(COLLECTION, EVENT_EPOCH)?;
+        let kept = kept.and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
+        let epoch = kept.saturating_add(1).max(seconds());
+        change.put(COLLECTION, EVENT_EPOCH, &epoch.to_be_bytes())?;
+        Ok(epoch)
+    };
+    match store.transact(next) {
+        Ok((epoch, _)) => epoch,
+        Err(error) => {
+            tracing::warn!(%error, "The start could not be counted; events go by the clock.");
+            seconds()
+        }
+    }
+}
+
+/// Seconds since 1970, up to 2106.
+fn seconds() -> u32 {
+    u32::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default()
+}
+
+fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
+    let path = dir.join(GATEWAY_ID);
+    match std::fs::read_to_string(&path) {
+        Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
+        // Identifiers were minted with it: making another in silence would split the gateway's data.
+        Ok(_) => Err(Fault::new(
+            Kind::Internal,
+            format!(
+                "{} is empty; write the gateway's identifier into it, or set service.gateway-id",
+                path.display()
+            ),
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let id = copy.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
+            write_atomically(&path, format!("{id}\n").as_bytes())
+                .map_err(|error| disk(&error, "writing", &path))?;
+            Ok(id)
+        }
+        Err(error) => Err(disk(&error, "reading", &path)),
+    }
+}
+
+/// A fault of the disk at the start, for the operator: unlike a fault of a request it names the path.
+pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
+    let kind = match error.kind() {
+        io::ErrorKind::PermissionDenied => Kind::Forbidden,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::NoRoom,
+        _ => Kind::Internal,
+    };
+    let mend = match kind {
+        Kind::Forbidden => {
+            format!(
+                "; {}set service.data-dir to a directory that this user may write to",
+                whose(path)
+            )
+        }
+        Kind::NoRoom => {
+            "; make room on this disk, or set service.data-dir to one that has some".to_owned()
+        }
+        _ => String::new(),
+    };
+    let mut fault = Fault::new(kind, format!("{action} {}: {error}{mend}", path.display()));
+    if let Some(full) = DiskFull::of(error) {
+        fault.errors.push(Finding { place: Place::Whole, message: shortage(full) });
+    }
+    fault
+}
+
+/// Whose a path is, or the nearest one above it that is there, where this process is somebody else's.
+fn whose(path: &Path) -> String {
+    let found = path.ancestors().find_map(|path| Some((path, std::fs::metadata(path).ok()?.uid())));
+    match found {
+        Some((path, owner)) if owner != geteuid().as_raw() => format!(
+            "{} belongs to user {owner}, and this is user {}; ",
+            path.display(),
+            geteuid().as_raw()
+        ),
+        _ => String::new(),
+    }
+}
+
+fn opening(error: &penstock_store::Error) -> Fault {
+    use penstock_store::Error;
+    match error {
+        Error::Io { action, path, source } => disk(source, action, path),
+        Error::InUse { .. } => Fault::new(Kind::Conflict, error.to_string()),
+        Error::NewerFormat { .. } => Fault::new(
+            Kind::Damaged,
+            format!("{error}; install that version, or restore a backup into another directory"),
+        ),
+        Error::UnfinishedRestore { .. } => Fault::new(Kind::Damaged, error.to_string()),
+        Error::Corrupt(_) => Fault::new(
+            Kind::Damaged,
+            format!(
+                "{error}; `penstock verify` says what else is, `penstock restore` brings a backup back"
+            ),
+        ),
+        _ => Fault::new(Kind::Internal, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_identifier_is_made_once_and_kept() {
+        let (folder, store) = store();
+        let first = kept_id(folder.path(), &store).unwrap();
+        assert_eq!(uuid::Uuid::parse_str(&first).unwrap().to_string(), first);
+        assert_eq!(kept_id(folder.path(), &store).unwrap(), first);
+    }
+
+    #[test]
+    fn a_lost_identifier_is_taken_from_the_store_and_one_that_was_set_counts() {
+        let (folder, store) = store();
+        let path = folder.path().join(GATEWAY_ID);
+        let first = kept_id(folder.path(), &store).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(kept_id(folder.path(), &store).unwrap(), first);
+        assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), first);
+        std::fs::write(&path, "mine\n").unwrap();
+        assert_eq!(kept_id(folder.path(), &store).unwrap(), "mine");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(kept_id(folder.path(), &store).unwrap(), "mine");
+    }
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join(STORE), Options::default(), &mut |_| {});
+        (folder, store.unwrap())
+    }
+
+    #[test]
+    fn an_empty_identifier_is_never_replaced() {
+        let (folder, store) = store();
+        std::fs::write(folder.path().join(GATEWAY_ID), "").unwrap();
+        assert_eq!(kept_id(folder.path(), &store).unwrap_err().kind, Kind::Internal);
+    }
+
+    #[test]
+    fn the_data_directory_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("a/b");
+        make_private(&dir).unwrap();
+        make_private(&dir).unwrap();
+        assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+        std::fs::write(folder.path().join("file"), "").unwrap();
+        assert!(make_private(&folder.path().join("file")).is_err());
+    }
+}

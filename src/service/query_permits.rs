@@ -1,0 +1,27 @@
+//! Permits for reads that may look at many objects: GraphQL queries, and searches of the pages.
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The maximum number of such reads at the same time.
+const MAX_CONCURRENT_QUERIES: usize = 4;
+
+/// Limits how many such reads run at the same time. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct QueryPermits {
+    semaphore: Arc<Semaphore>,
+    timeout: Duration,
+}
+
+impl QueryPermits {
+    /// Creates the permits. `timeout` is how long a read waits for one.
+    pub(crate) fn new(timeout: Duration) -> Self {
+        Self { semaphore: Arc::new(Semaphore::new(MAX_CONCURRENT_QUERIES)), timeout }
+    }
+
+    /// Waits for a permit, which is held until it is dropped. Returns `None` after the timeout.
+    pub async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
+        let permit = Arc::clone(&self.semaphore).acquire_owned();
+        tokio::time::timeout(self.timeout, permit).await.ok()?.ok()
+    }
+}

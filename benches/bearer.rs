@@ -1,6 +1,5 @@
-//! What a request with a credential costs before anything is done for it. An access token is taken apart
-//! and checked, its signature too, and the service account is found; the issuer's keys are in memory. An
-//! API key and a session are looked up.
+//! The cost of authenticating a request. For an access token this is parsing, checking claims and signature, and finding
+//! the service account; the issuer's keys are in memory. For an API key or a session it is a lookup.
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use forge::Key;
 use penstock_auth::keys::New;
@@ -17,7 +16,7 @@ use tokio::runtime::Runtime;
     dead_code,
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a part of the tests, which forge more than is measured here"
+    reason = "shared with the tests, which forge more tokens than this bench"
 )]
 #[path = "../tests/tokens/forge.rs"]
 mod forge;
@@ -38,11 +37,11 @@ fn bearer(c: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     for key in &keys {
         let token = key.token(&forge::claims(ISSUER, AUDIENCE));
-        // The first one makes the account.
+        // The first call creates the account.
         call(&token);
         group.bench_function(key.algorithm(), |b| b.iter(|| black_box(call(black_box(&token)))));
     }
-    // What a flood of forgeries costs: as much, and no request to the issuer.
+    // A forged token costs as much, and causes no request to the issuer.
     let forged = Key::rsa("rsa").token(&forge::claims("https://other.invalid", AUDIENCE));
     group.bench_function("of another issuer", |b| {
         b.iter(|| runtime.block_on(tokens.caller(black_box(&forged), None)).is_err());
@@ -50,7 +49,7 @@ fn bearer(c: &mut Criterion) {
     group.finish();
 }
 
-/// An API key and a session of a service account.
+/// Measures an API key and a session of a service account.
 fn own(c: &mut Criterion) {
     let signer = Key::p256("p256");
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -78,7 +77,7 @@ fn own(c: &mut Criterion) {
     group.finish();
 }
 
-/// A gateway that was given the issuer's keys before it was cut off.
+/// Opens a gateway that has the issuer's keys in its cache and cannot reach the issuer.
 fn gateway(dir: &Path, keys: &[Key]) -> Gateway {
     let resource_server = "--framework.security.oauth2.resourceserver.jwt";
     let arguments = vec![

@@ -1,12 +1,12 @@
-//! Deliveries to a real S3 server: exports and bytes a second, and memory while it goes on.
+//! Deliveries to a real S3 server: exports and bytes per second, and memory during the delivery.
 //!
-//! `PENSTOCK_TEST_S3=http://HOST:PORT,KEYID,SECRET cargo bench --bench export`; without the variable, and
-//! when it is run as a test, it makes one delivery of each size to a directory.
+//! `PENSTOCK_TEST_S3=http://HOST:PORT,KEYID,SECRET cargo bench --bench export`. Without the variable, and when run as a
+//! test, it makes one delivery of each size to a directory.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::cast_precision_loss,
-    reason = "a bench reports, and ends where something is wrong"
+    reason = "a bench prints its results, and panics on an error"
 )]
 
 #[path = "../tests/export_support/mod.rs"]
@@ -24,7 +24,7 @@ fn main() {
     println!(
         "| file | exports | exports/s | MB/s | idle MB | peak MB |\n|---|---|---|---|---|---|"
     );
-    // Each size in a process of its own: memory that one took is not given back to the next.
+    // Each size runs in a process of its own, so that the memory of one does not count for the next.
     if let Ok(size) = std::env::var("PENSTOCK_BENCH_EXPORT") {
         let (pumps, length, count) = match size.as_str() {
             "1 KiB" => (1, 780, 1000),

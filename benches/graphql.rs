@@ -1,22 +1,25 @@
-//! What GraphQL costs over HTTP, beside the same questions in SPARQL to the server of Oxigraph:
+//! The cost of GraphQL queries over HTTP, compared with the same queries in SPARQL to the server of Oxigraph.
 //!
-//! a machine has a name, a code that no other has, a site that 20 share, and two parts, each with a name, a weight
-//! and a sensor, which has a name and a unit: 15 quads. An object by its URI, a page of 100 with both levels below,
-//! and pages of up to 100 that pass a filter, one by the site, which an index answers, one by a part of the code,
-//! for which all are looked at.
+//! A machine has 15 quads: a name, a unique code, a site that 20 machines share, and two parts. Each part has a name, a
+//! weight and a sensor, which has a name and a unit. The queries are:
 //!
-//! `cargo bench --bench graphql` loads 1,000,000 quads (`PENSTOCK_GRAPHQL_QUADS`), and few when it is run as a test.
-//! Oxigraph is measured where `benches/oxigraph/run` has put it, or `PENSTOCK_OXIGRAPH` says.
+//! - an object by its URI
+//! - a page of 100 objects with both nested levels
+//! - a filter by site, which an index answers
+//! - a filter by a part of the code, for which every object is read
+//!
+//! `cargo bench --bench graphql` loads 1,000,000 quads (`PENSTOCK_GRAPHQL_QUADS`); as a test it loads few. Oxigraph is
+//! measured if `benches/oxigraph/run` has installed it, or `PENSTOCK_OXIGRAPH` names its binary.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::indexing_slicing,
-    reason = "a bench stops at what it did not expect, and prints what it found"
+    reason = "a bench panics on an error, and prints its results"
 )]
 
 #[path = "oxigraph/client.rs"]
 mod client;
-#[expect(dead_code, reason = "the bench beside Oxigraph uses the rest")]
+#[expect(dead_code, reason = "the bench `oxigraph` uses the rest")]
 #[path = "oxigraph/server.rs"]
 mod server;
 
@@ -39,19 +42,19 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
-/// Quads of one machine, with its parts and their sensors.
+/// The number of quads of one machine, with its parts and their sensors.
 const QUADS: usize = 15;
-/// Machines of one request.
+/// The number of machines in one request.
 const BATCH: usize = 500;
 const BASE: &str = "https://plant.example/m/";
 const V: &str = "https://plant.example/v/";
 
-/// A question, and how it is asked.
+/// A query in both languages.
 struct Question {
     name: &'static str,
     graphql: String,
     sparql: String,
-    /// Objects, or rows for each of them, in the answer.
+    /// The number of objects in the response.
     objects: usize,
 }
 
@@ -83,7 +86,7 @@ fn main() {
         .measurement_time(Duration::from_secs(5));
     let mut rows = Vec::new();
     for question in &questions {
-        // Anew for each, since a connection on which nothing is sent for a while is closed.
+        // A new connection for each query, because the gateway closes idle ones.
         let mut penstock = Client::connect(address).unwrap();
         penstock.authorization = Some(format!("Bearer {key}"));
         let body = serde_json::json!({"query": question.graphql}).to_string();
@@ -161,12 +164,12 @@ fn uri(machine: usize) -> String {
     format!("{BASE}{machine:07}")
 }
 
-/// A code that no other machine has.
+/// Returns the unique code of a machine.
 fn code(machine: usize) -> String {
     format!("{:016x}", (machine as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Milliseconds of one.
+/// Measures a query, and returns its mean duration in milliseconds.
 fn measure(criterion: &mut Criterion, name: &str, ask: &mut dyn FnMut()) -> f64 {
     let (seconds, count) = (Cell::new(0.0), Cell::new(0_u32));
     criterion.bench_function(name, |bencher| {
@@ -184,7 +187,7 @@ fn occurrences(text: &str, part: &str) -> usize {
     text.matches(part).count()
 }
 
-/// A gateway that serves on a free port.
+/// Starts a gateway on a free port.
 fn serve(runtime: &Runtime, data: &std::path::Path) -> (SocketAddr, Gateway) {
     let arguments = vec![
         format!("--service.data-dir={}", data.display()),
@@ -247,7 +250,7 @@ fn fill(client: &mut Client, machines: usize) {
     }
 }
 
-/// Where Oxigraph is.
+/// Returns the path of Oxigraph's binary, if it is installed.
 fn oxigraph() -> Option<PathBuf> {
     let kept = || {
         let home = PathBuf::from(std::env::var_os("HOME")?);
@@ -258,7 +261,7 @@ fn oxigraph() -> Option<PathBuf> {
     binary.filter(|binary| binary.is_file())
 }
 
-/// The same quads and questions before Oxigraph.
+/// Loads the same quads into Oxigraph, and measures the same queries; returns milliseconds.
 fn sparql(
     criterion: &mut Criterion,
     binary: &std::path::Path,
@@ -301,7 +304,7 @@ fn sparql(
         };
         let answer: serde_json::Value = serde_json::from_slice(&ask()).unwrap();
         let found = answer["results"]["bindings"].as_array().unwrap().len();
-        // A page with nested objects has a row for each of the two parts.
+        // The response with nested objects has a row for each of the two parts.
         let rows = question.objects * if question.sparql.contains("?sn") { 2 } else { 1 };
         assert_eq!(found, rows, "{}", question.name);
         let name = format!("sparql: {}", question.name);

@@ -1,5 +1,5 @@
-//! Ingesting and rendering nested objects, in objects and in bytes of JSON a second.
-#![expect(clippy::unwrap_used, reason = "a bench stops at what it did not expect")]
+//! Ingesting and rendering nested objects, in objects and in bytes of JSON per second.
+#![expect(clippy::unwrap_used, reason = "a bench panics on an error")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use oxrdf::NamedNode;
@@ -108,7 +108,7 @@ impl Gateway {
         members::page(&self.store.read(), &self.business_object, None, usize::MAX).unwrap()
     }
 
-    /// Bytes of JSON.
+    /// Renders these objects, and returns the bytes of JSON.
     fn render(&self, uris: &[NamedNode], out: &mut Vec<u8>) -> u64 {
         let mut bytes = 0;
         for uri in uris {
@@ -121,7 +121,7 @@ impl Gateway {
     }
 }
 
-/// Objects with two nested objects, each of which has one.
+/// Builds a body of objects with two nested objects, each of which has one nested object.
 fn body(from: usize, count: usize) -> String {
     let mut data = String::new();
     for i in from..from + count {
@@ -152,8 +152,8 @@ fn ingesting(criterion: &mut Criterion) {
     }
 }
 
-/// The same ingestion through Business Objects that nobody watches, that export on change, and that keep
-/// ages for a retention too. Changes gather: nothing exports them here.
+/// Measures the same ingestion through three Business Objects: one without a watch, one that exports on change, and one
+/// that also keeps ages for a retention. Changes accumulate, because no exporter runs.
 fn watched(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("ingest, watched");
     group.throughput(Throughput::Elements(100));

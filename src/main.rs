@@ -1,6 +1,6 @@
 //! Penstock: a semantic data gateway for the edge.
 //!
-//! `main` knows the command line alone; ARCHITECTURE.md is the map of the rest.
+//! `main` only calls the command line. ARCHITECTURE.md is the map of the rest.
 
 use std::process::ExitCode;
 
@@ -9,8 +9,8 @@ fn main() -> ExitCode {
     penstock_cli::main()
 }
 
-/// A broken invariant ends the process: the journal makes the restart safe. Only damage in the files
-/// of the quad index, which its engine answers by panicking, is caught where it is opened.
+/// Ends the process on a panic, because it means a broken invariant, and the journal makes the restart safe. Only
+/// panics of the quad index's engine are caught: it panics when its files are damaged.
 fn end_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

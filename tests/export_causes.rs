@@ -1,6 +1,6 @@
-//! What blocks a target is told in words, loses nothing, and once it is mended deliveries go on by
-//! themselves: nobody retries anything here.
-#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+//! A blocked target reports its cause and loses nothing. Deliveries continue automatically once the cause is
+//! fixed: no test here retries.
+#![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
 mod export_support;
 
@@ -13,25 +13,25 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The same, and the bucket then holds both.
+/// Checks that a target is blocked until `fix` has run, and that the bucket then has both exports.
 async fn blocked_until<M: Future<Output = ()>>(
     server: &Server,
     bucket: &str,
     targets: Targets,
     class: Class,
     words: &str,
-    mend: impl FnOnce() -> M,
+    fix: impl FnOnce() -> M,
 ) {
-    let entries = delivered_after(targets, class, words, mend).await;
+    let entries = delivered_after(targets, class, words, fix).await;
     server.check(bucket, &entries).await;
 }
 
-/// A plant with two exports to these targets, of which the first is blocked by `class` until `mend` is done.
+/// Creates a plant with two exports to these targets. `class` blocks the first one until `fix` has run.
 async fn delivered_after<M: Future<Output = ()>>(
     targets: Targets,
     class: Class,
     words: &str,
-    mend: impl FnOnce() -> M,
+    fix: impl FnOnce() -> M,
 ) -> [Entry; 2] {
     let plant = Plant::new();
     plant.pumps(0..2, 10);
@@ -41,12 +41,12 @@ async fn delivered_after<M: Future<Output = ()>>(
     let running = run(&exporter);
     blocked(&exporter, &entries[0], class, words).await;
     assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
-    // What only a write meets cannot be told without one.
+    // An error that only affects writes cannot be detected without one.
     let told = exporter.probe("plant-a").await.unwrap();
     if matches!(class, Class::Bucket | Class::Credentials | Class::Certificate) {
         assert!(!told.ok && told.caused_by == Some(class), "{told:?}");
     }
-    mend().await;
+    fix().await;
     until_status(&exporter, &entries[1].id, Status::Delivered).await;
     let told = exporter.probe("plant-a").await.unwrap();
     assert!(told.ok && told.caused_by.is_none(), "{told:?}");
@@ -78,13 +78,13 @@ async fn a_missing_bucket_of_swift() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denied_policy_and_one_that_allows_writing_alone() {
+async fn a_denied_policy_and_a_write_only_policy() {
     let (server, bucket) = (ceph(), new_name());
     server.create(&bucket).await;
     let (id, user) = Server::user();
     let write = ["s3:PutObject"];
-    let mend = || server.allow(&bucket, &id, &write);
-    let entries = delivered_after(user.target(&bucket), Class::Policy, "may not write", mend).await;
+    let fix = || server.allow(&bucket, &id, &write);
+    let entries = delivered_after(user.target(&bucket), Class::Policy, "may not write", fix).await;
     server.allow(&bucket, &id, &["s3:PutObject", "s3:GetObject", "s3:ListBucketVersions"]).await;
     user.check(&bucket, &entries).await;
 }
@@ -132,21 +132,21 @@ async fn a_secret_that_changes() {
     let uid = format!("--uid={id}");
     admin(&["key", "create", &uid, &key, "--secret-key=ANOTHERSECRET"]);
     let target = user.target(&bucket);
-    let mended = user.clone();
+    let server = user.clone();
     let words = "`secret-access-key`";
-    blocked_until(&mended, &bucket, target, Class::Credentials, words, || async {
+    blocked_until(&server, &bucket, target, Class::Credentials, words, || async {
         admin(&["key", "create", &uid, &key, "--secret-key=SECRET"]);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_asks_to_slow_down_and_a_link_that_is_away() {
+async fn a_server_that_asks_to_slow_down_and_a_broken_link() {
     let server = ceph();
     for (fault, class, words) in [
         (Fault::SlowDown, Class::Busy, "503"),
         (Fault::Refuse(100_000), Class::Unreachable, "refused"),
-        (Fault::Blackhole, Class::Broken, "answered nothing"),
+        (Fault::Blackhole, Class::Broken, "sent no answer"),
     ] {
         let bucket = new_name();
         server.create(&bucket).await;
@@ -161,7 +161,7 @@ async fn a_server_that_asks_to_slow_down_and_a_link_that_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_nobody_knows() {
+async fn an_unknown_host_name() {
     let server = ceph();
     let plant = Plant::new();
     plant.pumps(0..1, 10);
@@ -172,7 +172,7 @@ async fn a_name_that_nobody_knows() {
     running.stop().await;
 }
 
-/// `openssl s_server`, ended when it goes.
+/// An `openssl s_server`, killed on drop.
 struct Tls(Child, String);
 
 impl Drop for Tls {
@@ -182,7 +182,7 @@ impl Drop for Tls {
     }
 }
 
-/// A TLS server for `localhost` whose certificate was good for so long.
+/// Starts a TLS server on `localhost` with a certificate for `name` that is valid in this period.
 fn tls(dir: &Path, from: &str, to: &str, name: &str) -> Tls {
     let openssl = |arguments: &str| {
         let output =
@@ -243,7 +243,7 @@ async fn a_certificate_that_expired_is_not_valid_yet_or_is_for_another_name() {
     }
 }
 
-/// Pushes once to a bucket where something is at the key already.
+/// Pushes once to a bucket with an object under the key, which blocks the delivery until the object is removed.
 async fn taken(server: &Server, bucket: &str, more: &[(&'static str, &str)], words: &str) {
     let plant = Plant::new();
     plant.pumps(0..1, 10);
@@ -254,7 +254,7 @@ async fn taken(server: &Server, bucket: &str, more: &[(&'static str, &str)], wor
     blocked(&exporter, &entry, Class::Conflict, words).await;
     let (_, body) = server.object(bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
-    // Moved away by whoever it belongs to.
+    // Its owner moves it away.
     let path = s3::signing::uri_encode(&entry.key, false);
     server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
     until_status(&exporter, &entry.id, Status::Delivered).await;
@@ -264,7 +264,7 @@ async fn taken(server: &Server, bucket: &str, more: &[(&'static str, &str)], wor
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_of_another_gateway_is_never_written_over() {
+async fn an_object_of_another_gateway_is_never_overwritten() {
     for server in [ceph(), swift()] {
         let bucket = new_name();
         server.create_plain(&bucket).await;
@@ -306,8 +306,8 @@ async fn two_gateways_share_a_bucket_by_their_prefixes() {
     server.check(&bucket, &entries).await;
 }
 
-/// A bucket into which this user may put, and nothing else. Ceph takes no notice of `If-None-Match` where it keeps
-/// every version.
+/// Creates a bucket into which this user may only put objects. Ceph ignores `If-None-Match` in a versioned
+/// bucket.
 async fn write_only(server: &Server, user: &str) -> String {
     let bucket = new_name();
     server.create_plain(&bucket).await;
@@ -315,14 +315,13 @@ async fn write_only(server: &Server, user: &str) -> String {
     bucket
 }
 
-/// With credentials that may write and nothing else, an answer that was lost leads to no double and to no
-/// wait for good.
+/// With write-only credentials, a lost answer causes neither a duplicate nor an endless wait.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_answer_when_nothing_may_be_looked_at() {
+async fn a_lost_answer_with_write_only_credentials() {
     let server = ceph();
     let (id, user) = Server::user();
-    // HEAD, PUT, HEAD, and the question whether anybody is there: a HEAD is denied; the answer to the PUT is lost,
-    // or that to the HEAD after it.
+    // The requests are HEAD, PUT, HEAD, and the probe of the server. Each HEAD of an object is denied. The
+    // answer to the PUT or to the HEAD after it is lost.
     for (lost, heads) in [(2, [1, 4, 6]), (3, [1, 5, 7])] {
         let bucket = write_only(&server, &id).await;
         let mut requests = 0;
@@ -351,21 +350,21 @@ async fn a_lost_answer_when_nothing_may_be_looked_at() {
     plant.pumps(0..1, 10);
     let exporter = plant.quick(user.target(&bucket));
     let running = run(&exporter);
-    // What somebody else put there is not taken for ours.
+    // A foreign object is not counted as ours.
     let second = push_one(&exporter, &pump("Pump", &["plant-a"]));
     until_status(&exporter, &second.id, Status::Delivered).await;
     running.stop().await;
     let third = push_one(&exporter, &pump("Pump", &["plant-a"]));
     server.put(&bucket, &third.key, "theirs", &[]).await;
     let running = run(&exporter);
-    blocked(&exporter, &third, Class::Conflict, "may not look at").await;
+    blocked(&exporter, &third, Class::Conflict, "may not read").await;
     running.stop().await;
     user.object(&bucket, &second.key).await;
 }
 
-/// A first attempt that cannot have reached the bucket makes nobody else's object ours.
+/// After a first attempt that cannot have reached the bucket, a foreign object is not counted as ours.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_of_another_is_not_taken_for_ours_after_an_attempt_that_reached_nobody() {
+async fn a_foreign_object_does_not_count_as_ours_after_an_attempt_that_reached_no_server() {
     let server = ceph();
     let (id, user) = Server::user();
     let bucket = write_only(&server, &id).await;
@@ -380,7 +379,7 @@ async fn an_object_of_another_is_not_taken_for_ours_after_an_attempt_that_reache
     server.put(&bucket, &entry.key, "theirs", &[]).await;
     link.set(Fault::Pass);
     link.listen().await;
-    blocked(&exporter, &entry, Class::Conflict, "may not look at").await;
+    blocked(&exporter, &entry, Class::Conflict, "may not read").await;
     let (_, body) = server.object(&bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
     let path = s3::signing::uri_encode(&entry.key, false);
@@ -390,7 +389,7 @@ async fn an_object_of_another_is_not_taken_for_ours_after_an_attempt_that_reache
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_another_gateway_put_into_the_directory_is_never_written_over() {
+async fn a_file_of_another_gateway_in_the_directory_is_never_overwritten() {
     let plant = Plant::new();
     plant.pumps(0..1, 10);
     let exporter = plant.quick(embedded());
@@ -399,7 +398,7 @@ async fn a_file_that_another_gateway_put_into_the_directory_is_never_written_ove
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "theirs").unwrap();
     let running = run(&exporter);
-    blocked(&exporter, &entry, Class::Conflict, "not written over").await;
+    blocked(&exporter, &entry, Class::Conflict, "not overwritten").await;
     assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
     std::fs::remove_file(&path).unwrap();
     until_status(&exporter, &entry.id, Status::Delivered).await;

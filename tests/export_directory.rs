@@ -1,4 +1,4 @@
-//! A push ends as a file in the target's directory that says of itself what it holds.
+//! A push delivers a valid file to the target's directory.
 mod export_support;
 
 use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
@@ -7,7 +7,7 @@ use penstock_export::{By, Kind, Status, verify};
 use sha2::{Digest, Sha256};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_push_ends_as_a_file_in_the_directory() {
+async fn a_push_delivers_a_file_to_the_directory() {
     let plant = Plant::new();
     plant.pumps(0..1203, 5);
     let exporter = plant.open(embedded());
@@ -55,14 +55,14 @@ fn one_render_serves_every_target() {
 }
 
 #[test]
-fn sequences_run_on_per_target_and_name() {
+fn sequences_continue_for_each_target_and_name() {
     let plant = Plant::new();
     plant.pumps(0..1, 1);
     let exporter = plant.open(embedded());
     let mut first = pump("Pump", &["plant-a"]);
     assert_eq!(push_one(&exporter, &first).sequence, 1);
     assert_eq!(push_one(&exporter, &first).sequence, 2);
-    // Deleted and created again it has another id, and the same name.
+    // After it is deleted and created again it has another id and the same name.
     first.object.id = "another".to_owned();
     assert_eq!(push_one(&exporter, &first).sequence, 3);
     assert_eq!(push_one(&exporter, &pump("Pump", &["plant-b"])).sequence, 1);
@@ -70,7 +70,7 @@ fn sequences_run_on_per_target_and_name() {
 }
 
 #[test]
-fn a_disabled_one_and_one_without_targets_are_refused() {
+fn disabled_business_objects_and_those_without_targets_are_refused() {
     let plant = Plant::new();
     plant.pumps(0..1, 1);
     let exporter = plant.open(embedded());

@@ -1,10 +1,10 @@
-//! SIGKILL at random moments, over a link that fails at random: what was queued arrives once, in order.
+//! SIGKILL at random moments, over a link that fails at random: every queued export arrives once and in order.
 //!
-//! `PENSTOCK_TEST_KILLS=200` makes it longer than it is by default.
+//! `PENSTOCK_TEST_KILLS=200` makes the test longer.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test ends at once where something is wrong, and says what it did"
+    reason = "a failing test ends immediately, and prints what it did"
 )]
 
 mod export_support;
@@ -20,8 +20,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// What is killed: it makes exports and delivers them, for good. The parent starts this very test in a
-/// process of its own, with these variables.
+/// The process to kill: creates and delivers exports without end. The parent starts this same test in a
+/// separate process with these variables.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_killed() {
     let Ok(data_dir) = std::env::var("PENSTOCK_TEST_KILLED_DIR") else { return };
@@ -85,7 +85,7 @@ async fn killed(server: Server, kills: u32) {
             .spawn()
             .unwrap();
         tokio::time::sleep(Duration::from_millis(random.random_range(100..900))).await;
-        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it was killed");
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -107,7 +107,7 @@ async fn killed(server: Server, kills: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_queued_arrives_once_and_in_order_whenever_the_process_is_killed() {
+async fn queued_exports_arrive_once_and_in_order_whenever_the_process_is_killed() {
     let kills = std::env::var("PENSTOCK_TEST_KILLS").map_or(12, |text| text.parse().unwrap());
     killed(ceph(), kills).await;
 }

@@ -1,11 +1,11 @@
-//! Whatever the link does, in the end every object is in its bucket once, byte for byte, in order.
+//! Over any sequence of link failures, every object arrives in its bucket once, byte for byte, in order.
 //!
-//! Each run is seeded; `PENSTOCK_TEST_DELIVERIES=5000` makes it longer than it is by default, and
-//! `PENSTOCK_TEST_SEED` repeats one.
+//! Each run is seeded. `PENSTOCK_TEST_DELIVERIES=5000` makes it longer than the default, and
+//! `PENSTOCK_TEST_SEED` repeats a run.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test ends at once where something is wrong, and tells its seed"
+    reason = "a failing test ends immediately, and prints its seed"
 )]
 
 mod export_support;
@@ -23,7 +23,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-/// One request in three goes wrong, in one of nine ways.
+/// Fails one request in three in one of nine ways.
 fn at_random(
     seed: u64,
     seen: Arc<Mutex<HashMap<&'static str, u64>>>,
@@ -109,24 +109,24 @@ async fn everything_arrives(server: Server, deliveries: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_arrives_at_ceph_once_and_in_order_whatever_the_link_does() {
+async fn everything_arrives_at_ceph_once_and_in_order_over_a_failing_link() {
     everything_arrives(ceph(), number("PENSTOCK_TEST_DELIVERIES").unwrap_or(1_000)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_arrives_at_swift_once_and_in_order_whatever_the_link_does() {
+async fn everything_arrives_at_swift_once_and_in_order_over_a_failing_link() {
     let deliveries = number("PENSTOCK_TEST_DELIVERIES").map_or(180, |all| all / 5);
     everything_arrives(swift(), deliveries).await;
 }
 
-/// Something on the way holds the file until the gateway has given up, and hands it over then.
+/// A proxy delays the file until the gateway has given up, and forwards it then.
 async fn late_file_arrives_once(server: Server) {
     let bucket = new_name();
     server.create(&bucket).await;
     let mut requests = 0;
     let link = Link::to(&server.endpoint, move || {
         requests += 1;
-        // The first asks what is there, the second stores.
+        // The first request is the query, the second stores the file.
         if requests == 2 { Fault::Late(1_200) } else { Fault::Pass }
     })
     .await;
@@ -143,7 +143,7 @@ async fn late_file_arrives_once(server: Server) {
     let entry = push_one(&exporter, &pump("Pump ü", &["plant-a"]));
     let running = run(&exporter);
     let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
-    // A second one would have been there by now.
+    // A second copy would have arrived by now.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     running.stop().await;
     assert_eq!(entry.attempts, 2);
@@ -151,19 +151,19 @@ async fn late_file_arrives_once(server: Server) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_comes_late_is_at_ceph_once() {
+async fn a_late_file_arrives_at_ceph_once() {
     late_file_arrives_once(ceph()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_comes_late_is_at_swift_once() {
+async fn a_late_file_arrives_at_swift_once() {
     late_file_arrives_once(swift()).await;
 }
 
-/// A file of several parts, over a link that is cut in each request at random.
+/// Delivers a file of several parts over a link that breaks at random.
 async fn long_file_arrives(server: Server) {
     let bucket = new_name();
-    // Swift is asked to put the parts together once more when it did so and did not forget them.
+    // Swift may keep the upload although it has assembled the parts; then the gateway completes it again.
     server.create_plain(&bucket).await;
     let mut random = StdRng::seed_from_u64(7);
     let requests = Arc::new(Mutex::new(0));

@@ -1,16 +1,17 @@
-//! An export of 100,000 objects needs no more than 32 MB above what the idle gateway has.
+//! An export of 100,000 objects needs at most 32 MB more memory than the idle gateway.
 mod export_support;
 
 use export_support::{Plant, embedded, pump, push_one, run, until_status};
 use penstock_export::{Status, verify};
 
-/// A line of `/proc/self/status`, in bytes.
+/// Returns the value of a line of `/proc/self/status` in bytes.
 fn memory(line: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib = status
         .lines()
         .find_map(|l| l.strip_prefix(line)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
-    kib.and_then(|kib| kib.trim().parse::<u64>().ok()).expect("Linux tells the memory of a process")
+    kib.and_then(|kib| kib.trim().parse::<u64>().ok())
+        .expect("Linux reports the memory of a process")
         << 10
 }
 
@@ -33,7 +34,7 @@ async fn a_long_export_needs_little_memory() {
     assert_eq!(entry.object_count, 100_000);
     assert!(entry.bytes > 25_000_000, "{}", entry.bytes);
     let verified =
-        verify::file(&plant.bucket("plant-a").join(&entry.key)).expect("the file is whole");
+        verify::file(&plant.bucket("plant-a").join(&entry.key)).expect("the file is valid");
     assert_eq!(verified.object_count, 100_000);
     println!("idle {} MB, peak {} MB", idle >> 20, peak >> 20);
     assert!(peak.saturating_sub(idle) < 32 << 20, "idle {idle}, peak {peak}");

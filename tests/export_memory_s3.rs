@@ -1,4 +1,4 @@
-//! Delivering a long file to a bucket needs no more than 32 MB above what the idle gateway has.
+//! Delivering a long file to a bucket needs at most 32 MB more memory than the idle gateway.
 
 mod export_support;
 

@@ -1,7 +1,7 @@
-//! A week without a link, played fast: the queue grows and memory does not, the log stays short, and once
-//! the link is back everything arrives in order.
+//! A simulated week without a link: the queue grows but memory does not, the log stays short, and everything
+//! arrives in order once the link is back.
 //!
-//! `PENSTOCK_TEST_QUEUED=10000` queues as many as a week does; by default there are fewer.
+//! `PENSTOCK_TEST_QUEUED=10000` queues as many exports as a week has. The default is fewer.
 mod export_support;
 
 use export_support::link::{Fault, Link};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
-/// Counts what an operator would have to read.
+/// Counts the log lines that an operator would have to read.
 struct Warnings(Arc<AtomicU64>);
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Warnings {
@@ -65,7 +65,7 @@ async fn a_week_offline() {
     );
     assert!(target.attempts > lines, "{target:?}");
     assert!(lines <= 20, "{lines} lines");
-    // The entries that this test keeps are in it.
+    // This includes the entries that the test keeps.
     assert!(grown < 24 << 20, "{grown} bytes");
 
     link.set(Fault::Pass);

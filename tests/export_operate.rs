@@ -1,4 +1,4 @@
-//! An operator parks, retries and replays; the history keeps what it may.
+//! An operator parks, retries and replays exports. The history stays within its limits.
 mod export_support;
 
 use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
@@ -8,7 +8,7 @@ use penstock_config::Targets;
 use penstock_export::{By, Exporter, Status};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_parked_entry_lets_the_others_go_on_and_comes_back_at_its_place() {
+async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
     let plant = Plant::new();
     plant.pumps(0..1, 1);
     let business_object = pump("Pump", &["plant-a"]);
@@ -55,7 +55,7 @@ async fn a_replayed_entry_is_delivered_again_under_its_own_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_blocked_target_holds_up_no_other_and_goes_on_when_it_is_mended() {
+async fn a_blocked_target_does_not_block_others_and_continues_after_a_fix() {
     let plant = Plant::new();
     plant.pumps(0..1, 1);
     let blocked = plant.dir.path().join("blocked");
@@ -107,7 +107,7 @@ async fn the_history_keeps_the_newest_records_and_files() {
 }
 
 #[test]
-fn a_bucket_name_that_leads_nowhere_names_the_known_ones() {
+fn an_unknown_bucket_name_lists_the_known_ones() {
     let plant = Plant::new();
     let mut targets = embedded();
     targets.named.insert("plant-a".to_owned(), directory(plant.dir.path()));
@@ -118,7 +118,7 @@ fn a_bucket_name_that_leads_nowhere_names_the_known_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_and_its_failures_are_told_while_they_last() {
+async fn a_failed_attempt_shows_as_blocked() {
     let plant = Plant::new();
     plant.pumps(0..1, 1);
     let blocked = plant.dir.path().join("blocked");

@@ -1,4 +1,4 @@
-//! What was queued when the gateway ended is delivered after the next start, in order.
+//! Exports that were queued when the gateway stopped are delivered after the next start, in order.
 mod export_support;
 
 use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
@@ -6,7 +6,7 @@ use penstock_base::commit::NoClient;
 use penstock_export::{Class, Status};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_queued_is_delivered_in_order_after_a_restart() {
+async fn queued_exports_are_delivered_in_order_after_a_restart() {
     let plant = Plant::new();
     plant.pumps(0..3, 1);
     let business_object = pump("Pump", &["plant-a"]);
@@ -36,13 +36,13 @@ async fn what_was_queued_is_delivered_in_order_after_a_restart() {
 }
 
 #[test]
-fn a_file_that_no_entry_names_is_removed() {
+fn a_file_without_an_entry_is_removed() {
     let plant = Plant::new();
     plant.pumps(0..1, 1);
     let exporter = plant.open(embedded());
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     drop(exporter);
-    // A crash between the file and the commit leaves the file alone.
+    // A crash between writing the file and the commit leaves a file without an entry.
     std::fs::write(plant.dir.path().join("spool/0190-orphan.json"), "{").unwrap();
     let plant = plant.restart();
     let exporter = plant.open(embedded());
@@ -79,7 +79,7 @@ async fn an_entry_without_its_file_is_blocked_until_it_is_parked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delivery_whose_note_was_lost_is_done_again_under_its_own_key() {
+async fn an_unrecorded_delivery_is_repeated_under_the_same_key() {
     let plant = Plant::new();
     plant.pumps(0..1, 1);
     let exporter = plant.open(embedded());
@@ -94,7 +94,7 @@ async fn a_delivery_whose_note_was_lost_is_done_again_under_its_own_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_without_the_targets_keeps_what_waits_for_them() {
+async fn a_start_without_the_configured_targets_keeps_their_exports_queued() {
     let plant = Plant::new();
     plant.pumps(0..1, 1);
     let business_object = pump("Pump", &["plant-a"]);
@@ -126,7 +126,7 @@ async fn a_start_without_the_targets_keeps_what_waits_for_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_for_the_embedded_directory_goes_where_the_target_leads_now() {
+async fn exports_queued_for_the_embedded_directory_go_to_a_target_configured_later() {
     let plant = Plant::new();
     plant.pumps(0..1, 1);
     let exporter = plant.open(embedded());

@@ -1,5 +1,5 @@
-//! A long upload goes on where it was: after a broken connection, a restart, and whatever an operator does.
-#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+//! A long upload continues after a broken connection, a restart, and operator actions.
+#![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
 mod export_support;
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const PART: u64 = 5 << 20;
 
-/// A plant whose export is 30 MB, a link to the server, and the targets behind it.
+/// Returns a plant with an export of 30 MB, a link to the server, and the targets behind the link.
 async fn long(server: &Server, bucket: &str) -> (Plant, Link, Targets) {
     server.create_plain(bucket).await;
     let link = Link::to(&server.endpoint, || Fault::Pass).await;
@@ -25,7 +25,7 @@ async fn long(server: &Server, bucket: &str) -> (Plant, Link, Targets) {
     (plant, link, targets)
 }
 
-/// Waits until so many bytes went up.
+/// Waits until the gateway has sent `bytes` bytes.
 async fn until_sent(link: &Link, bytes: u64) {
     let begun = Instant::now();
     while link.sent() < bytes {
@@ -43,7 +43,7 @@ async fn until_no_uploads(server: &Server, bucket: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_goes_on_after_a_restart_with_the_parts_that_are_missing() {
+async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
     for server in [ceph(), swift()] {
         let bucket = new_name();
         let (plant, link, targets) = long(&server, &bucket).await;
@@ -73,7 +73,7 @@ async fn it_goes_on_after_a_restart_with_the_parts_that_are_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_parked_one_leaves_no_parts_and_begins_anew() {
+async fn a_parked_upload_leaves_no_parts_and_starts_again() {
     let (server, bucket) = (ceph(), new_name());
     let (plant, link, targets) = long(&server, &bucket).await;
     let exporter = plant.quick(targets);
@@ -94,7 +94,7 @@ async fn a_parked_one_leaves_no_parts_and_begins_anew() {
     server.check(&bucket, &[entry]).await;
 }
 
-/// A part of an upload that goes by the server's names, as the gateway notes it.
+/// Sends a part of an upload to the server, and returns the part as the gateway records it.
 async fn send_part(server: &Server, path: &str, upload: &str) -> serde_json::Value {
     let id = s3::signing::uri_encode(upload, true);
     let part = "x".repeat(usize::try_from(PART).unwrap());
@@ -105,7 +105,7 @@ async fn send_part(server: &Server, path: &str, upload: &str) -> serde_json::Val
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_with_notes_of_some_parts_alone_is_not_put_over_the_whole_object() {
+async fn an_upload_with_records_of_only_some_parts_does_not_replace_the_whole_object() {
     for server in [ceph(), swift()] {
         let bucket = new_name();
         let (plant, _link, targets) = long(&server, &bucket).await;
@@ -114,7 +114,7 @@ async fn an_upload_with_notes_of_some_parts_alone_is_not_put_over_the_whole_obje
         let running = run(&exporter);
         let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
 
-        // As a completion that was cut leaves it, and a power cut that took the notes of the last parts.
+        // The state after an interrupted completion and a power cut that lost the records of the last parts.
         let path = format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
         let (status, _, body) = server.ask("POST", &format!("{path}?uploads="), "").await;
         let body = String::from_utf8(body).unwrap();
@@ -142,7 +142,7 @@ async fn an_upload_with_notes_of_some_parts_alone_is_not_put_over_the_whole_obje
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_that_the_server_forgot_begins_anew() {
+async fn an_upload_that_the_server_lost_starts_again() {
     let (server, bucket) = (ceph(), new_name());
     let (plant, link, targets) = long(&server, &bucket).await;
     let exporter = plant.quick(targets);
@@ -166,7 +166,7 @@ async fn an_upload_that_the_server_forgot_begins_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_file_goes_compressed_and_comes_back_whole() {
+async fn a_long_file_is_sent_compressed_and_read_back_unchanged() {
     let (server, bucket) = (ceph(), new_name());
     server.create(&bucket).await;
     for (compression, ending) in [(Compression::Gzip, ".gz"), (Compression::Zstd, ".zst")] {
@@ -206,7 +206,7 @@ async fn a_long_file_goes_compressed_and_comes_back_whole() {
     }
 }
 
-/// What a restored backup has: entries that were delivered after it was made, and no file of them.
+/// Restores a backup with entries that were delivered after it was created, without their files.
 async fn without_files(targets: Targets, forget: impl AsyncFnOnce(&str)) {
     let plant = Plant::new();
     plant.pumps(0..1, 10);
@@ -214,7 +214,7 @@ async fn without_files(targets: Targets, forget: impl AsyncFnOnce(&str)) {
     let pumps = pump("Pump", &["plant-a"]);
     let entries = [push_one(&exporter, &pumps), push_one(&exporter, &pumps)];
     drop(exporter);
-    // The backup stands beside the plant; what happens to the plant does not happen to it.
+    // The backup is a separate folder, so that changes of the plant do not affect it.
     let backup = tempfile::tempdir().unwrap();
     let plant = plant.copy_store_to(backup.path());
     let exporter = plant.quick(targets.clone());
@@ -243,7 +243,7 @@ async fn without_files(targets: Targets, forget: impl AsyncFnOnce(&str)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restored_gateway_finds_what_it_had_delivered_and_says_what_is_lost() {
+async fn a_restored_gateway_finds_delivered_exports_and_reports_lost_ones() {
     let (server, bucket) = (ceph(), new_name());
     server.create_plain(&bucket).await;
     let targets = server.target(&bucket);
@@ -262,7 +262,7 @@ async fn a_restored_gateway_finds_what_it_had_delivered_and_says_what_is_lost() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_bandwidth_is_kept_and_a_closed_window_lets_nothing_out() {
+async fn the_bandwidth_limit_holds_and_a_closed_window_stops_deliveries() {
     let (server, bucket) = (ceph(), new_name());
     server.create(&bucket).await;
     let plant = Plant::new();
@@ -295,7 +295,7 @@ async fn the_bandwidth_is_kept_and_a_closed_window_lets_nothing_out() {
     let running = run(&exporter);
     until_status(&exporter, &entries[1].id, Status::Delivered).await;
     running.stop().await;
-    // Two files of a megabyte at a megabyte a second; the first chunk goes at once.
+    // Two files of 1 MB at 1 MB/s. The first chunk is sent immediately.
     assert!(begun.elapsed() > Duration::from_millis(1_700), "{:?}", begun.elapsed());
     server.check(&bucket, &entries).await;
 }

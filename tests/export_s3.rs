@@ -1,6 +1,5 @@
-//! Delivery to a real S3 server: what is in the bucket is what is in the spool, in order, whatever went
-//! wrong on the way.
-#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+//! Delivery to a real S3 server: the bucket receives the spooled files in order, despite failures.
+#![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
 mod export_support;
 
@@ -12,19 +11,19 @@ use penstock_model::resource::Compiled;
 use s3::creds::Credentials;
 use s3::{Bucket, BucketConfiguration, Region};
 
-/// The parts of what `tests/servers/ceph-up` prints under this name.
+/// Returns the parts of the value that `tests/servers/ceph-up` prints under this name.
 fn said<const N: usize>(name: &str) -> [String; N] {
     let given = std::env::var(name).unwrap_or_else(|_| {
         panic!(
             "this test needs an S3 server: run `tests/run`, which starts one, or `tests/servers/ceph-up DIR 5630 5632` \
-             and set {name} as it says"
+             and set {name} to the printed value"
         )
     });
     let parts: Vec<String> = given.split(',').map(str::to_owned).collect();
     parts.try_into().unwrap_or_else(|parts| panic!("{name} has {N} parts, not {parts:?}"))
 }
 
-/// The server: endpoint, access key, secret.
+/// Returns the endpoint, the access key and the secret of the server.
 fn server() -> [String; 3] {
     said("PENSTOCK_TEST_S3")
 }
@@ -71,7 +70,7 @@ fn pumps() -> Compiled {
     pump("Pump ü", &["plant-a"])
 }
 
-/// Checks that the bucket holds the file of this entry, byte for byte, with its metadata.
+/// Checks that the bucket has the file of this entry, byte for byte, with its metadata.
 async fn check(bucket: &Bucket, exporter: &Exporter, entry: &Entry) {
     let spooled = std::fs::read(exporter.spool().join(format!("{}.json", entry.id))).unwrap();
     let object = bucket.get_object(&entry.key).await.unwrap();
@@ -88,7 +87,7 @@ async fn check(bucket: &Bucket, exporter: &Exporter, entry: &Entry) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn exports_stand_in_the_bucket_in_the_order_of_their_sequence() {
+async fn exports_are_stored_in_the_bucket_in_sequence_order() {
     let name = new_name();
     let bucket = create(&name).await;
     let plant = Plant::new();
@@ -120,13 +119,13 @@ async fn a_large_file_arrives_in_parts() {
     plant.pumps(0..400, 50_000);
     let exporter = plant.open(good(&name));
     let entry = push_one(&exporter, &pumps());
-    // As a crash in the middle of an upload leaves it.
+    // The state after a crash during an upload.
     bucket.initiate_multipart_upload(&entry.key, "application/json").await.unwrap();
     assert!(entry.bytes > 3 * (5 << 20), "{} bytes are no more than three parts", entry.bytes);
     let running = run(&exporter);
     until_status(&exporter, &entry.id, Status::Delivered).await;
     check(&bucket, &exporter, &entry).await;
-    // What is there already is found there and not sent again, and what was lost is.
+    // An existing object is not sent again, and a lost one is.
     exporter.replay(&NoClient, &entry.id).unwrap();
     until_status(&exporter, &entry.id, Status::Delivered).await;
     bucket.delete_object(&entry.key).await.unwrap();
@@ -138,8 +137,9 @@ async fn a_large_file_arrives_in_parts() {
     assert!(uploads.iter().all(|page| page.uploads.is_empty()));
 }
 
-/// Blocks with a cause that holds `cause` and no secret, and goes on once mended.
-async fn blocked_then_mended(wrong: Targets, bucket: &str, cause: &str, secret: &str) {
+/// Checks that a target with a wrong setting blocks with `cause` and without the secret, and continues once the
+/// setting is corrected.
+async fn blocks_until_corrected(wrong: Targets, bucket: &str, cause: &str, secret: &str) {
     let plant = Plant::new();
     plant.pumps(0..2, 10);
     let exporter = plant.open(wrong);
@@ -173,33 +173,33 @@ async fn blocked_then_mended(wrong: Targets, bucket: &str, cause: &str, secret: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_secret_blocks_until_it_is_mended() {
+async fn a_wrong_secret_blocks_until_it_is_corrected() {
     let name = new_name();
     create(&name).await;
     let wrong = target(&name, &server()[0], "WRONGSECRET");
-    blocked_then_mended(wrong, &name, "`secret-access-key`", "WRONGSECRET").await;
+    blocks_until_corrected(wrong, &name, "`secret-access-key`", "WRONGSECRET").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_bucket_blocks_until_it_is_there() {
+async fn a_missing_bucket_blocks_until_it_exists() {
     let name = new_name();
     let [_, _, secret] = server();
-    blocked_then_mended(good(&name), &name, "does not exist", &secret).await;
+    blocks_until_corrected(good(&name), &name, "does not exist", &secret).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_away_blocks_until_it_is_there() {
+async fn an_unreachable_server_blocks_until_it_is_reachable() {
     let name = new_name();
     create(&name).await;
     let [_, _, secret] = server();
-    // Bound and let go again: nobody listens there.
+    // The port was bound and released, so no server listens there.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let away = target(&name, &format!("http://{free}"), &secret);
-    blocked_then_mended(away, &name, "cannot be reached", &secret).await;
+    blocks_until_corrected(away, &name, "cannot be reached", &secret).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_private_certificate_is_trusted_by_the_targets_ca_file_alone() {
+async fn only_the_targets_ca_file_makes_a_private_certificate_trusted() {
     let name = new_name();
     let bucket = create(&name).await;
     let plant = Plant::new();
@@ -235,7 +235,7 @@ async fn a_private_certificate_is_trusted_by_the_targets_ca_file_alone() {
     check(&bucket, &exporter, &large).await;
 }
 
-/// A relay to the server that swallows the first answer and breaks the connection; it says its endpoint.
+/// Starts a relay to the server that drops the first answer and breaks the connection. Returns its endpoint.
 async fn forgetful_relay(endpoint: &str) -> String {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let upstream = endpoint.strip_prefix("http://").unwrap().to_owned();

@@ -1,6 +1,6 @@
-//! The proof for the consumer: `penstock verify-export --bucket` finds what is missing, doubled, damaged or
-//! foreign, and so does the script of docs/exports.md.
-#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+//! `penstock verify-export --bucket` finds missing, duplicate, damaged and foreign objects, and so does the
+//! script in docs/exports.md.
+#![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
 mod export_support;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Delivers so many exports.
+/// Delivers `count` exports.
 async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<Entry> {
     let exporter = plant.quick(targets);
     let running = run(&exporter);
@@ -45,7 +45,7 @@ fn penstock(dir: &Path, arguments: &[&str]) -> (i32, String) {
     (status.code().unwrap(), text)
 }
 
-/// The script of the documentation, as it stands there.
+/// Runs the script from the documentation.
 fn script(dir: &Path, bucket: &Path) -> (i32, String) {
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/exports.md")).unwrap();
@@ -61,7 +61,7 @@ fn script(dir: &Path, bucket: &Path) -> (i32, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_is_found_whole_and_each_harm_is_found() {
+async fn a_complete_directory_passes_and_each_damage_is_found() {
     let plant = Plant::new();
     let entries = deliver(&plant, embedded(), 6).await;
     let root = plant.bucket("plant-a");
@@ -103,7 +103,7 @@ async fn a_directory_is_found_whole_and_each_harm_is_found() {
             _ => None,
         })
         .collect();
-    // The double has another date than the file says.
+    // The duplicate's key has another date than its file.
     assert!(keys.contains(&entries[4].key) && keys.len() == 2, "{found:?}");
     assert_eq!(found.len(), 5, "{found:?}");
     let (status, text) =
@@ -120,12 +120,12 @@ async fn a_directory_is_found_whole_and_each_harm_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bucket_is_walked_with_the_credentials_of_its_target_or_of_the_environment() {
+async fn a_bucket_is_checked_with_the_credentials_of_its_target_or_of_the_environment() {
     let (server, bucket) = (ceph(), new_name());
     server.create(&bucket).await;
     let plant = Plant::new();
     let mut entries = Vec::new();
-    // Three ways of writing one object; what is read back is the same.
+    // Three compressions of the same objects, which read back the same.
     for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
         let mut targets = server.target(&bucket);
         for target in targets.named.values_mut() {
@@ -157,7 +157,7 @@ async fn a_bucket_is_walked_with_the_credentials_of_its_target_or_of_the_environ
     assert_eq!(whole.0.bytes, entries.iter().map(|entry| entry.bytes).sum::<u64>());
     assert_eq!(whole.0.folders[0].gateway.as_deref(), Some("gateway-1"));
 
-    // Another gateway's object, one whose bytes are not those of its metadata, and a gap.
+    // An object of another gateway, an object whose bytes do not match its metadata, and a gap.
     let (_, body) = server.object(&bucket, &entries[1].key).await;
     let body = String::from_utf8(body).unwrap();
     let path = |entry: &Entry| format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));

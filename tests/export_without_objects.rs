@@ -1,4 +1,4 @@
-//! A push that matches nothing says why, once; objects that are gone are told by an empty file.
+//! A push without members reports the reason. After the last object is removed, one empty file follows.
 mod export_support;
 
 use export_support::{Plant, embedded, pump, push_one};
@@ -6,7 +6,7 @@ use oxrdf::NamedNode;
 use penstock_export::By;
 
 #[test]
-fn nothing_matched_gives_the_reason_and_no_file() {
+fn a_push_without_members_returns_the_reason_and_no_file() {
     let plant = Plant::new();
     let exporter = plant.open(embedded());
     let push = exporter.push(&pump("Pump", &["plant-a"]), By::gateway()).unwrap();
@@ -26,7 +26,7 @@ fn nothing_matched_gives_the_reason_and_no_file() {
 }
 
 #[test]
-fn after_objects_were_exported_an_empty_file_follows_once() {
+fn one_empty_file_follows_after_all_objects_are_removed() {
     let plant = Plant::new();
     plant.pumps(0..2, 1);
     let exporter = plant.open(embedded());

@@ -1,21 +1,21 @@
-//! What a peak took goes back to the kernel, also where something small that came last stays. It has a process of its
-//! own, so that nothing else allocates.
+//! Memory of a peak is returned to the kernel, even if a small allocation that was made last remains. The test has a
+//! process of its own, so that no other code allocates.
 use penstock_base::memory::held;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// As many threads as serve requests at once.
+/// The number of threads, as many as serve requests at once.
 const THREADS: u64 = 16;
-/// What one of them takes at once, in blocks as small as those of a request.
+/// The number of blocks that each thread allocates; they are as small as those of a request.
 const BLOCKS: u64 = 4096;
 const BLOCK: u64 = 1024;
-/// What may be held beyond what was before the peak.
+/// The maximum bytes in use after the peak, beyond those before it.
 const REST: u64 = 16 << 20;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
-fn what_many_threads_took_at_once_is_returned_when_they_are_idle() {
+fn memory_of_many_threads_is_returned_when_they_are_idle() {
     let before = held().unwrap();
     let barrier = Arc::new(Barrier::new(usize::try_from(THREADS).unwrap() + 1));
     let threads: Vec<_> = (0..THREADS)
@@ -29,7 +29,7 @@ fn what_many_threads_took_at_once_is_returned_when_they_are_idle() {
                 let last = blocks.pop();
                 drop(blocks);
                 barrier.wait();
-                // Threads that serve requests stay, and so does what the last request left.
+                // Threads that serve requests remain, and so does an allocation of the last request.
                 barrier.wait();
                 drop(last);
             })
@@ -45,7 +45,7 @@ fn what_many_threads_took_at_once_is_returned_when_they_are_idle() {
         let now = held().unwrap();
         assert!(
             begun.elapsed() < PATIENCE,
-            "{now} bytes are held, {before} were before, {peak} at the peak"
+            "{now} bytes are in use, {before} were before, {peak} at the peak"
         );
         thread::sleep(Duration::from_millis(50));
     }

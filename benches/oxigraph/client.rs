@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-/// Connects; what the connection has to do is done by the runtime of the caller.
+/// Connects. The connection's task runs on the runtime of the caller.
 pub(crate) async fn connection(address: SocketAddr) -> Option<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(address).await.ok()?;
     stream.set_nodelay(true).ok()?;
@@ -21,7 +21,7 @@ pub(crate) struct Client {
     runtime: Runtime,
     sender: SendRequest<Full<Bytes>>,
     host: String,
-    /// What goes into `Authorization`.
+    /// The value of the header `Authorization`.
     pub(crate) authorization: Option<String>,
 }
 
@@ -39,7 +39,7 @@ impl Client {
         answer.is_ok_and(|answer| answer.status().is_success())
     }
 
-    /// Sends a request, reads the whole answer, and counts its bytes; `body` gets each piece.
+    /// Sends a request, and passes each part of the response to `piece`. Returns the size of the response in bytes.
     pub(crate) fn send(
         &mut self,
         method: &str,
@@ -77,7 +77,7 @@ impl Client {
         })
     }
 
-    /// Sends a request and gives the whole answer.
+    /// Sends a request, and returns the text of the response.
     pub(crate) fn text(&mut self, method: &str, path: &str, body: &str) -> String {
         let mut text = Vec::new();
         let json = [("Content-Type", "application/json")];

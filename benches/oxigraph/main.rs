@@ -1,19 +1,22 @@
-//! The same work done by Penstock and by the server of Oxigraph, over HTTP, one after the other:
+//! Compares Penstock with the server of Oxigraph. Both do the same work over HTTP, one after the other.
 //!
-//! 100,000 objects of 10 triples (5 references that 20 objects share, 5 strings of 38 bytes that none
-//! share) come in, 100 a request, each answered and durable before the next is sent (Oxigraph syncs its log
-//! now and then, so that the client does it for it after each answer); then single objects are read, and
-//! then all of them, as objects in the order of their URIs. One client, and one connection but where several are
-//! said: then each of them sends its next request when it has its answer.
+//! 1. The client ingests 100,000 objects of 10 triples, 100 in a request: 5 references that 20 objects share, and 5
+//!    unique strings of 38 bytes. Each request is answered and durable before the next one is sent. Oxigraph syncs its
+//!    log only now and then, so the client syncs it after each response.
+//! 2. The client reads single objects.
+//! 3. The client reads all objects in the order of their URIs.
 //!
-//! `benches/oxigraph/run` fetches Oxigraph and runs it. `cargo test --benches` only compiles it.
+//! There is one client with one connection. Where a row mentions several connections, each of them sends its next
+//! request when it has its response.
+//!
+//! `benches/oxigraph/run` installs Oxigraph and runs the bench. `cargo test --benches` only compiles it.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::cast_precision_loss,
     clippy::naive_bytecount,
     clippy::print_stdout,
-    reason = "a bench stops at what it did not expect, and prints what it found"
+    reason = "a bench panics on an error, and prints its results"
 )]
 
 mod client;
@@ -24,7 +27,7 @@ mod work;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What one of the two took.
+/// The results of one server.
 struct Figures {
     idle_mb: f64,
     /// Seconds of each tenth of the ingestion.
@@ -44,7 +47,7 @@ fn main() {
         return;
     };
     if !Path::new(penstock).is_file() {
-        // `cargo test` gives arguments of its own.
+        // `cargo test` passes arguments of its own.
         return;
     }
     let objects = objects.first().map_or(100_000, |objects| objects.parse().unwrap());
@@ -87,7 +90,7 @@ fn main() {
     println!("\nA server that does nothing answers in {:.1} us.", nothing * 1e6);
 }
 
-/// Seconds that `work` took.
+/// Runs `work`, and returns the seconds that it took and its result.
 fn time<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let begun = Instant::now();
     let value = work();

@@ -1,4 +1,4 @@
-//! A server under test: started, looked at, stopped.
+//! Starts, observes and stops a server under test.
 use crate::client::Client;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -6,21 +6,21 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Oxigraph replays its log at a start, which took it minutes on a busy machine.
+/// The start timeout. Oxigraph replays its log at the start, which took minutes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(15);
 
-/// Of the kernel's clock in a second, as `/proc` counts (`USER_HZ`).
+/// The kernel's clock ticks per second in `/proc` (`USER_HZ`).
 const TICKS: f64 = 100.0;
 
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// Seconds until it answered.
+    /// Seconds until the first successful response.
     pub(crate) open: f64,
 }
 
 impl Server {
-    /// Starts it with a free port in place of `PORT`, and waits until it answers to `path`.
+    /// Starts the server with a free port in place of `PORT`, and waits until a GET of `path` succeeds.
     pub(crate) fn start(binary: &str, arguments: &[&str], path: &str) -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
@@ -50,7 +50,7 @@ impl Server {
         Client::connect(self.address).unwrap()
     }
 
-    /// `VmRSS` or `VmHWM` in MB.
+    /// Returns `VmRSS` or `VmHWM` in MiB.
     pub(crate) fn memory_mb(&self, name: &str) -> f64 {
         let status = std::fs::read_to_string(self.proc("status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -58,16 +58,16 @@ impl Server {
         kb / 1024.0
     }
 
-    /// Bytes that it has caused to be written to the device, those not yet written included.
+    /// Returns the bytes that the server has caused to be written to the device, pending ones included.
     pub(crate) fn written_bytes(&self) -> u64 {
         let io = std::fs::read_to_string(self.proc("io")).unwrap();
         io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
     }
 
-    /// Seconds that its threads have computed.
+    /// Returns the CPU time of the server's threads in seconds.
     pub(crate) fn computed(&self) -> f64 {
         let stat = std::fs::read_to_string(self.proc("stat")).unwrap();
-        // The name, which stands in parentheses, may hold anything; the times are the 12th and 13th after it.
+        // The name in parentheses may contain any character; the times are the 12th and 13th fields after it.
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         let ticks: f64 = fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum();
         ticks / TICKS
@@ -77,7 +77,7 @@ impl Server {
         format!("/proc/{}/{name}", self.child.id())
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Stops the server, and waits until it has ended.
     pub(crate) fn stop(mut self) {
         Command::new("kill").arg("-INT").arg(self.child.id().to_string()).status().unwrap();
         self.child.wait().unwrap();
@@ -91,7 +91,7 @@ impl Drop for Server {
     }
 }
 
-/// Bytes of all files below.
+/// Returns the total size of all files below a folder, in bytes.
 pub(crate) fn bytes_in(folder: &Path) -> u64 {
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -102,8 +102,8 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
     bytes
 }
 
-/// The least that a server can do: a thread for each connection, which answers every request with the same
-/// so many bytes. What a request to it takes is taken by the machine and the client.
+/// Starts a minimal server: a thread for each connection answers every request with the same `bytes`. The time of a
+/// request to it is the overhead of the machine and the client.
 pub(crate) fn least(bytes: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

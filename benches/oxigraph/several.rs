@@ -1,4 +1,4 @@
-//! Reading on several connections at once.
+//! Reads on several connections at once.
 use crate::client::connection;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -9,21 +9,21 @@ use std::net::SocketAddr;
 use std::time::Instant;
 use tokio::task::JoinSet;
 
-/// What is asked for, again and again.
+/// A request that is repeated.
 #[derive(Clone)]
 pub(crate) struct Asked<P> {
     pub(crate) address: SocketAddr,
-    /// With their values.
+    /// The headers with their values.
     pub(crate) headers: Vec<(&'static str, String)>,
-    /// The path of the next request.
+    /// Returns the path of the next request.
     pub(crate) path: P,
-    /// Bytes that every answer has at least.
+    /// The minimum size of each response in bytes.
     pub(crate) least: usize,
 }
 
 impl<P: Fn(&mut StdRng) -> String + Clone + Send + 'static> Asked<P> {
-    /// Asks on so many connections, on each of them the next one when there is an answer, until the time has
-    /// come; gives how many answers there were.
+    /// Repeats the request on this number of connections until the given time. Each connection sends the next request
+    /// when it has its response. Returns the number of responses.
     pub(crate) fn on(&self, connections: u64, until: Instant) -> u64 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

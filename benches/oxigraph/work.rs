@@ -1,4 +1,4 @@
-//! The work, as each of the two is asked to do it.
+//! The work, as requests to each of the two servers.
 use crate::server::{Server, bytes_in, least};
 use crate::several::Asked;
 use crate::{Figures, READING, time};
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// Objects of one request.
+/// The number of objects in one request.
 const BATCH: usize = 100;
 const BASE: &str = "https://plant.example/m/";
 const VOCABULARY: &str = "https://plant.example/v/";
@@ -20,18 +20,18 @@ fn uri(object: usize) -> String {
     format!("{BASE}{object:07}")
 }
 
-/// The reference in a field, which 20 objects share.
+/// Returns the reference in a field, which 20 objects share.
 fn reference(object: usize, field: usize) -> String {
     format!("https://plant.example/r/{field}/{}", object / 20)
 }
 
-/// A string of 38 bytes, which no other object has.
+/// Returns a unique string of 38 bytes.
 fn string(random: &mut StdRng) -> String {
     let number: u128 = random.random();
     format!("value-{number:032x}")
 }
 
-/// The bodies of all requests, made as they are asked for.
+/// Builds the bodies of all requests.
 fn bodies(objects: usize, write: impl Fn(&mut String, usize, &[String; 5])) -> Vec<String> {
     let mut random = StdRng::seed_from_u64(7);
     let mut bodies = Vec::new();
@@ -45,7 +45,7 @@ fn bodies(objects: usize, write: impl Fn(&mut String, usize, &[String; 5])) -> V
     bodies
 }
 
-/// Says at once what was found, in case the rest fails.
+/// Prints a result at once, in case the rest fails.
 fn found(who: &str, what: &str, value: f64) {
     println!("{who}: {what}: {value:.6}");
 }
@@ -59,26 +59,27 @@ fn ingest(bodies: Vec<String>, mut send: impl FnMut(String)) -> Vec<f64> {
     seconds
 }
 
-/// What reading single objects at random takes.
+/// The cost of reading single random objects.
 pub(crate) struct Reads {
-    /// Seconds of one, on one connection.
+    /// Seconds for one object, on one connection.
     pub(crate) alone: f64,
-    /// The least that any request takes there.
+    /// Seconds for the cheapest request, on one connection.
     pub(crate) least: f64,
-    /// Seconds between two answers, with [`CONNECTIONS`] at once.
+    /// Seconds between two responses, with [`CONNECTIONS`] at once.
     pub(crate) several: f64,
-    /// What the server computes for one, in seconds.
+    /// The CPU time of the server for one object, in seconds.
     pub(crate) computed: f64,
-    /// The same of those at once.
+    /// The same with [`CONNECTIONS`] at once.
     pub(crate) computed_several: f64,
 }
 
-/// Connections that read at once.
+/// The number of connections that read at once.
 pub(crate) const CONNECTIONS: u64 = 8;
-/// Bytes that an object has at least, however it is written.
+/// The minimum size of an object in bytes, in any format.
 const LEAST: usize = 300;
 
-/// Reads single objects: `path` of an object's percent-encoded URI, and the least request there is.
+/// Measures reads of single objects and of the cheapest request `least`. `path` builds the path of an object from its
+/// percent-encoded URI.
 fn reads(
     server: &Server,
     objects: usize,
@@ -105,7 +106,7 @@ fn reads(
     Reads { alone, least, several, computed, computed_several }
 }
 
-/// Seconds of one request to a server that does nothing.
+/// Measures the seconds of one request to a minimal server.
 pub(crate) fn nothing() -> f64 {
     let path = |_: &mut StdRng| "/".to_owned();
     seconds_of(&Asked { address: least(500), headers: Vec::new(), path, least: LEAST })
@@ -162,7 +163,7 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
     let path = |uri: &str| format!("/api/v1/business-objects/Machines/objects?uri={uri}");
     let reads = reads(&server, objects, headers, path, "/health/live");
     found("Penstock", "seconds of a read", reads.alone);
-    // An export is kept on the disk before it is read.
+    // An export is written to the disk before it is read.
     let (all, count) = time(|| {
         let push = client.text("POST", "/api/v1/business-objects/Machines/push", "");
         let push: serde_json::Value = serde_json::from_str(&push).unwrap();
@@ -172,7 +173,7 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
         client.send("GET", &path, &[], "", &mut |piece| count += occurrences(piece, b'{'));
         count
     });
-    // The file's own two.
+    // The file itself has two more braces.
     assert_eq!(count, objects + 2);
     found("Penstock", "seconds of all", all);
     let (peak_mb, written_bytes) = (server.memory_mb("VmHWM"), server.written_bytes());
@@ -185,8 +186,8 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
     Figures { idle_mb, ingest, reads, all, peak_mb, disk_bytes, written_bytes, open }
 }
 
-/// Makes durable what Oxigraph has answered: it leaves its log to the system's cache, and syncs it when a file
-/// of it is full.
+/// Makes the data durable that Oxigraph has acknowledged. Oxigraph leaves its log in the system's cache, and syncs a
+/// file of the log only when it is full.
 fn sync(data: &Path) {
     let files = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());
     let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
@@ -221,7 +222,7 @@ pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
     found("Oxigraph", "of the ingestion, seconds of syncing for it", syncing);
     let json = [("Accept", "application/sparql-results+json")];
     found("Oxigraph", "seconds of ingestion", ingest.iter().sum());
-    // The IRI alone is percent-encoded already: what stands around it is, too.
+    // `uri` is percent-encoded already, and so is the rest of the path.
     let path =
         |uri: &str| format!("/query?query=SELECT%20*%7BGRAPH%20?g%7B%3C{uri}%3E%20?p%20?o%7D%7D");
     let reads = reads(&server, objects, vec![(json[0].0, json[0].1.to_owned())], path, ready);
@@ -242,7 +243,7 @@ pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
         });
         count
     });
-    // Each row is an object of eleven, and the answer has three of its own.
+    // Each row has twelve braces: its own and eleven values. The response itself has three more.
     assert_eq!(count, objects * 12 + 3);
     found("Oxigraph", "seconds of all", all);
     let (peak_mb, written_bytes) = (server.memory_mb("VmHWM"), server.written_bytes());

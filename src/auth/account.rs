@@ -1,4 +1,4 @@
-//! One account.
+//! The record of an account.
 use super::Role;
 use super::password::Hash;
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// Made here, with a password kept here.
+    /// Created in the gateway, which stores the hash of its password.
     BuiltIn,
     /// A person who signed in through an OpenID provider.
     #[serde(rename = "openid-connect")]
     OpenIdConnect,
-    /// A client application that came with an access token.
+    /// A client application that authenticates with an access token.
     ServiceAccount,
 }
 
 impl Source {
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::BuiltIn => "built-in",
@@ -27,19 +27,19 @@ impl Source {
     }
 }
 
-/// What an account of another source is known by. Never an email.
+/// Identifies an account of an identity provider. It is never an email.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Identity {
-    /// The kind of source: a person and a client of one issuer are never the same account.
+    /// The source. A person and a client of one issuer are never the same account.
     pub source: Source,
     /// The issuer (`iss`); for a provider whose issuer is not configured, its registration id.
     pub issuer: String,
-    /// The value of `user-name-attribute`; of a service account the `sub`.
+    /// The value of `user-name-attribute`; for a service account the `sub`.
     pub name: String,
 }
 
-/// What a provider says about an account at each sign-in. What it does not say stays as it was.
+/// The claims of a provider about an account at a sign-in. A field that is `None` leaves the account's value unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Profile {
     /// The given name.
@@ -64,48 +64,48 @@ pub struct Account {
     pub given_name: Option<String>,
     /// The family name.
     pub family_name: Option<String>,
-    /// The email; of the first account `admin`; of a service account synthetic.
+    /// The email; `admin` for the first account, synthetic for a service account.
     pub email: String,
     /// The organization.
     pub organization: Option<String>,
-    /// The role; the outside sees a list of one, `roles`.
+    /// The role. The API shows it as the list `roles` with one entry.
     pub role: Role,
-    /// Whether it may come in.
+    /// Whether it can sign in.
     pub enabled: bool,
-    /// What it is known by at its source; `None` for a built-in one.
+    /// The identity at its provider; `None` for a built-in account.
     pub identity: Option<Identity>,
     /// The client id of a service account.
     pub client_id: Option<String>,
-    /// When it came in first (RFC 3339).
+    /// The time of the first login (RFC 3339).
     pub first_login: Option<String>,
-    /// When it came in last (RFC 3339), to the minute.
+    /// The time of the last login (RFC 3339), to the minute.
     pub last_login: Option<String>,
     /// The hash of a built-in account's password.
     pub password: Option<Hash>,
     /// Whether the password is still the one in `<data-dir>/initial-admin-password`.
     #[serde(default)]
     pub initial_password: bool,
-    /// 1 when it was made, one more with each change but that of the last login.
+    /// The version: 1 at creation, incremented by each change except the last login.
     pub version: u64,
-    /// One more with each change that ends its sessions: another password, disabled.
+    /// Incremented by each change that ends its sessions: a new password, or disabling it.
     #[serde(default)]
     pub generation: u64,
-    /// When it was made (RFC 3339).
+    /// The time of creation (RFC 3339).
     pub created_at: String,
 }
 
 impl Account {
-    /// Where it comes from.
+    /// Returns the source of the account.
     pub fn source(&self) -> Source {
         self.identity.as_ref().map_or(Source::BuiltIn, |identity| identity.source)
     }
 
-    /// Whether it is a client application's.
+    /// Returns whether the account belongs to a client application.
     pub fn is_service_account(&self) -> bool {
         self.source() == Source::ServiceAccount
     }
 
-    /// Whether it is what its provider says. What the provider does not say does not count.
+    /// Returns whether it matches the provider's claims. Missing claims are ignored.
     pub(super) fn is_as(&self, profile: &Profile, role: Role) -> bool {
         let same = |said: &Option<String>, known: &Option<String>| said.is_none() || said == known;
         same(&profile.given_name, &self.given_name)
@@ -116,7 +116,7 @@ impl Account {
             && role == self.role
     }
 
-    /// Brings it up to date with what its provider says.
+    /// Updates it with the provider's claims.
     pub(super) fn update(&mut self, profile: &Profile, role: Role) {
         let said = |said: &Option<String>, known: &mut Option<String>| {
             if said.is_some() {

@@ -1,9 +1,9 @@
-//! The accounts: documents of the store, all of them in memory too, found by id, email and identity.
+//! The accounts: documents of the store, all of them also in memory, found by id, email and identity.
 //!
-//! Invariant: what is in memory is what the store holds, but for the last login, which may be some
-//! minutes ahead. A change takes `writer`, looks at what is there, commits, and swaps the account in
-//! memory before it lets `writer` go. So of many first requests of one identity the first makes the
-//! account, and the others find it.
+//! Invariant: memory matches the store, except for the last login, which can be some minutes ahead in memory. A
+//! change locks `writer`, reads the current state, commits, and replaces the account in memory before it unlocks
+//! `writer`. So the first of many concurrent first requests of one identity creates the account, and the others
+//! find it.
 mod edit;
 mod entries;
 mod initial;
@@ -26,12 +26,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-/// The collection of documents that holds them: id to JSON.
+/// The collection of the documents: id to JSON.
 pub const COLLECTION: &str = "accounts";
 
-/// Accounts at most; each takes some 2.5 KB of memory, with what the store holds of it there.
+/// The maximum number of accounts. Each takes about 2.5 KB of memory, including the memory of the store for it.
 const MOST: usize = 10_000;
-/// How exact the last login is in memory, and how often it is written at most.
+/// The resolution of the last login in memory, and the minimum interval between two writes of it.
 const SEEN: Duration = Duration::from_mins(1);
 const SEEN_WRITTEN: Duration = Duration::from_mins(10);
 
@@ -49,14 +49,14 @@ struct Inner {
     later: Later,
     turns: password::Turns,
     attempts: Attempts,
-    /// Whose sign-in it is that the gateway offers to people.
+    /// The source of the accounts that people sign in with.
     people: Source,
     data_dir: PathBuf,
 }
 
 impl Accounts {
-    /// Reads all accounts from the store. Without sign-in at a provider (`people` is built-in), a store
-    /// that has no built-in account gets `admin`. Blocks.
+    /// Reads all accounts from the store. Creates the account `admin` if `people` is built-in and the store has no
+    /// built-in account. Blocking.
     pub(super) fn open(
         store: &Store,
         later: &Later,
@@ -79,29 +79,29 @@ impl Accounts {
         Ok(accounts)
     }
 
-    /// The account with this id.
+    /// Returns the account with this id.
     pub fn get(&self, id: &str) -> Option<Arc<Account>> {
         self.entries().get(id).cloned()
     }
 
-    /// The account that is known by this identity, if it has been made. Never blocks.
+    /// Returns the account with this identity, if it exists. Never blocks.
     pub fn find(&self, identity: &Identity) -> Option<Arc<Account>> {
         self.entries().by_identity(identity).cloned()
     }
 
-    /// The account with this id, or the built-in one with this email.
+    /// Returns the account with this id, or the built-in account with this email.
     pub fn named(&self, id_or_email: &str) -> Option<Arc<Account>> {
         let entries = self.entries();
         entries.get(id_or_email).or_else(|| entries.by_email(id_or_email)).cloned()
     }
 
-    /// Accounts after this id, by id.
+    /// Lists at most `limit` accounts after this id, ordered by id.
     pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Arc<Account>>, Fault> {
         Ok(self.entries().after(after).take(limit).cloned().collect())
     }
 
-    /// The account that this identity signs in with, when nothing but its last login is to be written;
-    /// `None` when [`Self::signed_in`] has to make or change it. Never blocks.
+    /// Returns the account of this identity if only its last login changes. Returns `None` if [`Self::signed_in`]
+    /// has to create or update the account. Never blocks.
     ///
     /// # Errors
     /// `Refusal::Forbidden` when it is disabled.
@@ -121,8 +121,8 @@ impl Accounts {
         Some(Ok(self.seen(&account.id).unwrap_or(account)))
     }
 
-    /// The account that this identity signs in with: made at the first time (once, however many come at
-    /// once), brought up to date each time. Blocks when it makes or changes the account.
+    /// Returns the account of this identity: created at the first sign-in, updated at each later one. Concurrent
+    /// first sign-ins create one account. Blocking when it creates or changes the account.
     ///
     /// # Errors
     /// `Refusal::Forbidden` when it is disabled; `Refusal::Unavailable` when the store takes no commit.
@@ -152,20 +152,20 @@ impl Accounts {
                     events.push(event(
                         "role.changed",
                         &account,
-                        format!("from {} to {}, as the provider says", before.role, account.role),
+                        format!("from {} to {}, set by the provider", before.role, account.role),
                     ));
                 }
                 let other =
                     Account { role: before.role, version: before.version, ..account.clone() };
                 if other != *before {
-                    let detail = "its provider says other names, email or organization than before";
+                    let detail = "the provider changed its names, email or organization";
                     events.push(event("account.changed", &account, detail));
                 }
                 (account, events)
             }
         };
         let account = self.save(&writer, &NoClient, account, &events).map_err(|fault| {
-            Refusal::Unavailable(format!("the account cannot be kept now: {fault}"))
+            Refusal::Unavailable(format!("storing the account failed: {fault}"))
         })?;
         drop(writer);
         Ok(self.seen(&account.id).unwrap_or(account))
@@ -191,18 +191,18 @@ impl Accounts {
         Ok((account, vec![created]))
     }
 
-    /// Refuses one account more than fit.
+    /// Fails if the limit of accounts is reached.
     fn room(&self) -> Result<(), Fault> {
         if self.entries().len() < MOST {
             return Ok(());
         }
         Err(Fault::new(
             Kind::Conflict,
-            format!("there are {MOST} accounts, which is as many as fit; delete some"),
+            format!("the limit of {MOST} accounts is reached; delete some"),
         ))
     }
 
-    /// Notes that an account came in just now, and gives it as it is then.
+    /// Records a login of the account now, and returns the updated account.
     fn seen(&self, id: &str) -> Option<Arc<Account>> {
         let now = Instant::now();
         let entries = self.entries();
@@ -223,8 +223,8 @@ impl Accounts {
         Some(account)
     }
 
-    /// Commits an account with what is told of it, and puts it in place in memory. The guard shows that
-    /// nobody else changes the accounts.
+    /// Commits an account with its audit events, then replaces it in memory. The guard proves that no other change of
+    /// accounts is running.
     fn save(
         &self,
         _writer: &MutexGuard<'_, ()>,
@@ -246,7 +246,7 @@ impl Accounts {
         self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // Never held while a transaction begins: one that runs may ask for it.
+    // Never locked while a transaction begins: a running transaction may wait for this lock.
     fn entries(&self) -> RwLockReadGuard<'_, Entries> {
         self.inner.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -256,12 +256,12 @@ impl Accounts {
     }
 }
 
-/// 403: the account may not come in.
+/// Creates the error for a disabled account (403).
 pub(super) fn disabled() -> Refusal {
     Refusal::Forbidden("this account is disabled; an Admin can enable it".to_owned())
 }
 
-/// An account with an id of its own and nothing else.
+/// Creates an account with a new id, an email and a role; all else is empty.
 fn blank(email: String, role: Role) -> Account {
     Account {
         id: uuid::Uuid::now_v7().to_string(),
@@ -283,13 +283,13 @@ fn blank(email: String, role: Role) -> Account {
     }
 }
 
-/// What happened to an account by itself, or by its provider.
+/// Creates the event of a change that has no requester: by the account's sign-in or its provider.
 fn event(what: &'static str, account: &Account, detail: impl Into<String>) -> Event {
     Event { what, account: Some(account.id.clone()), by: None, from: None, detail: detail.into() }
 }
 
 fn write_seen(transaction: &mut Transaction<'_>, id: &str, seen: &str) -> Result<(), Fault> {
-    // It may have been deleted meanwhile.
+    // The account may have been deleted meanwhile.
     let Some(document) = transaction.document(COLLECTION, id.as_bytes())? else { return Ok(()) };
     let Ok(mut account) = decode(id.as_bytes(), &document) else { return Ok(()) };
     account.first_login.get_or_insert_with(|| seen.to_owned());
@@ -297,7 +297,7 @@ fn write_seen(transaction: &mut Transaction<'_>, id: &str, seen: &str) -> Result
     Ok(transaction.put(COLLECTION, id.as_bytes(), &encode(&account))?)
 }
 
-/// An account as it is stored.
+/// Reads an account from the store.
 pub(super) fn stored(read: &impl Read, id: &str) -> Result<Option<Account>, Fault> {
     let document = read.document(COLLECTION, id.as_bytes())?;
     Ok(document.map(|document| decode(id.as_bytes(), &document)).transpose()?)
@@ -310,15 +310,17 @@ fn read(store: &Store) -> Result<Entries, Fault> {
     for (id, document) in documents {
         match decode(&id, &document) {
             Ok(account) => entries.insert(Arc::new(account)),
-            // A later version may have written it; the others are served all the same.
-            Err(error) => tracing::error!(%error, "An account was left out; it cannot sign in."),
+            // A later version may have written it. The other accounts must still work.
+            Err(error) => {
+                tracing::error!(%error, "An account could not be read and is ignored; it cannot sign in.");
+            }
         }
     }
     Ok(entries)
 }
 
 fn encode(account: &Account) -> Vec<u8> {
-    serde_json::to_vec(account).expect("an account holds strings, numbers and names alone")
+    serde_json::to_vec(account).expect("an account contains only strings, numbers and enum names")
 }
 
 fn decode(id: &[u8], document: &[u8]) -> Result<Account, penstock_store::Error> {

@@ -1,10 +1,10 @@
-//! Failed sign-ins: each failure makes the next attempt wait longer, for the account from that address,
-//! and for the address. Nobody is locked out for good: the right password gets in after the delay, and
-//! from another address at once.
+//! Failed sign-ins: each failure increases the delay before the next attempt, for the account from that address and
+//! for the address. The gateway locks no account permanently: the right password works after the delay, and from
+//! another address at once.
 //!
-//! Where an account has signed in lately, the failures of others at that address delay nobody: many people
-//! can stand behind one address. The right password of such an account is accepted during the delay; a wrong
-//! one gets the same answer as for an account that does not exist.
+//! After a successful sign-in, failures of other people at the same address do not delay the account, because many
+//! people can share one address. The right password of such an account is accepted during the delay. A wrong one
+//! gets the same answer as for an account that does not exist.
 use penstock_base::network;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -13,36 +13,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures are forgotten after so long without another one.
+/// The time without a further failure after which failures are forgotten.
 const FORGET: Duration = Duration::from_mins(15);
-/// Accounts and addresses that are remembered at once.
+/// The maximum number of entries in each of the two maps.
 const MOST: usize = 4096;
 
-/// Failures that cost nothing yet, and the longest delay, of an account from one address.
+/// The failures without a delay, and the maximum delay, of an account from one address.
 const ACCOUNT: (u32, Duration) = (3, Duration::from_mins(1));
-/// The same of an address: many people may stand behind one.
+/// The same for an address, which many people may share.
 const ADDRESS: (u32, Duration) = (20, Duration::from_secs(30));
 
-/// How long an account and an address stay known to each other after a sign-in.
+/// How long an address stays known for an account after a sign-in.
 const KNOWN_FOR: Duration = Duration::from_hours(7 * 24);
-/// Failures after which they no longer are, so that nobody behind the same address can guess without end
+/// The failures after which it is no longer known, so that others at the same address cannot guess without limit
 /// (NIST SP 800-63B: no more than 100 consecutive failures).
 const MAX_FAILURES_WHILE_KNOWN: u32 = 100;
 
-/// The failures so far. Cheap to clone.
+/// The failed sign-ins. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempts {
     failures: Arc<Mutex<HashMap<Key, Failures>>>,
-    /// Accounts that have signed in, by the address that they came from, and the failures since.
+    /// The accounts that have signed in, with their address, and the failures since.
     known: Arc<Mutex<HashMap<Key, Failures>>>,
-    /// Microseconds that the last check of a password took.
+    /// The duration of the last password check, in microseconds.
     check_time: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     address: IpAddr,
-    /// The digest of an account's email; a name can be as long as a request.
+    /// The digest of an account's email, because an email can be as long as a request.
     account: Option<[u8; 16]>,
 }
 
@@ -60,7 +60,7 @@ impl Key {
         [Self { address, account }, Self { address, account: None }]
     }
 
-    /// How long after the last failure the next attempt may come.
+    /// Returns the delay between the last failure and the next attempt.
     fn delay(&self, count: u32) -> Duration {
         let (free, longest) = if self.account.is_some() { ACCOUNT } else { ADDRESS };
         match count.checked_sub(free) {
@@ -76,7 +76,7 @@ impl Attempts {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long this account must wait at this address; local administration never waits.
+    /// Returns how long this account must wait at this address. Local administration never waits.
     pub(super) fn wait(&self, email: &str, from: Option<IpAddr>, now: Instant) -> Option<Duration> {
         let failures = self.failures();
         let waits = Key::both(email, from?).into_iter().filter_map(|key| {
@@ -87,7 +87,7 @@ impl Attempts {
         waits.max()
     }
 
-    /// Notes a failure.
+    /// Records a failed sign-in.
     pub(super) fn failed(&self, email: &str, from: Option<IpAddr>, now: Instant) {
         self.failed_in_delay(email, from);
         let Some(from) = from else { return };
@@ -104,8 +104,8 @@ impl Attempts {
         }
     }
 
-    /// Notes a failure of an account that is known, which tried during the delay. The delay stays as it is,
-    /// as it does for an account that has to wait.
+    /// Records a failure during the delay of an account that is known at the address. The delay does not change, just
+    /// as for an account that has to wait.
     pub(super) fn failed_in_delay(&self, email: &str, from: Option<IpAddr>) {
         let Some(from) = from else { return };
         let [account, _] = Key::both(email, from);
@@ -114,8 +114,8 @@ impl Attempts {
         }
     }
 
-    /// Forgets the failures of an account that came in; those of the address stay, since whoever has one
-    /// account could else try as often as he likes for others.
+    /// Forgets the failures of an account after a successful sign-in. The failures of the address remain. Otherwise the
+    /// owner of one account could try passwords of other accounts without limit.
     pub(super) fn succeeded(&self, email: &str, from: Option<IpAddr>) {
         if let Some(from) = from {
             let [account, _] = Key::both(email, from);
@@ -123,18 +123,18 @@ impl Attempts {
         }
     }
 
-    /// How long the last check of a password took.
+    /// Returns how long the last password check took.
     pub(super) fn check_time(&self) -> Duration {
         Duration::from_micros(self.check_time.load(Ordering::Relaxed))
     }
 
-    /// Notes how long a check of a password took.
+    /// Records how long a password check took.
     pub(super) fn note_check_time(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.check_time.store(micros, Ordering::Relaxed);
     }
 
-    /// Notes that an account has signed in from this address.
+    /// Records that an account has signed in from this address.
     pub(super) fn remember(&self, email: &str, from: Option<IpAddr>, now: Instant) {
         let Some(from) = from else { return };
         let [account, _] = Key::both(email, from);
@@ -145,7 +145,7 @@ impl Attempts {
         known.insert(account, Failures { count: 0, last: now });
     }
 
-    /// Whether the account has signed in from this address lately, with few failures since.
+    /// Returns whether the account has signed in from this address recently, with few failures since.
     pub(super) fn is_known(&self, email: &str, from: Option<IpAddr>, now: Instant) -> bool {
         let Some(from) = from else { return true };
         let [account, _] = Key::both(email, from);
@@ -160,7 +160,7 @@ impl Attempts {
     }
 }
 
-/// Makes room: of those whose time is over, or else of the oldest.
+/// Removes the expired entries, or else the oldest one.
 fn forget(failures: &mut HashMap<Key, Failures>, now: Instant, after: Duration) {
     failures.retain(|_, entry| now.duration_since(entry.last) <= after);
     if failures.len() >= MOST {
@@ -179,7 +179,7 @@ mod tests {
     const THERE: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2)));
 
     #[test]
-    fn delays_grow_for_the_account_at_that_address_alone() {
+    fn delays_grow_only_for_the_account_at_that_address() {
         let (attempts, now) = (Attempts::default(), Instant::now());
         let mut waits = Vec::new();
         for _ in 0..12 {

@@ -1,10 +1,10 @@
-//! The audit trail: what happened to accounts, credentials and definitions, and who was refused.
+//! The audit trail: changes of accounts, credentials and definitions, sign-ins, and refusals.
 //!
-//! What changes an account, a key or a definition stands in the very commit of the change. Sign-ins and refusals follow
-//! within a second. Of refusals that repeat, the first few of a minute are kept and logged; the rest are
-//! counted, and one event with their number follows, so that a flood of them never floods the disk. What an
-//! account changes of itself and its keys has a pace (`pace`), so that it does not push out what others did.
-//! The log is bounded, and each kind of event has a share of it (`shares`).
+//! The event of a change to an account, a key or a definition is in the same commit as the change. Sign-ins and
+//! refusals follow within a second. Of repeated refusals, the first few in each minute are stored and logged. The
+//! rest are counted, and one event with their number follows, so that a flood of refusals does not fill the disk.
+//! Changes of an account to itself and its keys have a rate limit (`pace`), so that they do not evict the events of
+//! others. The trail has a maximum length, and each kind of event has a share of it (`shares`).
 mod pace;
 mod shares;
 
@@ -23,19 +23,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The collection of documents that holds it: the event's number, big-endian, to JSON. Numbers begin at 1
-/// and grow; events that were deleted leave gaps.
+/// The collection of the documents: the event's number, big-endian, to JSON. Numbers begin at 1 and grow. Deleted
+/// events leave gaps.
 pub const COLLECTION: &str = "audit";
 
-/// Refusals of one kind, address (for IPv6 its /64) and account that are kept as they are, in a window of
-/// time.
+/// The refusals of one kind, address (for IPv6 its /64) and account that are stored one by one in each [`WINDOW`].
 const KEPT: u64 = 3;
-/// The same of all refusals together.
+/// The same limit for all refusals together.
 const KEPT_IN_ALL: u64 = 60;
 const WINDOW: Duration = Duration::from_mins(1);
-/// Characters of an event's detail: parts of it may come from outside.
+/// The maximum length of an event's detail in characters. Clients can influence parts of it.
 const DETAIL: usize = 500;
-/// Events looked at under one read of the store.
+/// The number of events per read transaction.
 const PIECE: usize = 200;
 
 /// The audit trail. Cheap to clone.
@@ -48,29 +47,29 @@ pub struct Audit {
     paces: Arc<Paces>,
 }
 
-/// What happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What: `sign-in`, `sign-in.refused`, `request.refused`, `account.created`, `role.changed`, ...
+    /// The kind: `sign-in`, `sign-in.refused`, `request.refused`, `account.created`, `role.changed`, ...
     pub what: &'static str,
-    /// The account that it happened to, or that came in.
+    /// The account that the event is about.
     pub account: Option<String>,
-    /// Who did it (the id of an account or of an API key, or `local`), where somebody else did.
+    /// The actor (the id of an account or of an API key, or `local`), if it is not the account itself.
     pub by: Option<String>,
-    /// Where the request came from.
+    /// The client's address.
     pub from: Option<IpAddr>,
-    /// The reason or the change, in words; never a part of a credential.
+    /// The reason or the change as text; never a part of a credential.
     pub detail: String,
 }
 
-/// An event as it is kept.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// Its number, from 1.
+    /// The number, from 1.
     #[serde(default)]
     pub id: u64,
-    /// When (RFC 3339, UTC).
+    /// The time (RFC 3339, UTC).
     pub at: String,
     /// As in [`Event`].
     pub what: String,
@@ -82,46 +81,46 @@ pub struct Record {
     pub from: Option<IpAddr>,
     /// As in [`Event`].
     pub detail: String,
-    /// How many times it happened.
+    /// The number of occurrences.
     pub count: u64,
 }
 
-/// Which events to list.
+/// Selects events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Those of this account, or done by it.
+    /// Events about this account, or caused by it.
     pub account: Option<String>,
-    /// The ids of its API keys: what was done by one of them was done by it, too.
+    /// The ids of its API keys. Events caused by one of them count as caused by the account.
     pub keys: Vec<String>,
-    /// Those of this kind, or of the kinds that begin with it and a dot.
+    /// Events of this kind, or of kinds that begin with it and a dot.
     pub what: Option<String>,
 }
 
-/// The refusals of the last minute.
+/// The refusals in the current [`WINDOW`].
 #[derive(Debug, Default)]
 struct Refusals {
     begun: Option<Instant>,
     kept_in_all: u64,
     kept: HashMap<Source, u64>,
-    /// How many were not kept. Only a source that used up its own part is counted separately: one that
-    /// merely came too late is counted with all others of its kind, however many sources there are.
+    /// The number of refusals that were not stored. Only a source that used up its own quota is counted separately.
+    /// Sources that came after the total quota was used up share one counter for each kind, however many there are.
     counted: HashMap<Source, Arc<AtomicU64>>,
 }
 
-/// What makes refusals the same.
+/// Identifies refusals that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Source {
     what: &'static str,
     account: Option<String>,
-    /// The network: a single host can use all addresses of a /64 of IPv6.
+    /// The network. A single host can use all addresses of a /64 of IPv6.
     from: Option<IpAddr>,
 }
 
-/// What becomes of an event.
+/// How an event is handled.
 enum Fate {
     Kept,
     Counted,
-    /// The first that is counted: their number is kept when the window is over.
+    /// The first counted refusal. When the window ends, an event with their number is stored.
     CountBegins(Source, Arc<AtomicU64>),
 }
 
@@ -133,8 +132,8 @@ impl Audit {
         Self { store, later, most, refusals: Arc::default(), paces: Arc::default() }
     }
 
-    /// Keeps and logs an event. A refusal that repeats is counted rather than kept again; what cannot be
-    /// kept, because the store takes no commit, is in the log. Never blocks.
+    /// Stores and logs an event. Repeated refusals are only counted. If the store accepts no commit, the event is only
+    /// in the log. Never blocks.
     pub fn record(&self, event: Event) {
         let fate = if event.what.ends_with(".refused") {
             self.refusals().fate(&event, Instant::now())
@@ -156,8 +155,7 @@ impl Audit {
                         Some(IpAddr::V6(network)) => format!(" from {network}/64"),
                         _ => String::new(),
                     };
-                    let detail =
-                        format!("{count} more like those before{network}, within a minute");
+                    let detail = format!("{count} more of the same{network} within a minute");
                     let event = Event { what, account, by: None, from, detail };
                     log(&event);
                     keep(transaction, &Record::of(event, count), most)
@@ -167,15 +165,15 @@ impl Audit {
         }
     }
 
-    /// Notes that somebody is about to change the own account or its keys.
+    /// Counts a change that a caller is about to make to its own account or its keys.
     ///
     /// # Errors
-    /// `Kind::TooMany` when so many changes would push out of the trail what others did.
+    /// `Kind::TooMany` when the changes would evict the events of others from the trail.
     pub(super) fn pace(&self, by: &Caller) -> Result<(), Fault> {
         self.paces.note(by, Instant::now())
     }
 
-    /// Commits a change together with the events that tell of it, and logs them. Blocks.
+    /// Commits a change together with its events, and logs them. Blocking.
     pub(super) fn commit(
         &self,
         check: &dyn CommitCheck,
@@ -183,7 +181,7 @@ impl Audit {
         change: impl FnOnce(&mut Transaction<'_>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         if !events.is_empty() {
-            // What was recorded before comes before.
+            // Events that were recorded earlier get lower numbers.
             self.later.flush();
         }
         commit::<_, Fault>(&self.store, check, |transaction| {
@@ -194,24 +192,24 @@ impl Audit {
         Ok(())
     }
 
-    /// Keeps what was recorded so far, before a change whose commit adds events of its own. Blocks.
+    /// Stores the events recorded so far, before a change whose commit adds its own events. Blocking.
     pub fn flush(&self) {
         self.later.flush();
     }
 
-    /// Adds an event to the commit of the change that it tells of. Whoever makes the change logs it.
+    /// Adds an event to the commit of its change. The caller logs it.
     pub fn add(&self, transaction: &mut Transaction<'_>, event: &Event) -> Result<(), Fault> {
         keep(transaction, &Record::of(event.clone(), 1), self.most)
     }
 
-    /// Events, newest first, those before the one with the number `before`. Blocks.
+    /// Lists events, newest first, with numbers below `before`. Blocking.
     pub fn list(
         &self,
         filter: &Filter,
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<Record>, Fault> {
-        // Who asks for it wants to see what he just did.
+        // The reader expects to see the events of recent actions.
         self.later.flush();
         let mut found = Vec::new();
         let mut after = before.map(u64::to_be_bytes);
@@ -246,10 +244,10 @@ impl Audit {
     }
 }
 
-/// Keeps and logs an event of a store that no gateway has open, at most `most` of them. Blocks.
+/// Stores and logs an event in a store that no gateway has open, and keeps at most `most` events. Blocking.
 ///
 /// # Errors
-/// When the store takes no commit.
+/// If the commit fails.
 pub fn keep_offline(store: &GuardedStore, most: usize, event: &Event) -> Result<(), Fault> {
     store.commit::<_, Fault>(&NoClient, |transaction| {
         keep(transaction, &Record::of(event.clone(), 1), most)
@@ -319,7 +317,7 @@ fn log(event: &Event) {
     let (account, by) = (account.as_deref(), by.as_deref());
     let from = from.map(tracing::field::display);
     if what.ends_with(".refused") {
-        tracing::warn!(what, account, by, from, detail, "Somebody was refused.");
+        tracing::warn!(what, account, by, from, detail, "A request or a sign-in was refused.");
     } else {
         tracing::info!(
             what,
@@ -332,7 +330,7 @@ fn log(event: &Event) {
     }
 }
 
-/// Keeps a record and deletes those that are too many.
+/// Stores a record, and deletes the oldest ones beyond the limit.
 fn keep(transaction: &mut Transaction<'_>, record: &Record, most: usize) -> Result<(), Fault> {
     if most == 0 {
         return Ok(());
@@ -345,7 +343,7 @@ fn keep(transaction: &mut Transaction<'_>, record: &Record, most: usize) -> Resu
     shares::evict(transaction, most as u64)
 }
 
-/// The number of the first or the last event.
+/// Returns the number of the first or the last event.
 fn number_of(read: &impl Read, last: bool) -> Result<Option<u64>, Fault> {
     let range = DocumentRange { reverse: last, limit: 1, ..DocumentRange::default() };
     let found = read.documents(COLLECTION, range)?;

@@ -1,51 +1,50 @@
-//! Who sent a request.
+//! The sender of a request.
 use super::{Account, Role};
 use jiff::Timestamp;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Who sent a request, and what it may do.
+/// The sender of a request and its permissions.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The account; `None` for local administration over the control socket, and for the API keys that
-    /// it made.
+    /// The account; `None` for local administration over the control socket, and for the API keys created by it.
     pub account: Option<Arc<Account>>,
-    /// What this request may do: the account's role, or less (an API key's).
+    /// The role of this request: the account's role, or a lower one of an API key.
     pub role: Role,
-    /// How it showed who it is.
+    /// The credential that authenticated it.
     pub credential: Credential,
-    /// Where the request came from.
+    /// The client's address.
     pub from: Option<IpAddr>,
 }
 
-/// How a caller showed who it is.
+/// The credential that authenticated a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// The control socket, which only the service's own user and root can open.
+    /// The control socket, which only the service's user and root can open.
     Local,
     /// A browser's session, by the hash of its id.
     Session(String),
     /// An API key.
     ApiKey {
-        /// Its id.
+        /// The id of the key.
         id: String,
-        /// The id of the one Business Object that it is for.
+        /// The id of the only Business Object that it can be used for.
         business_object: Option<String>,
     },
     /// An access token.
     Bearer {
-        /// When it is no longer accepted; `None` where that is later than any time.
+        /// When it stops being accepted; `None` if that is later than any representable time.
         expires_at: Option<Timestamp>,
     },
 }
 
 impl Caller {
-    /// Local administration.
+    /// Creates the caller of local administration.
     pub fn local() -> Self {
         Self { account: None, role: Role::Admin, credential: Credential::Local, from: None }
     }
 
-    /// The id of the API key that the request was sent with.
+    /// Returns the id of the API key of the request, if it was sent with one.
     pub fn api_key_id(&self) -> Option<&str> {
         match &self.credential {
             Credential::ApiKey { id, .. } => Some(id),
@@ -53,7 +52,7 @@ impl Caller {
         }
     }
 
-    /// The id that the audit trail names as who acted: that of the API key, where one was used.
+    /// Returns the id of the actor for the audit trail: the API key's id if one was used.
     pub fn actor(&self) -> &str {
         match &self.credential {
             Credential::ApiKey { id, .. } => id,
@@ -61,7 +60,7 @@ impl Caller {
         }
     }
 
-    /// The id that records and logs name: the account's, that of an API key without one, or `local`.
+    /// Returns the id for records and logs: the account's, that of an API key without an account, or `local`.
     pub fn id(&self) -> &str {
         match (&self.account, &self.credential) {
             (Some(account), _) => &account.id,

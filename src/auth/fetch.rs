@@ -1,4 +1,4 @@
-//! Documents of identity providers: small ones, in good time, from nobody else.
+//! Fetches documents of identity providers, with limits on size and time, from the configured addresses only.
 use penstock_base::fault::{Fault, Kind};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
@@ -7,34 +7,34 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-/// A provider that has not answered within this time is out of reach.
+/// The timeout of a request. A provider that does not answer within it counts as unreachable.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes of a document that are read.
+/// The maximum size of a document in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Why a document is not there.
+/// The error of fetching a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Missing {
-    /// The provider answered, and it has no such document.
+    /// The provider has no such document.
     #[error("{url} answered {status}")]
     NotThere {
-        /// What was asked for.
+        /// The requested address.
         url: String,
-        /// What it answered.
+        /// The status of the answer.
         status: StatusCode,
     },
-    /// It could not be reached, or broke off.
+    /// The provider could not be reached, or the connection broke.
     #[error("{0}")]
     OutOfReach(String),
 }
 
-/// A client that trusts the certificates of `service.security.ca-file` besides those of the system, and
-/// honours `HTTPS_PROXY` and `NO_PROXY`. It follows no redirects: the addresses are the operator's.
+/// Creates an HTTP client that also trusts the certificates of `service.security.ca-file`, and honours
+/// `HTTPS_PROXY` and `NO_PROXY`. It follows no redirects, because the addresses come from the operator.
 pub(super) fn client(ca_file: Option<&Path>) -> Result<Client, Fault> {
     let cannot = |why: &dyn std::fmt::Display| {
         let file = ca_file.map(Path::display);
         let detail = file.map_or_else(
-            || format!("requests to identity providers cannot be made: {why}"),
+            || format!("creating the HTTP client for identity providers failed: {why}"),
             |file| {
                 format!(
                     "service.security.ca-file: the certificates in {file} cannot be used: {why}"
@@ -47,14 +47,14 @@ pub(super) fn client(ca_file: Option<&Path>) -> Result<Client, Fault> {
         .connect_timeout(TIMEOUT)
         .timeout(TIMEOUT)
         .redirect(Policy::none())
-        // They are asked some few times an hour.
+        // Providers are asked only a few times an hour.
         .pool_max_idle_per_host(0)
         .user_agent(concat!("penstock/", env!("CARGO_PKG_VERSION")));
     if let Some(file) = ca_file {
         let pem = std::fs::read(file).map_err(|error| cannot(&error))?;
         let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| cannot(&error))?;
         if certificates.is_empty() {
-            return Err(cannot(&"it holds none in the PEM format"));
+            return Err(cannot(&"it contains no certificate in PEM format"));
         }
         for certificate in certificates {
             client = client.add_root_certificate(certificate);
@@ -63,18 +63,18 @@ pub(super) fn client(ca_file: Option<&Path>) -> Result<Client, Fault> {
     client.build().map_err(|error| cannot(&error))
 }
 
-/// An answer that has come whole.
+/// A complete answer.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Its status, which is no server's fault.
+    /// The status, never a server error or 429.
     pub(super) status: StatusCode,
-    /// Its media type.
+    /// The media type.
     pub(super) media_type: Option<HeaderValue>,
-    /// Its body.
+    /// The body.
     pub(super) body: Vec<u8>,
 }
 
-/// The document at this address.
+/// Fetches the document at this address.
 pub(super) async fn get(client: &Client, url: &str) -> Result<Vec<u8>, Missing> {
     let request = client.get(url).header(ACCEPT, "application/json").build();
     let answer = send(client, request.map_err(|error| out_of_reach(url, &error))?).await?;
@@ -84,7 +84,7 @@ pub(super) async fn get(client: &Client, url: &str) -> Result<Vec<u8>, Missing> 
     Err(Missing::NotThere { url: url.to_owned(), status: answer.status })
 }
 
-/// The answer to this request, whatever its status, unless that is a server's fault.
+/// Sends this request and returns the answer. Server errors and 429 are errors.
 pub(super) async fn send(client: &Client, request: Request) -> Result<Answer, Missing> {
     let url = request.url().to_string();
     let sent = client.execute(request).await;
@@ -108,7 +108,7 @@ fn out_of_reach(url: &str, error: &reqwest::Error) -> Missing {
     Missing::OutOfReach(format!("{url}: {}", words(error)))
 }
 
-/// The innermost cause: the others only say that something failed.
+/// Describes the innermost cause, because the outer ones only say that something failed.
 fn words(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return format!("no answer within {} s", TIMEOUT.as_secs());

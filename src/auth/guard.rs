@@ -1,5 +1,5 @@
-//! The guard of everything that is done on behalf of a caller: checked when a request comes in, after its
-//! body has been read, and inside each commit that it makes.
+//! Authorizes everything that is done on behalf of a caller. The check runs when a request arrives, after its body
+//! has been read, and inside each commit.
 use super::{Auth, Caller, Credential, Role};
 use penstock_base::commit::CommitCheck;
 use penstock_base::fault::{Fault, Kind};
@@ -7,37 +7,36 @@ use penstock_store::Transaction;
 use std::fmt;
 use std::ops::Deref;
 
-/// Who asks for a change of accounts or credentials: the caller that it is recorded for, and the check of its
-/// commit.
+/// The requester of a change to accounts or credentials: the caller that the change is recorded for, and the check
+/// of its commit.
 pub trait Requester: CommitCheck {
-    /// The caller.
+    /// Returns the caller.
     fn caller(&self) -> &Caller;
 
-    /// Checks that the caller's role is still the one that [`Self::caller`] has, or a higher one: for changes
-    /// that are decided by it.
+    /// Checks that the caller still has the role in [`Self::caller`] or a higher one, for changes that depend on it.
     ///
     /// # Errors
     /// As [`CommitCheck::check`].
     fn check_role(&self, transaction: &Transaction<'_>) -> Result<(), Fault>;
 }
 
-/// A caller that may use a route. [`Auth::authorize`] makes it, and nothing else; cheap to clone.
+/// A caller that may use a route. Only [`Auth::authorize`] creates it. Cheap to clone.
 #[derive(Clone)]
 pub struct Authorized {
     caller: Caller,
-    /// The role that the route asks for.
+    /// The minimum role of the route.
     least: Role,
     /// `None` for local administration, which cannot be revoked.
     auth: Option<Auth>,
 }
 
 impl Authorized {
-    /// Local administration: the control socket, and commands that open the data directory themselves.
+    /// Authorizes local administration: the control socket, and commands that open the data directory themselves.
     pub fn local() -> Self {
         Self { caller: Caller::local(), least: Role::Admin, auth: None }
     }
 
-    /// The same caller with the role that it has now, if it may still use the route. Never blocks.
+    /// Returns the caller with its current role, if it may still use the route. Never blocks.
     ///
     /// # Errors
     /// `Kind::Unauthorized` when the credential has ended; `Kind::Forbidden` when its role no longer suffices.
@@ -54,24 +53,23 @@ impl Authorized {
     }
 }
 
-/// The role, if it is there and suffices.
+/// Returns the role if there is one and it suffices.
 fn check(role: Option<Role>, least: Role) -> Result<Role, Fault> {
     match role {
         Some(role) if role >= least => Ok(role),
         Some(role) => Err(Fault::new(
             Kind::Forbidden,
-            format!("it needs the role {least}, and by now this credential has {role}"),
+            format!("this needs the role {least}, but the credential now has the role {role}"),
         )),
         None => Err(Fault::new(
             Kind::Unauthorized,
-            "the session, the API key, the access token or the account that this request was sent with \
-                 has ended or was disabled meanwhile; sign in again, or use another API key (`penstock api-key create`, \
-                 or the page /admin/keys)",
+            "the session, API key, access token or account of this request has ended or was disabled meanwhile; \
+                 sign in again, or use another API key (`penstock api-key create`, or the page /admin/keys)",
         )),
     }
 }
 
-// All accounts and keys stand behind it, which no log needs.
+// Without `auth`: it holds all accounts and keys, which no log needs.
 impl fmt::Debug for Authorized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authorized")
@@ -106,10 +104,10 @@ impl Requester for Authorized {
 }
 
 impl Auth {
-    /// Lets a caller use a route that asks for this role; gives the caller back when its role is less.
+    /// Authorizes a caller for a route with this minimum role, or returns the caller if its role is lower.
     ///
     /// # Errors
-    /// The caller.
+    /// The caller, if its role is too low.
     pub fn authorize(&self, caller: Caller, least: Role) -> Result<Authorized, Caller> {
         if caller.role < least {
             return Err(caller);
@@ -117,9 +115,9 @@ impl Auth {
         Ok(Authorized { caller, least, auth: Some(self.clone()) })
     }
 
-    /// What a caller may do by what this transaction sees. Accounts and API keys are read from the store and
-    /// not from memory, which follows their commits: so a revocation that was committed before counts. Of
-    /// sessions memory is ahead of the store.
+    /// Returns the role of a caller as this transaction sees it. Accounts and API keys are read from the store, because
+    /// memory follows their commits with a delay. So every revocation that was committed before counts. For sessions,
+    /// memory is ahead of the store.
     fn role_in(
         &self,
         transaction: &Transaction<'_>,
@@ -141,7 +139,7 @@ impl Auth {
     }
 }
 
-// What tests do by callers of their own making.
+// Tests use callers without authorization.
 #[cfg(test)]
 impl CommitCheck for Caller {
     fn check(&self, _transaction: &Transaction<'_>) -> Result<(), Fault> {
@@ -175,14 +173,14 @@ mod tests {
         keys::New { name: "line 4".to_owned(), role, expires_at: None, business_object: None }
     }
 
-    /// What a commit on behalf of this caller fails with.
-    fn refused(world: &World, by: &Authorized) -> Option<Kind> {
-        let commit = penstock_base::commit::commit::<_, Fault>(&world.store, by, |_| Ok(()));
+    /// Returns the error of a commit on behalf of this caller.
+    fn refused(fixture: &World, by: &Authorized) -> Option<Kind> {
+        let commit = penstock_base::commit::commit::<_, Fault>(&fixture.store, by, |_| Ok(()));
         commit.err().map(|fault| fault.kind)
     }
 
-    /// Changes a stored document and not what is in memory, as if a change had just been committed.
-    fn alter(world: &World, collection: &str, id: &str, members: &Value) {
+    /// Changes a stored document but not memory, as if a change had just been committed.
+    fn alter(fixture: &World, collection: &str, id: &str, members: &Value) {
         let change = |transaction: &mut Transaction<'_>| {
             let stored = transaction.document(collection, id.as_bytes())?.unwrap();
             let mut document: Value = serde_json::from_slice(&stored).unwrap();
@@ -191,103 +189,109 @@ mod tests {
             let document = document.to_string();
             Ok::<_, Fault>(transaction.put(collection, id.as_bytes(), document.as_bytes())?)
         };
-        world.store.transact(change).unwrap();
+        fixture.store.transact(change).unwrap();
     }
 
-    fn remove(world: &World, collection: &str, id: &str) {
+    fn remove(fixture: &World, collection: &str, id: &str) {
         let delete = |t: &mut Transaction<'_>| Ok::<_, Fault>(t.delete(collection, id.as_bytes())?);
-        world.store.transact(delete).unwrap();
+        fixture.store.transact(delete).unwrap();
     }
 
-    fn of_session(world: &World, account: &Account, least: Role) -> Authorized {
-        let session = world.auth.sessions.start(account, None, None).unwrap();
-        let caller = world.auth.sessions.caller(&session.id).unwrap();
-        world.auth.authorize(caller, least).unwrap()
+    fn of_session(fixture: &World, account: &Account, least: Role) -> Authorized {
+        let session = fixture.auth.sessions.start(account, None, None).unwrap();
+        let caller = fixture.auth.sessions.caller(&session.id).unwrap();
+        fixture.auth.authorize(caller, least).unwrap()
     }
 
-    fn of_key(world: &World, by: &dyn Requester, role: Role) -> (String, Authorized) {
-        let (key, secret) = world.auth.keys.create(by, new_key(role)).unwrap();
-        let caller = world.auth.keys.caller(&secret).unwrap();
-        (key.id.clone(), world.auth.authorize(caller, role).unwrap())
+    fn of_key(fixture: &World, by: &dyn Requester, role: Role) -> (String, Authorized) {
+        let (key, secret) = fixture.auth.keys.create(by, new_key(role)).unwrap();
+        let caller = fixture.auth.keys.caller(&secret).unwrap();
+        (key.id.clone(), fixture.auth.authorize(caller, role).unwrap())
     }
 
-    fn of_token(world: &World, account: &Account, expires_at: Option<Timestamp>) -> Authorized {
-        let account = world.auth.accounts.get(&account.id);
+    fn of_token(fixture: &World, account: &Account, expires_at: Option<Timestamp>) -> Authorized {
+        let account = fixture.auth.accounts.get(&account.id);
         let credential = Credential::Bearer { expires_at };
         let caller = Caller { account, role: Role::Contributor, credential, from: None };
-        world.auth.authorize(caller, Role::Contributor).unwrap()
+        fixture.auth.authorize(caller, Role::Contributor).unwrap()
     }
 
     #[test]
-    fn a_commit_sees_what_was_committed_before_it_though_memory_does_not_yet() {
+    fn a_commit_sees_earlier_commits_before_memory_does() {
         let (gone, less) = (Some(Kind::Unauthorized), Some(Kind::Forbidden));
-        let world = World::new();
+        let fixture = World::new();
         let each = [
             (json!({"enabled": false}), [gone, gone, gone]),
             (json!({"role": "User"}), [less, less, less]),
-            // Another password ends sessions, and nothing else.
+            // A new password ends only sessions.
             (json!({"generation": 7}), [gone, None, None]),
             (Value::Null, [gone, gone, gone]),
         ];
         for (number, (members, expected)) in each.into_iter().enumerate() {
-            let account = world.account(&format!("a{number}"), Role::Admin);
-            let session = of_session(&world, &account, Role::Contributor);
-            let (_, key) = of_key(&world, &session, Role::Contributor);
-            let token = of_token(&world, &account, None);
+            let account = fixture.account(&format!("a{number}"), Role::Admin);
+            let session = of_session(&fixture, &account, Role::Contributor);
+            let (_, key) = of_key(&fixture, &session, Role::Contributor);
+            let token = of_token(&fixture, &account, None);
             let all = [session, key, token];
-            assert!(all.iter().all(|by| refused(&world, by).is_none()), "{members}");
+            assert!(all.iter().all(|by| refused(&fixture, by).is_none()), "{members}");
             match members {
-                Value::Null => remove(&world, accounts::COLLECTION, &account.id),
-                _ => alter(&world, accounts::COLLECTION, &account.id, &members),
+                Value::Null => remove(&fixture, accounts::COLLECTION, &account.id),
+                _ => alter(&fixture, accounts::COLLECTION, &account.id, &members),
             }
             assert!(all.iter().all(|by| by.renewed().is_ok()), "memory knows of {members}");
-            assert_eq!(all.each_ref().map(|by| refused(&world, by)), expected, "{members}");
+            assert_eq!(all.each_ref().map(|by| refused(&fixture, by)), expected, "{members}");
         }
         let local = Authorized::local();
         for members in [Value::Null, json!({"expiresAt": "2020-01-01T00:00:00Z"})] {
-            let (id, key) = of_key(&world, &local, Role::Admin);
+            let (id, key) = of_key(&fixture, &local, Role::Admin);
             match members {
-                Value::Null => remove(&world, keys::COLLECTION, &id),
-                _ => alter(&world, keys::COLLECTION, &id, &members),
+                Value::Null => remove(&fixture, keys::COLLECTION, &id),
+                _ => alter(&fixture, keys::COLLECTION, &id, &members),
             }
-            assert_eq!(refused(&world, &key), gone, "{members}");
+            assert_eq!(refused(&fixture, &key), gone, "{members}");
         }
-        assert_eq!(refused(&world, &local), None);
+        assert_eq!(refused(&fixture, &local), None);
     }
 
     #[test]
     fn a_session_that_has_ended_and_a_token_that_has_expired_commit_nothing() {
-        let world = World::new();
-        let account = world.account("a", Role::Contributor);
-        let session = world.auth.sessions.start(&account, None, None).unwrap();
-        let caller = world.auth.sessions.caller(&session.id).unwrap();
-        let by = world.auth.authorize(caller, Role::Contributor).unwrap();
-        assert_eq!(refused(&world, &by), None);
-        world.auth.sessions.end(&session.id);
-        assert_eq!(refused(&world, &by), Some(Kind::Unauthorized));
+        let fixture = World::new();
+        let account = fixture.account("a", Role::Contributor);
+        let session = fixture.auth.sessions.start(&account, None, None).unwrap();
+        let caller = fixture.auth.sessions.caller(&session.id).unwrap();
+        let by = fixture.auth.authorize(caller, Role::Contributor).unwrap();
+        assert_eq!(refused(&fixture, &by), None);
+        fixture.auth.sessions.end(&session.id);
+        assert_eq!(refused(&fixture, &by), Some(Kind::Unauthorized));
         assert_eq!(by.renewed().unwrap_err().kind, Kind::Unauthorized);
 
         let hour = SignedDuration::from_hours(1);
         let now = Timestamp::now();
-        assert_eq!(refused(&world, &of_token(&world, &account, Some(now + hour))), None);
-        let expired = of_token(&world, &account, Some(now - hour));
-        assert_eq!(refused(&world, &expired), Some(Kind::Unauthorized));
+        assert_eq!(refused(&fixture, &of_token(&fixture, &account, Some(now + hour))), None);
+        let expired = of_token(&fixture, &account, Some(now - hour));
+        assert_eq!(refused(&fixture, &expired), Some(Kind::Unauthorized));
         assert_eq!(expired.renewed().unwrap_err().kind, Kind::Unauthorized);
     }
 
     #[test]
-    fn who_has_a_lower_role_by_now_goes_on_with_that_and_makes_no_key_of_the_old_one() {
-        let world = World::new();
-        let account = world.account("a", Role::Admin);
-        let by = of_session(&world, &account, Role::User);
+    fn a_demoted_caller_continues_with_its_lower_role_and_creates_no_key_with_the_old_one() {
+        let fixture = World::new();
+        let account = fixture.account("a", Role::Admin);
+        let by = of_session(&fixture, &account, Role::User);
         let edit = Edit { role: Some(Role::User), ..Edit::of(&account) };
-        world.auth.accounts.change(&Authorized::local(), &account.id, IfMatch::Any, edit).unwrap();
-        assert_eq!(refused(&world, &by), None);
+        fixture
+            .auth
+            .accounts
+            .change(&Authorized::local(), &account.id, IfMatch::Any, edit)
+            .unwrap();
+        assert_eq!(refused(&fixture, &by), None);
         for by in [&by, &by.renewed().unwrap()] {
-            let fault = world.auth.keys.create(by, new_key(Role::Admin)).unwrap_err();
+            let fault = fixture.auth.keys.create(by, new_key(Role::Admin)).unwrap_err();
             assert_eq!(fault.kind, Kind::Forbidden, "{fault}");
         }
-        world.auth.keys.create(&by.renewed().unwrap(), new_key(Role::User)).unwrap();
-        assert!(world.auth.authorize((*by.renewed().unwrap()).clone(), Role::Contributor).is_err());
+        fixture.auth.keys.create(&by.renewed().unwrap(), new_key(Role::User)).unwrap();
+        assert!(
+            fixture.auth.authorize((*by.renewed().unwrap()).clone(), Role::Contributor).is_err()
+        );
     }
 }

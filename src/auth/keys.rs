@@ -1,10 +1,10 @@
-//! API keys: credentials of plant systems, worth at most what their owner is now.
+//! API keys: credentials of plant systems. Their role never exceeds their owner's current role.
 //!
-//! Invariant: what is in memory is what the store holds, but for the last use, which may be some minutes
-//! ahead. A change takes `writer`, commits, and swaps the key in memory before it lets `writer` go.
+//! Invariant: memory matches the store, except for the last use, which can be some minutes ahead in memory. A change
+//! locks `writer`, commits, and replaces the key in memory before it unlocks `writer`.
 //!
-//! A key that the command line made belongs to the local administration: it has no account, and is worth
-//! its role until it is revoked or expires.
+//! A key that was created on the command line belongs to local administration: it has no account, and keeps its role
+//! until it is revoked or expires.
 mod secret;
 
 use super::accounts::{Accounts, disabled};
@@ -26,16 +26,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-/// The collection of documents that holds them: id to JSON.
+/// The collection of the documents: id to JSON.
 pub const COLLECTION: &str = "api-keys";
 
-/// Keys at most.
+/// The maximum number of keys.
 const MOST: usize = 10_000;
-/// Keys of one account at most, where it is no Admin's.
+/// The maximum number of keys of one account that is not an Admin's.
 const MOST_OF_ONE: usize = 100;
-/// Characters of a name.
+/// The maximum length of a name in characters.
 const LONGEST: usize = 200;
-/// How exact the last use is.
+/// The resolution of the last use.
 const USED: Duration = Duration::from_mins(5);
 
 /// The API keys. Cheap to clone.
@@ -67,45 +67,45 @@ struct Entry {
     used: Option<Instant>,
 }
 
-/// An API key, without what it is.
+/// An API key without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Key {
     /// Its identifier, a UUID of version 7.
     pub id: String,
-    /// What it is for, in its owner's words.
+    /// The name, which says what the key is for.
     pub name: String,
-    /// What it may do, unless its owner may less.
+    /// The role, which the owner's role limits.
     pub role: Role,
-    /// The account that it belongs to; `None` for the local administration.
+    /// The id of the owner's account; `None` for local administration.
     pub owner: Option<String>,
-    /// The id of the one Business Object that it is for.
+    /// The id of the only Business Object that it can be used for; `None` for all.
     pub business_object: Option<String>,
-    /// When it was made (RFC 3339, UTC).
+    /// The time of creation (RFC 3339, UTC).
     pub created_at: String,
-    /// When it expires (RFC 3339, UTC).
+    /// The time of expiry (RFC 3339, UTC).
     pub expires_at: Option<String>,
-    /// When it was used last (RFC 3339, UTC), to some minutes.
+    /// The time of the last use (RFC 3339, UTC), to some minutes.
     pub last_used: Option<String>,
     /// The SHA-256 of the key, in hexadecimal.
     pub digest: String,
 }
 
-/// An API key in the making.
+/// The definition of a new API key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct New {
-    /// What it is for.
+    /// The name, which says what the key is for.
     pub name: String,
-    /// What it may do.
+    /// The role.
     pub role: Role,
-    /// When it expires.
+    /// The time of expiry.
     pub expires_at: Option<Timestamp>,
-    /// The one Business Object that it is for, by id or name; to be made an id before the key is.
+    /// The only Business Object that it can be used for, by id or name; [`Self::resolved`] replaces a name by the id.
     pub business_object: Option<String>,
 }
 
 impl New {
-    /// Reads the body of a creation.
+    /// Reads the request body of a creation.
     ///
     /// # Errors
     /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
@@ -133,7 +133,7 @@ impl New {
                     Ok(at) => new.expires_at = Some(at),
                     Err(_) => members.find(
                         "expiresAt",
-                        format!("{text:?} is no time in RFC 3339, such as 2027-01-31T12:00:00Z"),
+                        format!("{text:?} is not an RFC 3339 time such as 2027-01-31T12:00:00Z"),
                     ),
                 }
             }
@@ -143,7 +143,7 @@ impl New {
         if findings.is_empty() { Ok(new) } else { Err(invalid(findings)) }
     }
 
-    /// The same with the id of the Business Object in place of its name.
+    /// Returns it with the id of the Business Object in place of its name.
     ///
     /// # Errors
     /// `Kind::Invalid` when there is no such Business Object.
@@ -159,9 +159,9 @@ impl New {
     }
 }
 
-/// What a role may be called.
+/// Formats the error text for an unknown role.
 pub fn no_role(name: &str) -> String {
-    format!("there is no role {name:?}; it is one of Metrics, User, Contributor, Admin")
+    format!("there is no role {name:?}; use one of Metrics, User, Contributor, Admin")
 }
 
 fn invalid(findings: Vec<Finding>) -> Fault {
@@ -182,10 +182,10 @@ fn check_name(name: &str) -> Result<String, String> {
 }
 
 impl Keys {
-    /// What every key begins with, so that it is told from an access token and found by secret scanners.
+    /// The prefix of every key. It distinguishes keys from access tokens, and secret scanners find keys by it.
     pub const PREFIX: &'static str = secret::PREFIX;
 
-    /// Reads all keys from the store; those whose owner is gone are let go. Blocks.
+    /// Reads all keys from the store, and deletes those whose owner no longer exists. Blocking.
     pub(super) fn open(
         store: &Store,
         (accounts, audit, later): (&Accounts, &Audit, &Later),
@@ -198,15 +198,15 @@ impl Keys {
         for (id, document) in documents {
             let key = match decode(&id, &document) {
                 Ok(key) => key,
-                // A later version may have written it; the others are served all the same.
+                // A later version may have written it. The other keys must still work.
                 Err(error) => {
-                    tracing::error!(%error, "An API key was left out; it lets nobody in.");
+                    tracing::error!(%error, "An API key could not be read and is ignored; requests with it are refused.");
                     continue;
                 }
             };
             match &key.owner {
                 Some(owner) if accounts.get(owner).is_none() => {
-                    // An account that was left out keeps its keys; they let nobody in meanwhile.
+                    // An account that could not be read keeps its keys, which do not work meanwhile.
                     if read.document(super::accounts::COLLECTION, owner.as_bytes())?.is_none() {
                         later.surely(move |t| Ok(t.delete(COLLECTION, &id)?));
                     }
@@ -227,17 +227,17 @@ impl Keys {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Who has this key. Never blocks.
+    /// Authenticates the caller that sent this key. Never blocks.
     ///
     /// # Errors
-    /// `Refusal::Invalid` when it is mistyped, unknown, revoked or expired; `Refusal::Forbidden` when its
-    /// owner is disabled, or no Admin any more where it is one of `Metrics`.
+    /// `Refusal::Invalid` when the key is mistyped, unknown, revoked or expired. `Refusal::Forbidden` when its owner is
+    /// disabled, or when it has the role `Metrics` and its owner is no longer an Admin.
     pub fn caller(&self, key: &str) -> Result<Caller, Refusal> {
         let unknown = |why: &str| Refusal::Invalid(why.to_owned());
         let digest = Secret::digest_of(key).ok_or_else(|| {
             unknown("the API key is mistyped or cut short: its checksum is wrong")
         })?;
-        // Digests are no secret: what can be measured of looking one up says nothing about a key.
+        // Digests are not secret: the timing of their lookup reveals nothing about a key.
         let key = self.entries().by_digest(&digest).cloned();
         let key = key.ok_or_else(|| unknown("the API key is unknown or has been revoked"))?;
         let (account, role) = self.worth(&key)?;
@@ -247,13 +247,13 @@ impl Keys {
         Ok(Caller { account, role, credential, from: None })
     }
 
-    /// What the key with this id may do now; `None` when it is worth nothing any more. Never blocks.
+    /// Returns the current role of the key with this id; `None` when it is no longer valid. Never blocks.
     pub(super) fn still(&self, id: &str) -> Option<Role> {
         let key = self.entries().by_id.get(id)?.key.clone();
         self.worth(&key).ok().map(|(_, role)| role)
     }
 
-    /// The same by what a transaction sees.
+    /// Returns the same as [`Self::still`], as a transaction sees it.
     pub(super) fn still_in(
         &self,
         transaction: &Transaction<'_>,
@@ -270,18 +270,18 @@ impl Keys {
         Ok(self.worth_to(&key, owner.map(Arc::new)).ok().map(|(_, role)| role))
     }
 
-    /// The time by which keys expire.
+    /// Returns the time that decides whether keys have expired.
     pub(super) fn now(&self) -> Timestamp {
         self.inner.clock.now()
     }
 
-    /// The account that a key belongs to, and what it may do now.
+    /// Returns the account of a key's owner, and the key's current role.
     fn worth(&self, key: &Key) -> Result<(Option<Arc<Account>>, Role), Refusal> {
         let owner = key.owner.as_ref().and_then(|owner| self.inner.accounts.get(owner));
         self.worth_to(key, owner)
     }
 
-    /// The same with the account that owns it, if there is one.
+    /// Returns the same for this account of the owner, if there is one.
     fn worth_to(
         &self,
         key: &Key,
@@ -294,36 +294,35 @@ impl Keys {
             return Ok((None, key.role));
         }
         let account = account
-            .ok_or_else(|| Refusal::Invalid("the account of the API key is gone".to_owned()))?;
+            .ok_or_else(|| Refusal::Invalid("the account of the API key was deleted".to_owned()))?;
         if !account.enabled {
             return Err(disabled());
         }
         if key.role == Role::Metrics && account.role < Role::Admin {
-            let why =
-                "an API key with the role Metrics is worth nothing once its owner is no Admin";
+            let why = "an API key with the role Metrics works only while its owner is an Admin";
             return Err(Refusal::Forbidden(why.to_owned()));
         }
         let role = key.role.min(account.role);
         Ok((Some(account), role))
     }
 
-    /// One key by id, if the caller may manage it ([`manages`]).
+    /// Returns the key with this id if the caller may manage it ([`manages`]).
     pub fn get(&self, by: &Caller, id: &str) -> Option<Arc<Key>> {
         self.entries().by_id.get(id).map(|entry| entry.key.clone()).filter(|key| manages(by, key))
     }
 
-    /// The ids of the keys of an account.
+    /// Returns the ids of an account's keys.
     pub fn ids_of(&self, owner: &str) -> Vec<String> {
         self.entries().of(owner).map(|key| key.id.clone()).collect()
     }
 
-    /// The API key that a request came with.
+    /// Returns the API key that a request was sent with.
     pub fn of_caller(&self, caller: &Caller) -> Option<Arc<Key>> {
         let Credential::ApiKey { id, .. } = &caller.credential else { return None };
         self.entries().by_id.get(id).map(|entry| entry.key.clone())
     }
 
-    /// The keys that the caller may manage, by id, those after `after`.
+    /// Lists at most `limit` keys after `after`, by id, that the caller may manage.
     pub fn list(&self, by: &Caller, after: Option<&str>, limit: usize) -> Vec<Arc<Key>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let entries = self.entries();
@@ -332,11 +331,11 @@ impl Keys {
         keys.filter(|key| manages(by, key)).take(limit).cloned().collect()
     }
 
-    /// Makes a key and gives it, once.
+    /// Creates a key and returns it with its secret, which is not stored.
     ///
     /// # Errors
-    /// `Kind::Forbidden` when it would be worth more than what made it; `Kind::Invalid` when it would be
-    /// expired; `Kind::Conflict` when there are too many; `Kind::TooMany` when too many were made of late.
+    /// `Kind::Forbidden` when it would have more rights than the caller. `Kind::Invalid` when it would be expired.
+    /// `Kind::Conflict` when the limit of keys is reached. `Kind::TooMany` when too many were created recently.
     pub fn create(&self, by: &dyn Requester, new: New) -> Result<(Arc<Key>, String), Fault> {
         let requester = by;
         let by = requester.caller();
@@ -345,7 +344,7 @@ impl Keys {
         if self.entries().by_id.len() >= MOST {
             return Err(Fault::new(
                 Kind::Conflict,
-                format!("there are {MOST} API keys, which is as many as fit; revoke some"),
+                format!("the limit of {MOST} API keys is reached; revoke some"),
             ));
         }
         if by.role < Role::Admin
@@ -355,7 +354,7 @@ impl Keys {
             return Err(Fault::new(
                 Kind::Conflict,
                 format!(
-                    "this account has {MOST_OF_ONE} API keys, as many as it may have; revoke some"
+                    "this account has reached its limit of {MOST_OF_ONE} API keys; revoke some"
                 ),
             ));
         }
@@ -390,31 +389,37 @@ impl Keys {
             let finding = Finding::at(pointer, why);
             Err(Fault::with(
                 Kind::Forbidden,
-                format!("no such API key may be made: {why}"),
+                format!("the API key cannot be created: {why}"),
                 vec![finding],
             ))
         };
         if new.role > by.role {
             return refused(
                 "/role",
-                &format!("it may not be worth more than the {} that makes it", by.role),
+                &format!("the role cannot be higher than {}, the role of this request", by.role),
             );
         }
         if new.role == Role::Metrics && by.role < Role::Admin {
-            return refused("/role", "the metrics are for Admins, and for keys that they make");
+            return refused("/role", "only an Admin can create API keys with the role Metrics");
         }
         if let Credential::ApiKey { id, business_object } = &by.credential {
             if business_object.is_some() {
-                return refused("/businessObject", "a key for one Business Object makes no keys");
+                return refused(
+                    "/businessObject",
+                    "an API key for one Business Object cannot create API keys",
+                );
             }
             let own = self.entries().by_id.get(id).and_then(|entry| entry.key.expires_at.clone());
             let own = own.and_then(|at| at.parse::<Timestamp>().ok());
             if own.is_some_and(|own| new.expires_at.is_none_or(|at| at > own)) {
-                return refused("/expiresAt", "it may not outlast the key that makes it");
+                return refused(
+                    "/expiresAt",
+                    "it cannot expire later than the API key that creates it",
+                );
             }
         }
         if new.expires_at.is_some_and(|at| at <= self.inner.clock.now()) {
-            let why = "this time is over already";
+            let why = "this time is in the past";
             return Err(invalid(vec![Finding::at("/expiresAt", why)]));
         }
         Ok(())
@@ -439,7 +444,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Revokes the keys of an account that is gone.
+    /// Revokes the keys of a deleted account.
     pub(super) fn revoke_of(&self, owner: &Account) -> Result<(), Fault> {
         let _writer = self.write();
         let ids: Vec<String> = self.entries().of(&owner.id).map(|key| key.id.clone()).collect();
@@ -453,7 +458,7 @@ impl Keys {
         Ok(())
     }
 
-    /// Notes that a key was used just now, every few minutes.
+    /// Records the use of a key, at most every few minutes.
     fn used(&self, key: &Arc<Key>) {
         let now = Instant::now();
         let fresh = |entry: &Entry| entry.used.is_some_and(|used| now.duration_since(used) < USED);
@@ -462,7 +467,7 @@ impl Keys {
         }
         let at = time::rfc3339();
         if let Some(entry) = self.entries_mut().by_id.get_mut(&key.id) {
-            // Another request may have been first.
+            // Another request may have recorded it meanwhile.
             if fresh(entry) {
                 return;
             }
@@ -493,7 +498,7 @@ impl Entries {
         secret::is_same(&key.digest, digest).then_some(key)
     }
 
-    /// The keys of an account.
+    /// Lists the keys of an account.
     fn of(&self, owner: &str) -> impl Iterator<Item = &Arc<Key>> {
         let keys = self.by_id.values().map(|entry| &entry.key);
         keys.filter(move |key| key.owner.as_deref() == Some(owner))
@@ -512,12 +517,12 @@ impl Entries {
 }
 
 fn is_over(key: &Key, now: Timestamp) -> bool {
-    // A time that cannot be read is over.
+    // A time that cannot be parsed counts as expired.
     key.expires_at.as_ref().is_some_and(|at| !at.parse::<Timestamp>().is_ok_and(|at| at > now))
 }
 
-/// Whether a caller may see and revoke a key. An Admin may manage every key, and a key itself. Else the key must
-/// belong to the caller's account, and a credential that is worth less than the account, as an API key may be,
+/// Returns whether a caller may see and revoke a key. An Admin may manage every key, and a key itself. Otherwise the
+/// key must belong to the caller's account. A credential with a lower role than the account, such as an API key,
 /// manages only keys of its own role or a lower one.
 fn manages(by: &Caller, key: &Key) -> bool {
     if by.role == Role::Admin {
@@ -541,7 +546,7 @@ fn event(by: &Caller, what: &'static str, key: &Key, detail: String) -> Event {
 }
 
 fn write_used(transaction: &mut Transaction<'_>, id: &str, at: &str) -> Result<(), Fault> {
-    // It may have been revoked meanwhile.
+    // The key may have been revoked meanwhile.
     let Some(document) = transaction.document(COLLECTION, id.as_bytes())? else { return Ok(()) };
     let Ok(mut key) = decode(id.as_bytes(), &document) else { return Ok(()) };
     key.last_used = Some(at.to_owned());
@@ -549,7 +554,7 @@ fn write_used(transaction: &mut Transaction<'_>, id: &str, at: &str) -> Result<(
 }
 
 fn encode(key: &Key) -> Vec<u8> {
-    serde_json::to_vec(key).expect("a key holds strings and names alone")
+    serde_json::to_vec(key).expect("a key contains only strings and enum names")
 }
 
 fn decode(id: &[u8], document: &[u8]) -> Result<Key, penstock_store::Error> {

@@ -1,9 +1,8 @@
-//! Small changes that may wait a second: they are gathered and committed together by a thread of their
-//! own, so that a sign-in (its last login, its session, its event) costs the disk one frame, and the
-//! request no wait.
+//! Deferred writes: small changes that a thread collects for a second and commits together. So a sign-in (its last
+//! login, its session, its event) costs one frame on disk, and the request does not wait.
 //!
-//! What waits is lost when the process is killed before its second is over. What must not be lost so
-//! is committed by whoever changes it.
+//! If the process is killed, the changes of the last second are lost. Changes that must not be lost are committed
+//! directly by their callers.
 use penstock_base::fault::Fault;
 use penstock_store::{Store, Transaction};
 use std::fmt;
@@ -11,17 +10,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long changes are gathered.
+/// How long changes are collected before a commit.
 const GATHER: Duration = Duration::from_secs(1);
-/// When changes that the store did not take are tried again.
+/// The time until changes are retried after a failed commit.
 const RETRY: Duration = Duration::from_secs(10);
-/// Changes that wait; beyond it new ones are let go.
+/// The maximum number of waiting changes. Beyond it, new ones are dropped.
 const MOST: usize = 4096;
 
-/// A change. It may be made more than once, when the store does not take the first.
+/// A change. It may run more than once, if a commit fails.
 type Change = Box<dyn Fn(&mut Transaction<'_>) -> Result<(), Fault> + Send>;
 
-/// The changes that wait. Cheap to clone; when the last clone is dropped, what waits is committed.
+/// The queue of deferred changes. Cheap to clone. Dropping the last clone commits the waiting changes.
 #[derive(Debug, Clone)]
 pub(super) struct Later {
     thread: Arc<Thread>,
@@ -37,14 +36,14 @@ struct Shared {
     store: Store,
     queue: Mutex<Queue>,
     wake: Condvar,
-    /// Had by the one who commits, so that a flush waits for what was taken before it.
+    /// Locked during a commit, so that a flush waits for changes that another thread has already taken.
     committing: Mutex<()>,
 }
 
 #[derive(Default)]
 struct Queue {
     changes: Vec<(Instant, Change)>,
-    /// No attempt before this, after one that failed.
+    /// The earliest time of the next attempt, after a failure.
     not_before: Option<Instant>,
     let_go: u64,
     ending: bool,
@@ -60,7 +59,7 @@ impl Later {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// If the system cannot start a thread.
     pub(super) fn start(store: Store) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
             store,
@@ -74,7 +73,7 @@ impl Later {
         Ok(Self { thread: Arc::new(Thread { shared, handle: Some(handle) }) })
     }
 
-    /// Makes this change within a second or so.
+    /// Enqueues a change, to be committed within about a second. Drops it if the queue is full.
     pub(super) fn soon(
         &self,
         change: impl Fn(&mut Transaction<'_>) -> Result<(), Fault> + Send + 'static,
@@ -82,7 +81,8 @@ impl Later {
         self.after(GATHER, change);
     }
 
-    /// Makes this change after this time, or earlier when the gateway ends.
+    /// Enqueues a change, to be committed after this delay, or earlier when the gateway stops. Drops it if the queue is
+    /// full.
     pub(super) fn after(
         &self,
         delay: Duration,
@@ -96,7 +96,7 @@ impl Later {
         self.push(queue, delay, Box::new(change));
     }
 
-    /// As [`Self::soon`], and never let go, however many wait.
+    /// Enqueues a change as [`Self::soon`] does, but never drops it.
     pub(super) fn surely(
         &self,
         change: impl Fn(&mut Transaction<'_>) -> Result<(), Fault> + Send + 'static,
@@ -110,12 +110,12 @@ impl Later {
         self.thread.shared.wake.notify_all();
     }
 
-    /// Commits what is to be made soon. Blocks.
+    /// Commits the changes that are due within a second. Blocking.
     pub(super) fn flush(&self) {
         self.thread.shared.commit(Some(Instant::now() + GATHER));
     }
 
-    /// Commits all that waits. Blocks.
+    /// Commits all waiting changes. Blocking.
     pub(super) fn flush_all(&self) {
         self.thread.shared.commit(None);
     }
@@ -126,7 +126,7 @@ impl Drop for Thread {
         self.shared.queue().ending = true;
         self.shared.wake.notify_all();
         if let Some(handle) = self.handle.take() {
-            // It panics only where the process ends with it.
+            // If the thread panics, the process ends with it.
             let _ = handle.join();
         }
     }
@@ -166,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// Commits what is due by then, or everything.
+    /// Commits the changes that are due by then, or all of them.
     fn commit(&self, by: Option<Instant>) {
         let _committing = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut queue = self.queue();
@@ -179,7 +179,7 @@ impl Shared {
         if let_go > 0 {
             tracing::warn!(
                 changes = let_go,
-                "Last uses and events were not kept, since too many waited for the store."
+                "Last uses and events were dropped, because too many were waiting for the store."
             );
         }
         if due.is_empty() {
@@ -198,7 +198,7 @@ impl Shared {
                 queue.changes.extend(later);
                 drop(queue);
                 if first {
-                    tracing::warn!(%fault, "Last uses and events wait until the store takes them.");
+                    tracing::warn!(%fault, "Writing last uses and events failed. The gateway retries until the store accepts them.");
                 }
             }
         }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_made_in_order_in_one_commit_and_with_the_end() {
+    fn changes_are_committed_in_order_together_and_at_the_latest_on_drop() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path());
         let later = Later::start(store.clone()).unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_taken_waits() {
+    fn changes_of_a_failed_commit_are_retried() {
         use std::sync::atomic::{AtomicBool, Ordering};
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path());

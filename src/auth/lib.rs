@@ -1,17 +1,15 @@
-//! Who may come in: accounts, sessions, API keys, OpenID Connect, bearer tokens, and the audit trail.
+//! Authentication and authorization: accounts, sessions, API keys, OpenID Connect, bearer tokens, and the audit trail.
 //!
-//! | file | what |
-//! |---|---|
-//! | `role`, `caller`, `refusal` | what a request may do, who sent it, and why it may not |
-//! | `guard` | the check of a caller before, and inside, each commit on its behalf |
-//! | `account`, `accounts` | the records, and where they are kept |
-//! | `password`, `attempts` | Argon2id, and the delays after failures |
-//! | `later` | what may wait a second for its commit: last uses, sessions, sign-ins |
-//! | `sessions`, `keys` | the credentials that the gateway gives out itself |
-//! | `audit` | what happened to all of them |
-//! | `oidc` | sign-in by the authorization code flow |
-//! | `roca` | RSA keys of providers that can be factored |
-//! | `tokens` | bearer tokens of an authorization server, and the service accounts they make |
+//! - `role`, `caller`, `refusal`: what a request may do, who sent it, and why it is refused
+//! - `guard`: the check of a caller before, and inside, each commit on its behalf
+//! - `account`, `accounts`: the account records and their storage
+//! - `password`, `attempts`: Argon2id, and the delays after failures
+//! - `later`: deferred writes, committed within a second: last uses, sessions, sign-ins
+//! - `sessions`, `keys`: the credentials that the gateway issues
+//! - `audit`: the audit trail of accounts, credentials and definitions
+//! - `oidc`: sign-in by the authorization code flow
+//! - `roca`: detection of RSA keys of providers that can be factored
+//! - `tokens`: bearer tokens of an authorization server, and their service accounts
 
 pub mod account;
 pub mod accounts;
@@ -52,7 +50,7 @@ use sessions::Sessions;
 use std::sync::Arc;
 use tokens::Tokens;
 
-/// Everything that knows who may come in. Cheap to clone.
+/// The authentication and authorization state of the gateway. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Auth {
     /// The accounts.
@@ -64,19 +62,22 @@ pub struct Auth {
     /// The audit trail.
     pub audit: Audit,
     later: Later,
-    /// Access tokens of machines; `None` without `issuer-uri`.
+    /// Access tokens of client applications; `None` without `issuer-uri`.
     pub tokens: Option<Tokens>,
-    /// Sign-in at an OpenID provider; `None` when the accounts are built in.
+    /// Sign-in at an OpenID provider; `None` in the built-in mode.
     pub oidc: Option<Oidc>,
 }
 
 impl Auth {
-    /// Opens what is kept in the store. In the built-in mode a store without an account gets `admin`,
-    /// whose random password stands in `<data-dir>/initial-admin-password`. Blocks.
+    /// Loads accounts, sessions and keys from the store. In the built-in mode, a store without an account gets the
+    /// account `admin`. Its random password is in `<data-dir>/initial-admin-password`. Blocking.
     pub fn open(store: &Store, settings: &Arc<Settings>, clock: &Clock) -> Result<Self, Fault> {
         let security = &settings.security;
         let later = Later::start(store.clone()).map_err(|error| {
-            Fault::new(Kind::Internal, format!("no thread could be started: {error}"))
+            Fault::new(
+                Kind::Internal,
+                format!("starting the thread for deferred writes failed: {error}"),
+            )
         })?;
         let audit = Audit::open(store.clone(), later.clone(), settings.limits.audit);
         let people = if security.oidc.is_some() { Source::OpenIdConnect } else { Source::BuiltIn };
@@ -93,8 +94,7 @@ impl Auth {
     /// Deletes an account, its sessions and its API keys.
     ///
     /// # Errors
-    /// As that of [`Accounts`]: `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` for the
-    /// last Admin.
+    /// As for [`Accounts`]: `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` for the last Admin.
     pub fn delete_account(
         &self,
         by: &dyn Requester,
@@ -102,13 +102,12 @@ impl Auth {
         asked: IfMatch,
     ) -> Result<(), Fault> {
         let account = self.accounts.delete(by, id, asked)?;
-        // They are dead already: should this fail, the next start lets them go.
+        // They are no longer valid without the account. If this fails, the next start deletes them.
         self.keys.revoke_of(&account)
     }
 
-    /// What a caller may do now, for what outlasts the request that it was let in with; `None` when its
-    /// session is over, its key or token is revoked or expired, or its account is disabled or gone. Never
-    /// blocks.
+    /// Returns the current role of a caller, for work that outlasts its request. Returns `None` when its session has
+    /// ended, its key or token is revoked or expired, or its account is disabled or deleted. Never blocks.
     pub fn still(&self, caller: &Caller) -> Option<Role> {
         match (&caller.credential, &caller.account) {
             (Credential::Local, _) => Some(Role::Admin),
@@ -122,7 +121,7 @@ impl Auth {
         }
     }
 
-    /// Commits what waits to be. Blocks.
+    /// Commits all deferred writes. Blocking.
     pub fn flush(&self) {
         self.later.flush_all();
     }

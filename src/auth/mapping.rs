@@ -1,18 +1,17 @@
-//! What claims say: the pieces of an account, and its role (specification, 5.4 and 5.5).
+//! Maps claims to the fields of an account and to its role (specification, 5.4 and 5.5).
 //!
-//! A claim's name with dots in it can lead into an object (`realm_access.roles`), where no claim has the
-//! whole name.
+//! A claim name with dots can be a path into an object (`realm_access.roles`), unless a claim has the whole name.
 use super::Role;
 use penstock_config::RoleValues;
 use serde_json::{Map, Value};
 
-/// The text of the first of these claims that is there and not empty.
+/// Returns the text of the first of these claims that is present and not empty.
 pub fn text(names: &[String], claims: &Map<String, Value>) -> Option<String> {
     let present = names.iter().filter_map(|name| claim(name, claims)?.as_str());
     present.map(str::trim).find(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// The highest role that the first of these claims that is there maps to: a list of values, or one value.
+/// Returns the highest role that the first present claim maps to. The claim is a list of values or one value.
 pub fn role(values: &RoleValues, names: &[String], claims: &Map<String, Value>) -> Option<Role> {
     let claim =
         names.iter().find_map(|name| claim(name, claims).filter(|claim| !claim.is_null()))?;
@@ -25,12 +24,12 @@ pub fn role(values: &RoleValues, names: &[String], claims: &Map<String, Value>) 
     }
 }
 
-/// Whether one of these claims is there, whatever it holds.
+/// Returns whether one of these claims is present, whatever its value.
 pub fn is_there(names: &[String], claims: &Map<String, Value>) -> bool {
     names.iter().any(|name| claim(name, claims).is_some_and(|claim| !claim.is_null()))
 }
 
-/// The claim of this name, or that inside the object that the part before one of its dots names.
+/// Returns the claim with this name, or the one inside the object that the part before one of its dots names.
 fn claim<'a>(name: &str, claims: &'a Map<String, Value>) -> Option<&'a Value> {
     claims.get(name).or_else(|| {
         name.match_indices('.').find_map(|(dot, _)| {
@@ -78,12 +77,12 @@ mod tests {
         ] {
             assert_eq!(role(none.clone()), None, "{none}");
         }
-        // The first claim that is there, not the first that helps.
+        // The first claim that is present counts, not the first that maps to a role.
         assert_eq!(role(json!({"roles": [], "groups": ["U"]})), None);
     }
 
     #[test]
-    fn a_dotted_name_leads_into_objects() {
+    fn a_dotted_name_is_a_path_into_objects() {
         let find = |name, value| claim(name, &claims(value)).cloned();
         let nested = json!({"resource_access": {"my.app": {"roles": 1}}, "a": {"b": 2}, "a.b": 3});
         assert_eq!(find("resource_access.my.app.roles", nested.clone()), Some(json!(1)));
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_claim_with_words_counts() {
+    fn the_first_claim_with_text_counts() {
         let text = |value| text(&names(&["user_email", "preferred_username"]), &claims(value));
         let both = json!({"preferred_username": "b", "user_email": "a"});
         assert_eq!(text(both).as_deref(), Some("a"));

@@ -1,10 +1,10 @@
 //! Sign-in at an OpenID provider: the authorization code flow (OpenID Connect Core 1.0, 3.1) with PKCE
 //! (RFC 7636), state, nonce, and the issuer of the answer (RFC 9207).
 //!
-//! [`Oidc::begin`] says where the browser goes and what it keeps meanwhile: the login, sealed so that
-//! only this process reads it (`login`). So nothing of a sign-in that is under way is kept here, and
-//! strangers who begin many fill no memory. [`Oidc::complete`] takes what the provider sent the browser
-//! back with, has the code exchanged (`provider`), and says who it is and which role that makes.
+//! [`Oidc::begin`] returns the provider's address for the browser and the encrypted login state (`login`), which the
+//! browser keeps and only this process can read. The gateway keeps no state of a sign-in in progress, so
+//! unauthenticated clients that start many use no memory. [`Oidc::complete`] takes the provider's answer from the
+//! browser, exchanges the code (`provider`), and returns the person's identity and role.
 
 mod login;
 mod provider;
@@ -33,18 +33,18 @@ struct Inner {
     clock: Clock,
 }
 
-/// A sign-in that has begun.
+/// A sign-in in progress.
 #[derive(Debug)]
 pub struct Begun {
-    /// The provider's address that the browser goes to.
+    /// The address at the provider for the browser.
     pub location: String,
-    /// The login, sealed: the browser keeps it in a cookie and brings it back.
+    /// The encrypted login state. The browser keeps it in a cookie and sends it back.
     pub login: String,
-    /// Which of [`Oidc::SLOTS`] cookies holds it, so that several may be under way in one browser.
+    /// The number of the cookie that holds it, of [`Oidc::SLOTS`], so that one browser can have several in progress.
     pub slot: u8,
 }
 
-/// What the provider sends the browser back with (RFC 6749, 4.1.2; RFC 9207, 2).
+/// The provider's answer, which the browser brings back (RFC 6749, 4.1.2; RFC 9207, 2).
 #[derive(Clone, Default)]
 pub struct Answer {
     /// `code`
@@ -59,51 +59,50 @@ pub struct Answer {
     pub description: Option<String>,
 }
 
-/// Who has signed in.
+/// A completed sign-in.
 pub struct SignedIn {
-    /// What the account is known by.
+    /// The identity of the account.
     pub identity: Identity,
-    /// What the provider says about it.
+    /// The provider's claims about it.
     pub profile: Profile,
     /// The highest of the mapped roles.
     pub role: Role,
     /// The ID token, for the sign-out at the provider.
     pub id_token: String,
-    /// Where the browser wanted to go: as [`Oidc::begin`] got it.
+    /// The return address, as given to [`Oidc::begin`].
     pub back: String,
 }
 
-/// Why nobody has signed in. The words are for the log and the audit trail; they hold no part of a code
-/// or token.
+/// The error of a sign-in. Its text is for the log and the audit trail, and contains no part of a code or token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failed {
-    /// The provider is out of reach: try again later.
-    #[error("the provider is out of reach: {0}")]
+    /// The provider is unreachable. The person can retry later.
+    #[error("the provider is unreachable: {0}")]
     OutOfReach(String),
-    /// The answer belongs to no sign-in that this browser has begun here of late.
-    #[error("the answer belongs to no sign-in that is under way: {0}")]
+    /// The answer belongs to no recent sign-in of this browser.
+    #[error("the answer belongs to no sign-in in progress: {0}")]
     Stale(&'static str),
-    /// Somebody said no at the provider, or the provider did.
-    #[error("the provider let nobody in: {0}")]
+    /// The person or the provider denied the sign-in.
+    #[error("the provider denied the sign-in: {0}")]
     Denied(String),
-    /// What the provider sent does not hold, or it does not know this gateway.
-    #[error("the provider's answer does not hold: {0}")]
+    /// The provider's answer is not valid, or the provider does not know this gateway.
+    #[error("the provider's answer is not valid: {0}")]
     Untrusted(String),
-    /// Neither the ID token nor the userinfo endpoint has the claim that accounts are known by.
+    /// Neither the ID token nor the userinfo endpoint has the claim that identifies accounts.
     #[error(
         "neither the ID token nor the userinfo endpoint has the claim {claim}, which user-name-attribute names; release \
          it to this gateway at the provider, or name another one"
     )]
     MissingClaim {
-        /// Its name.
+        /// The name of the claim.
         claim: String,
     },
-    /// The provider knows who it is, and none of the roles there opens this gateway.
+    /// The person authenticated at the provider, but has no mapped role.
     #[error("{name} has no role here: {}", no_role(missing.as_deref()))]
     NoRole {
         /// The value of `user-name-attribute`.
         name: String,
-        /// The claims that carry roles, where the provider sent none of them.
+        /// The configured role claims, if the provider sent none of them.
         missing: Option<String>,
     },
 }
@@ -119,13 +118,13 @@ fn no_role(missing: Option<&str>) -> String {
 }
 
 impl Oidc {
-    /// How many sign-ins one browser can have under way.
+    /// The maximum number of sign-ins in progress in one browser.
     pub const SLOTS: u8 = 4;
 
-    /// The sign-in that is configured. The provider is not asked for anything yet.
+    /// Creates the configured sign-in. Does not contact the provider.
     ///
     /// # Errors
-    /// When the certificates of `service.security.ca-file` cannot be used.
+    /// If the certificates of `service.security.ca-file` cannot be used.
     pub fn open(security: &Security, clock: &Clock) -> Result<Option<Self>, Fault> {
         let Some(settings) = security.oidc.clone() else { return Ok(None) };
         let provider = Provider::new(&settings, security, clock)?;
@@ -145,15 +144,15 @@ impl Oidc {
         }))))
     }
 
-    /// The registration identifier.
+    /// Returns the registration identifier.
     pub fn registration(&self) -> &str {
         &self.0.settings.registration
     }
 
-    /// Begins a sign-in. `base_url` is how the browser knows this gateway, `back` where it wants to go.
+    /// Begins a sign-in. `base_url` is the gateway's address as the browser knows it, `back` the return address.
     ///
     /// # Errors
-    /// `Failed::OutOfReach` or `Failed::Untrusted` when the provider cannot be discovered.
+    /// `Failed::OutOfReach` or `Failed::Untrusted` if the provider's metadata cannot be discovered.
     pub async fn begin(&self, base_url: &str, back: &str) -> Result<Begun, Failed> {
         let redirect_uri = self.0.settings.redirect_uri.replace("{baseUrl}", base_url);
         let request = self.0.provider.authorize(&redirect_uri).await?;
@@ -169,24 +168,24 @@ impl Oidc {
         Ok(Begun { location: request.location, login: self.0.seal.close(&login), slot })
     }
 
-    /// Which cookie holds the login of this state.
+    /// Returns the number of the cookie for the login with this state.
     pub fn slot(state: &str) -> u8 {
         state.bytes().fold(0, u8::wrapping_add) % Self::SLOTS
     }
 
-    /// Completes a sign-in with what came back, and the sealed login that the browser kept.
+    /// Completes a sign-in with the provider's answer and the encrypted login that the browser kept.
     ///
     /// # Errors
-    /// Each of [`Failed`].
+    /// Any [`Failed`].
     pub async fn complete(&self, answer: Answer, login: Option<&str>) -> Result<SignedIn, Failed> {
         let inner = &self.0;
         let state = answer.state.ok_or(Failed::Stale("it has no state"))?;
         let login = login
             .and_then(|sealed| inner.seal.open(sealed))
             .filter(|login| login.state.as_bytes().ct_eq(state.as_bytes()).into())
-            .ok_or(Failed::Stale("this browser has not begun it, or has finished it already"))?;
+            .ok_or(Failed::Stale("this browser did not start it, or has already completed it"))?;
         if inner.clock.since(login.begun) > login::LIFETIME {
-            return Err(Failed::Stale("it was begun too long ago"));
+            return Err(Failed::Stale("it was started too long ago"));
         }
         inner.provider.check_issuer(answer.issuer.as_deref()).await?;
         if let Some(error) = answer.error {
@@ -194,7 +193,7 @@ impl Oidc {
                 Some(description) => format!("{error} ({description})"),
                 None => error,
             };
-            // It comes from outside and goes into the log and the audit trail.
+            // It comes from outside, and is written to the log and the audit trail.
             let words: String = words.chars().filter(|c| !c.is_control()).take(300).collect();
             return Err(Failed::Denied(words));
         }
@@ -237,17 +236,17 @@ impl Oidc {
         })
     }
 
-    /// The provider's address that ends the session there and leads to `after`, if it offers one.
+    /// Returns the provider's address that ends the session there and redirects to `after`, if it offers one.
     pub async fn sign_out(&self, id_token: Option<&str>, after: &str) -> Option<String> {
         self.0.provider.sign_out(id_token, after).await
     }
 
-    /// The origin that [`Oidc::sign_out`] leads to, as far as it is known.
+    /// Returns the origin of the address of [`Oidc::sign_out`], if it is known.
     pub fn sign_out_origin(&self) -> Option<String> {
         self.0.provider.sign_out_origin()
     }
 
-    /// For each piece of an account, the claims that can carry it.
+    /// Lists for each field of an account the claims that can contain it.
     fn wanted(&self) -> Vec<Vec<String>> {
         let claims = &self.0.claims;
         vec![

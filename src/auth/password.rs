@@ -1,4 +1,4 @@
-//! Passwords: Argon2id (RFC 9106), one at a time, never on a thread that serves requests.
+//! Passwords: Argon2id (RFC 9106), one hash at a time, never on a thread that serves requests.
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use penstock_base::fault::{Fault, Kind};
@@ -14,31 +14,30 @@ use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 
-/// Memory of one hash, in KiB: what OWASP's cheat sheet names for two passes, and what a gateway can
-/// spare for the moment that it takes.
+/// The memory of one hash in KiB: OWASP's recommendation for two passes, and an amount that a gateway can spare for
+/// a moment.
 const MEMORY: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 
-/// KiB of address space that the C library gives back to the system as soon as they are freed: glibc does
-/// so from 32 MiB on. Of pieces of 19 MiB it keeps what others have cut up, and a thousand hashes grew to
-/// gigabytes.
+/// The size in KiB from which the C library returns freed memory to the system at once: glibc does so from 32 MiB.
+/// It keeps blocks of 19 MiB that other allocations have split. A thousand hashes then grew to gigabytes.
 const RETURNED: usize = 33 * 1024;
 
-/// Bytes of a new password.
+/// The length of a new password in bytes.
 const LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
 
-/// Hashes that may wait for their turn on behalf of unauthenticated clients, and of one address among them
-/// (for IPv6 its /64): as many addresses as an attacker has must not be enough to fill the queue soon.
+/// The maximum number of waiting hashes for unauthenticated clients, and for one address among them (for IPv6 its
+/// /64). An attacker with many addresses must not be able to fill the queue quickly.
 const WAITING: usize = 64;
 const WAITING_OF_ONE: usize = 8;
-/// The same on behalf of those who are known.
+/// The same for known clients.
 const WAITING_KNOWN: usize = 16;
 const WAITING_KNOWN_OF_ONE: usize = 4;
-/// How long they wait.
+/// How long a hash waits for its permit.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Long enough, and tried first all the same.
+/// Common passwords that are long enough, but that attackers try first.
 const COMMON: [&str; 24] = [
     "000000000000",
     "111111111111",
@@ -66,7 +65,7 @@ const COMMON: [&str; 24] = [
     "qwertyuiop123",
 ];
 
-/// The hash of a password, as a PHC string. No log shows it.
+/// The hash of a password as a PHC string. Its `Debug` form does not show it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Hash(String);
@@ -82,10 +81,10 @@ fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
-/// The digest of a password, and the only place where the memory for one is taken.
+/// Computes the digest of a password. This is the only place that allocates the memory for it.
 fn digest(argon2: &Argon2<'_>, password: &str, salt: &[u8]) -> Result<[u8; 32], argon2::Error> {
     let blocks = argon2.params().block_count();
-    // What is beyond the blocks is never touched, and so takes no memory.
+    // The capacity beyond the blocks is never touched, and so uses no memory.
     let mut memory = Vec::with_capacity(blocks.max(RETURNED));
     memory.resize(blocks, Block::new());
     let mut digest = [0; 32];
@@ -94,10 +93,10 @@ fn digest(argon2: &Argon2<'_>, password: &str, salt: &[u8]) -> Result<[u8; 32], 
 }
 
 impl Hash {
-    /// Hashes a password with a salt of its own. Blocks for as long as it takes, with 19 MiB.
+    /// Hashes a password with a random salt. Blocking while it hashes; needs 19 MiB.
     ///
     /// # Errors
-    /// `Kind::Internal` when the system has no memory for it.
+    /// `Kind::Internal` if hashing fails.
     pub fn of(password: &str) -> Result<Self, Fault> {
         Self::with(&argon2(), password).map_err(|error| {
             tracing::error!(%error, "A password could not be hashed.");
@@ -121,7 +120,7 @@ impl Hash {
         Ok(Self(hash.to_string()))
     }
 
-    /// The hash of no password that anybody knows: checking against it takes as long as any other.
+    /// Returns a hash that matches no known password. Checking against it takes as long as checking any other.
     pub(super) fn of_nobody() -> Self {
         Self(
             "$argon2id$v=19$m=19456,t=2,p=1$cGVuc3RvY2stbm9ib2R5$\
@@ -130,7 +129,7 @@ impl Hash {
         )
     }
 
-    /// Whether it is this password's. Blocks as [`Self::of`].
+    /// Returns whether this is the hash of this password. Blocking, as [`Self::of`].
     pub(super) fn is_of(&self, password: &str) -> bool {
         let Ok(PasswordHash { algorithm, version, params, salt, hash }) =
             PasswordHash::new(&self.0)
@@ -148,16 +147,16 @@ impl Hash {
             .is_ok_and(|digest| digest.as_slice().ct_eq(hash.as_bytes()).into())
     }
 
-    /// Whether it was made as hashes are made now.
+    /// Returns whether it has the current parameters.
     pub(super) fn is_current(&self) -> bool {
         self.0.starts_with(&format!("$argon2id$v=19$m={MEMORY},t={PASSES},p={LANES}$"))
     }
 }
 
-/// Why a password is none to be set.
+/// Checks whether a password can be set.
 ///
 /// # Errors
-/// The reason, in words.
+/// The reason as text.
 pub fn check(password: &str, email: &str) -> Result<(), String> {
     let folded = password.to_lowercase();
     let repeats = password.chars().next().is_some_and(|c| password.chars().all(|other| other == c));
@@ -166,17 +165,17 @@ pub fn check(password: &str, email: &str) -> Result<(), String> {
     } else if password.len() > *LENGTH.end() {
         Err(format!("it is too long: a password has at most {} bytes", LENGTH.end()))
     } else if repeats || COMMON.contains(&folded.as_str()) {
-        Err("it is one of those that are tried first; choose another one".to_owned())
+        Err("it is a common password, one that is tried first; choose another one".to_owned())
     } else if folded == email.to_lowercase() {
         Err("it is the account's email; choose another one".to_owned())
     } else if password.contains(['\n', '\r', '\0']) {
-        Err("a line end or a zero byte stands in it, which no form can send".to_owned())
+        Err("it contains a line end or a NUL byte, which a form cannot send".to_owned())
     } else {
         Ok(())
     }
 }
 
-/// A random password of 120 bits, of characters that nobody takes for others.
+/// Generates a random password of 120 bits, without characters that are easily confused.
 pub fn random() -> String {
     const CHARACTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut rng = rand::rng();
@@ -190,14 +189,14 @@ pub fn random() -> String {
     password
 }
 
-/// The turns of hashing. Cheap to clone.
+/// The permits and queues of hashing. Cheap to clone.
 ///
-/// Those who are known (local administration, whoever is signed in, an account where it signed in lately) have a
-/// queue of their own: however many others wait, at most one of them is ahead.
+/// Known clients (local administration, signed-in callers, an account where it signed in recently) have their own
+/// queue: at most one hash for an unknown client is ahead of them.
 #[derive(Debug, Clone)]
 pub(super) struct Turns {
     one: Arc<Semaphore>,
-    /// Had by the one unknown client that may wait for `one`.
+    /// Held by the one unknown client that may wait for `one`.
     next_unknown: Arc<Semaphore>,
     known: Waiting,
     unknown: Waiting,
@@ -215,8 +214,8 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Runs this work, alone among those that hash, on a thread that may block. `None` when too many
-    /// wait already, or the turn does not come in time.
+    /// Runs this work on a blocking thread, while no other hash runs. Returns `None` if too many are waiting, or if the
+    /// permit does not come in time.
     pub(super) async fn take<T: Send + 'static>(
         &self,
         (is_known, from): (bool, Option<IpAddr>),
@@ -237,7 +236,7 @@ impl Turns {
         drop(place);
         let work = tokio::task::spawn_blocking(move || {
             let done = work();
-            // Also when whoever asked has gone away meanwhile.
+            // Dropped here, also if the client has disconnected meanwhile.
             drop(turn);
             done
         });
@@ -245,7 +244,7 @@ impl Turns {
     }
 }
 
-/// Those who wait in one queue, by address. Cheap to clone.
+/// The waiting clients of one queue, by address. Cheap to clone.
 #[derive(Debug, Clone)]
 struct Waiting {
     places: Arc<Mutex<HashMap<Option<IpAddr>, usize>>>,
@@ -258,8 +257,8 @@ impl Waiting {
         Self { places: Arc::default(), most, most_of_one }
     }
 
-    /// `None` when the queue is full, or this address has its share of it. Local requests have no address,
-    /// and all of the queue.
+    /// Enters the queue. Returns `None` if the queue is full, or if this address has used its share. Local requests
+    /// have no address, and can use the whole queue.
     fn enter(&self, from: Option<IpAddr>) -> Option<Place> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let own = places.get(&from).copied().unwrap_or_default();
@@ -273,7 +272,7 @@ impl Waiting {
     }
 }
 
-/// One who waits.
+/// A place in the queue, freed on drop.
 struct Place {
     waiting: Waiting,
     from: Option<IpAddr>,
@@ -296,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_of_its_password_alone_and_salted() {
+    fn a_hash_matches_only_its_password_and_is_salted() {
         let hash = Hash::of("correct horse battery").unwrap();
         assert!(hash.is_of("correct horse battery"));
         assert!(!hash.is_of("correct horse batterY"));
@@ -310,7 +309,7 @@ mod tests {
     fn checking_against_nobody_costs_the_same_and_never_matches() {
         let nobody = Hash::of_nobody();
         assert!(nobody.is_current());
-        // It must be read, or else no time would be spent on it.
+        // It must be parsable, or else no time would be spent on it.
         let parsed = PasswordHash::new(&nobody.0).unwrap();
         assert_eq!(parsed.hash.unwrap().as_bytes().len(), 32);
         assert!(!nobody.is_of(""));
@@ -336,7 +335,7 @@ mod tests {
         assert_ne!(random(), random());
     }
 
-    /// Keeps the one turn taken until the sender is dropped.
+    /// Holds the only permit until the sender is dropped.
     async fn busy(turns: &Turns) -> std::sync::mpsc::Sender<()> {
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let all = turns.clone();
@@ -377,7 +376,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_are_known_wait_for_few_of_those_who_are_not() {
+    async fn known_clients_wait_for_at_most_one_unknown_client() {
         let turns = Turns::default();
         let go = busy(&turns).await;
         let order = Arc::new(Mutex::new(Vec::new()));
@@ -406,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_has_a_part_of_the_queue() {
+    fn one_address_has_a_share_of_the_queue() {
         let queue = Waiting::new(WAITING, WAITING_OF_ONE);
         let own: Vec<_> =
             (0..WAITING_OF_ONE).map(|_| queue.enter(Some(address(1))).unwrap()).collect();

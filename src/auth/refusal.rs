@@ -1,9 +1,9 @@
-//! Why somebody may not come in.
+//! The error of authentication and authorization.
 use penstock_base::fault::{Fault, Kind};
 use std::time::Duration;
 
-/// Why a credential is refused. The words go to the caller and into the audit trail: they hold no
-/// part of the credential, and nothing that a stranger should not learn.
+/// The reason why a credential is refused. Its text goes to the client and into the audit trail. It contains no part
+/// of the credential, and nothing that an unauthenticated client must not learn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -13,13 +13,13 @@ pub enum Refusal {
     /// 400, `invalid_request` (RFC 6750, 3.1): for instance two credentials in one request.
     #[error("{0}")]
     Malformed(String),
-    /// 403: the credential is good, and its owner is disabled or has no role.
+    /// 403: the credential is valid, but its owner is disabled or has no role.
     #[error("{0}")]
     Forbidden(String),
-    /// 429: too many failures; try again after this time.
+    /// 429: too many failures. The client can retry after this time.
     #[error("too many failed attempts; try again in {} s", .0.as_secs())]
     TooMany(Duration),
-    /// 503: it cannot be checked now, since the provider's keys are out of reach.
+    /// 503: the credential cannot be checked now, for instance because the provider's keys are unavailable.
     #[error("{0}")]
     Unavailable(String),
 }

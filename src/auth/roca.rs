@@ -1,17 +1,18 @@
-//! RSA keys that can be factored because a broken generator made them: ROCA (CVE-2017-15361).
+//! Detects RSA keys that can be factored because a broken generator created them: ROCA (CVE-2017-15361).
 //!
-//! Each prime that the generator made is `k * M + 65537^a mod M`, where M is the product of the first primes. So
-//! the modulus of such a key is a power of 65537 modulo every small prime, which about one other key in
-//! 2^27 is by chance (M. Nemec et al., "The Return of Coppersmith's Attack", 2017, section 5).
+//! Each prime of the generator is `k * M + 65537^a mod M`, where M is the product of the first primes. So the modulus
+//! of such a key is a power of 65537 modulo every small prime. About one sound key in 2^27 is so by chance (M. Nemec
+//! et al., "The Return of Coppersmith's Attack", 2017, section 5).
 
-/// The primes that the generator's M has for every length of key; 2 says nothing of an odd number.
+/// The primes that divide the generator's M for every key length. 2 is left out, because it tells nothing about an
+/// odd number.
 const PRIMES: [u32; 38] = [
     3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97,
     101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167,
 ];
 const GENERATOR: u32 = 65_537;
 
-/// Whether an RSA key has the fingerprint of the broken generator, by its modulus (big-endian).
+/// Returns whether an RSA key has the fingerprint of the broken generator, by its modulus (big-endian).
 pub(super) fn is_weak(modulus: &[u8]) -> bool {
     PRIMES.iter().all(|prime| {
         let rest = modulus.iter().fold(0, |rest, byte| (rest * 256 + u32::from(*byte)) % prime);
@@ -19,10 +20,10 @@ pub(super) fn is_weak(modulus: &[u8]) -> bool {
     })
 }
 
-/// Whether a number is a power of the generator modulo a prime.
+/// Returns whether a number is a power of the generator modulo a prime.
 fn is_power(number: u32, prime: u32) -> bool {
     let mut power = 1;
-    // From the order of the group on they repeat.
+    // The powers repeat after the order of the group.
     (1..prime).any(|_| {
         power = power * GENERATOR % prime;
         power == number
@@ -35,9 +36,9 @@ pub(super) mod tests {
     use base64::Engine;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-    /// The modulus (base64url) of a key of 2,048 bits that was generated as the broken generator did.
+    /// The modulus (base64url) of a key of 2,048 bits that was generated in the same way as by the broken generator.
     pub(crate) const WEAK: &str = "1iaSc8BBafw7n3dyqTYoqBTH_kbemivZ2cvUYz--0q-Yk2LxHvg6kD-D8o1kmVStHqft-3RW8prh_2q6Nar10GkqBaxqtesyo6oC1V5TgsKgxcTFtJgC2JRzr57L8Bt_dk-i3etaJAntFHuXKGoIa0GSuIrowcMo4c25VJZYwEu6g657KHt-CBrIqM4xIhoT18iqikcCUj-yaM-Ed_60bmHIAQoO_ORgZagwm6WE-VybfFhmvJpTW05gb9n2b_NtNOGQYTTVt_dwhCQI_lbrBtVXEMXdjCibnzeQ78FsvkzddyvFWWNXHkU1GqVcz9Kc0CVcNWk5xm7g8ljQVybNpQ";
-    /// That of a key that openssl made.
+    /// The modulus of a key that openssl generated.
     const SOUND: &str = "39bqP3mkfyhctKqzDZQ1cbmiLOgThNV2dD5pqMnbXlve7sK_sV0ButLHAu53dpC322hRzCPhk_83gGelQXbtHSURFFVTan6oC5CnFY9bgpghIBUZ-KtJRXvm_P49Q3PO9SkHI-s5WoRM8xEx_FQ4EpAif_kbblXZ6ckUfCM4oZcVh5JQ7GHx8cEmPyMVKqEVhHAkvE7Zydg4F3TlydRHQtJwYQd-IYdyk8cgM_DHv2YxbjoOcL8qnnjbpQZhgjll6AKEDuymBztq24QQTmaVkkUWxQoazhs9Ic0gSc78mz4tqGnTRlshiUi-g2VQ5HDqmHrESMPOezkO3zD0QgJz_w";
 
     fn modulus(text: &str) -> Vec<u8> {
@@ -45,11 +46,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_key_of_the_broken_generator_is_told_from_others() {
+    fn a_key_of_the_broken_generator_is_distinguished_from_others() {
         assert!(is_weak(&modulus(WEAK)));
         assert!(is_weak(&[&[0], modulus(WEAK).as_slice()].concat()));
         assert!(!is_weak(&modulus(SOUND)));
-        // One more than a weak one is none.
+        // The next odd number after a weak modulus is not weak.
         let mut other = modulus(WEAK);
         *other.last_mut().unwrap() += 2;
         assert!(!is_weak(&other));

@@ -1,12 +1,11 @@
-//! The sessions of browsers.
+//! Browser sessions.
 //!
-//! In memory, by the hash of their ids. That one began or ended is written to the store within a second,
-//! so that they last over a restart of the service; how long one was idle is known in memory alone and
-//! begins anew with a restart. Ages are times that have passed since the machine was booted, whatever the
-//! clock says, so all sessions end with a restart of the machine.
+//! Sessions are in memory, by the hash of their ids. Their begin and end are written to the store within a second, so
+//! that they survive a restart of the service. The idle time is only in memory, and starts again with a restart. Ages
+//! count the time since the machine was booted, independent of the clock, so a reboot ends all sessions.
 //!
-//! A session names the generation of its account: whatever ends all sessions of an account (another
-//! password, disabled) makes a new generation, in its own commit.
+//! A session stores the generation of its account. A change that ends all sessions of an account (a new password, or
+//! disabling it) increments the generation in the same commit.
 mod era;
 
 use super::accounts::{Accounts, disabled};
@@ -28,13 +27,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 
-/// The collection of documents that holds them: the hash of the id to JSON.
+/// The collection of the documents: the hash of the id to JSON.
 pub const COLLECTION: &str = "sessions";
 
-/// Sessions at most, in all and of one account; past it those go that have been idle the longest.
+/// The maximum number of sessions in total and for each account. Beyond it, the longest idle sessions are ended.
 const MOST: usize = 1000;
 const MOST_OF_ONE: usize = 10;
-/// Bytes of an ID token that is kept; without it the sign-out at the provider asks.
+/// The maximum size of a stored ID token in bytes. Without it, the provider asks the person to confirm the sign-out.
 const LONGEST_TOKEN: usize = 8 << 10;
 
 /// The sessions. Cheap to clone.
@@ -62,7 +61,7 @@ struct Session {
     id_token: Option<Arc<str>>,
 }
 
-/// A session as it is kept.
+/// A stored session.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -73,11 +72,11 @@ struct Document {
     era: String,
 }
 
-/// A session that has just begun.
+/// A new session.
 pub struct Started {
-    /// The random id, 256 bits in hexadecimal: the cookie's value, kept nowhere else.
+    /// The random id, 256 bits in hexadecimal. It is the cookie's value, and is not stored.
     pub id: String,
-    /// The token that an unsafe request of a page without script carries (CSRF).
+    /// The CSRF token that unsafe requests of a page without script contain.
     pub csrf: String,
 }
 
@@ -88,7 +87,7 @@ impl std::fmt::Debug for Started {
 }
 
 impl Sessions {
-    /// Takes up the sessions of before the restart of the service. Blocks.
+    /// Loads the sessions from before a restart of the service. Blocking.
     pub(super) fn open(
         store: &Store,
         (accounts, audit, later): (&Accounts, &Audit, &Later),
@@ -136,8 +135,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Begins a session. `id_token` is kept, in memory alone, for a sign-out at the provider. Never
-    /// blocks.
+    /// Begins a session. Keeps `id_token` in memory, and only there, for the sign-out at the provider. Never blocks.
     ///
     /// # Errors
     /// `Refusal::Forbidden` when the account has been disabled meanwhile.
@@ -171,16 +169,16 @@ impl Sessions {
         Ok(Started { id, csrf })
     }
 
-    /// Who has the session with this id. Never blocks.
+    /// Authenticates the caller with this session id. Never blocks.
     ///
     /// # Errors
-    /// `Refusal::Invalid` when there is none, or none any more; `Refusal::Forbidden` when its account is
+    /// `Refusal::Invalid` when there is no such session, or it has ended. `Refusal::Forbidden` when its account is
     /// disabled.
     pub fn caller(&self, id: &str) -> Result<Caller, Refusal> {
         self.caller_at(id, era::now(), true)
     }
 
-    /// The same for a request that a page sends by itself: it does not count as use.
+    /// Authenticates a request that a page sends automatically, which does not reset the idle time.
     ///
     /// # Errors
     /// As those of [`Self::caller`].
@@ -209,14 +207,14 @@ impl Sessions {
         }
     }
 
-    /// What the session with this hash may do now; `None` when it is over. It does not count as a request.
+    /// Returns the current role of the session with this hash; `None` when it has ended. Does not reset the idle time.
     pub(super) fn still(&self, hash: &str) -> Option<Role> {
         let session = self.sessions().get(hash)?.clone();
         self.account(&session, era::now()).ok().map(|account| account.role)
     }
 
-    /// The same by what a transaction sees of its account. That a session has ended is in memory before its
-    /// end is answered.
+    /// Returns the same as [`Self::still`], with the account as a transaction sees it. Memory has the end of a session
+    /// before the request that ended it is answered.
     pub(super) fn still_in(
         &self,
         transaction: &Transaction<'_>,
@@ -228,12 +226,12 @@ impl Sessions {
         Ok(account.ok().map(|account| account.role))
     }
 
-    /// The account of a session that lasts.
+    /// Returns the account of a valid session.
     fn account(&self, session: &Session, now: Duration) -> Result<Arc<Account>, Refusal> {
         self.account_of(session, self.inner.accounts.get(&session.account), now)
     }
 
-    /// The same with the account that it names, if there is one.
+    /// Returns the same for this state of the account, if there is one.
     fn account_of(
         &self,
         session: &Session,
@@ -254,7 +252,7 @@ impl Sessions {
         Ok(account)
     }
 
-    /// Ends it; gives the `id_token` it was begun with, if this process began it. Never blocks.
+    /// Ends a session. Returns its `id_token` if this process began the session with one. Never blocks.
     pub fn end(&self, id: &str) -> Option<Arc<str>> {
         let hash = hash(id);
         let session = self.sessions().remove(&hash)?;
@@ -265,7 +263,7 @@ impl Sessions {
         session.id_token
     }
 
-    /// Lets the session with this hash outlast the change that ended the others of its account.
+    /// Keeps the session with this hash after the change that ended the other sessions of its account.
     pub fn renew(&self, hash: &str, account: &Account) {
         let mut sessions = self.sessions();
         if let Some(session) = sessions.get_mut(hash).filter(|s| s.account == account.id) {
@@ -276,17 +274,17 @@ impl Sessions {
         }
     }
 
-    /// The CSRF token of the session with this id: made of it, so that no page has to look it up.
+    /// Returns the CSRF token of the session with this id. Pages derive it from the id without a lookup.
     pub fn csrf(id: &str) -> String {
         hex(&Sha256::new().chain_update("penstock csrf ").chain_update(id).finalize())
     }
 
-    /// Whether this is the CSRF token of the session with this id.
+    /// Returns whether this is the CSRF token of the session with this id.
     pub fn is_csrf(id: &str, token: &str) -> bool {
         Self::csrf(id).as_bytes().ct_eq(token.as_bytes()).into()
     }
 
-    /// Lets go of what has ended, and of the idlest of those that are too many.
+    /// Removes ended sessions, and the longest idle ones beyond the limits.
     fn make_room(&self, sessions: &mut HashMap<String, Session>, account: &str, now: Duration) {
         let mut gone: Vec<String> = Vec::new();
         let of_one = sessions.values().filter(|session| session.account == account).count();

@@ -1,16 +1,14 @@
-//! Bearer tokens: access tokens of an authorization server (specification, 5.7), and the service accounts
-//! that they make.
+//! Bearer tokens: access tokens of an authorization server (specification, 5.7), and the service accounts that they
+//! create.
 //!
-//! | file | what |
-//! |---|---|
-//! | `token` | a token's form, and the claims that say whether it is for this gateway, now |
-//! | `bearer` | who it speaks for: a client application or a person |
-//! | `log` | what the log says of a token that is refused |
-//! | `keys`, `provider`, `jwks` | the issuer's keys: read, fetched, kept |
-//! | `crypto` | the signatures, by ring |
+//! - `token`: parsing of a token, and the claims that say whether it is valid for this gateway and time
+//! - `bearer`: the bearer of a token: a client application or a person
+//! - `log`: log messages about refused tokens
+//! - `keys`, `provider`, `jwks`: the issuer's keys: parsing, fetching, caching
+//! - `crypto`: signature checks by ring
 //!
-//! **Invariant:** nothing that a token says counts, and nothing is made for it, before its signature is
-//! checked; what costs the provider a request is done for none that is not for this gateway and this time.
+//! **Invariant:** no content of a token has an effect, and the gateway creates nothing for it, before its signature
+//! is checked. Requests to the provider are sent only for tokens that are for this gateway and time.
 
 mod bearer;
 mod crypto;
@@ -45,7 +43,7 @@ struct Shared {
     resource_server: ResourceServer,
     claims: Claims,
     role_values: RoleValues,
-    /// The claim that names the person who signs in.
+    /// The claim that identifies a person at sign-in.
     user_name_attribute: Option<String>,
     jwks: Jwks,
     accounts: Accounts,
@@ -54,7 +52,7 @@ struct Shared {
 }
 
 impl Tokens {
-    /// Takes up the keys that are kept; `None` without `issuer-uri`, which the log then says once. Blocks.
+    /// Loads the cached keys. Without `issuer-uri`, logs so once and returns `None`. Blocking.
     pub fn open(
         settings: &Settings,
         accounts: &Accounts,
@@ -63,8 +61,8 @@ impl Tokens {
         let security = &settings.security;
         let Some(resource_server) = &security.resource_server else {
             tracing::info!(
-                "Access tokens of machines are refused, since \
-                 framework.security.oauth2.resourceserver.jwt.issuer-uri is not set; API keys are taken."
+                "Access tokens are refused, because framework.security.oauth2.resourceserver.jwt.issuer-uri is not set. \
+                 API keys are accepted."
             );
             return Ok(None);
         };
@@ -94,18 +92,18 @@ impl Tokens {
         }))))
     }
 
-    /// Keeps the issuer's keys fresh until this is dropped.
+    /// Refreshes the issuer's keys until this is dropped.
     pub async fn run(self) {
         self.0.jwks.clone().run().await;
     }
 
-    /// Who has this token. The first token of a client application makes its service account; each one
-    /// brings its role up to date.
+    /// Authenticates the caller that sent this token. The first token of a client application creates its service
+    /// account. Each token updates its role.
     ///
     /// # Errors
-    /// `Refusal::Invalid` for a token that is none, or not for this gateway and this time;
-    /// `Refusal::Forbidden` for a good one without a role, of a disabled account, or of a person who has no
-    /// account here; `Refusal::Unavailable` when the issuer's keys are not to be had.
+    /// `Refusal::Invalid` for a malformed or forged token, and for one that is not for this gateway and time.
+    /// `Refusal::Forbidden` for a valid one without a role, of a disabled account, or of a person without an account.
+    /// `Refusal::Unavailable` when the issuer's keys are not available.
     pub async fn caller(&self, token: &str, from: Option<IpAddr>) -> Result<Caller, Refusal> {
         let checked = self.check(token, from).await;
         if let Err(refusal) = &checked {
@@ -117,7 +115,7 @@ impl Tokens {
         Ok(Caller { credential: Credential::Bearer { expires_at }, ..caller })
     }
 
-    /// The claims of a good token.
+    /// Checks a token and returns its claims.
     async fn check(&self, text: &str, from: Option<IpAddr>) -> Result<Map<String, Value>, Refusal> {
         let token = Token::read(text, &self.0.expected)?;
         if let Err(refusal) = self.verify(&token).await {
@@ -141,17 +139,17 @@ impl Tokens {
         if !was_asked && token.key_id.as_ref().is_some_and(|id| !newer.keys.has(id)) {
             return Err(Refusal::Unavailable(
                 "the access token cannot be checked now: it is signed with a key that has not been fetched \
-                 yet, and its issuer is out of reach"
+                 yet, and its issuer is unreachable"
                     .into(),
             ));
         }
-        refuse("its signature is by none of its issuer's keys")
+        refuse("its signature matches none of its issuer's keys")
     }
 
     async fn account(&self, claims: Map<String, Value>) -> Result<Caller, Refusal> {
         let role = mapping::role(&self.0.role_values, &self.0.claims.roles, &claims);
         match Bearer::of(&claims)? {
-            // Whatever it lacks of a person's claims: somebody who is known as a person is no client.
+            // Even without a person's claims: a subject that is known as a person is not a client.
             Bearer::Client { subject, client_id } if self.find_person(&claims).is_none() => {
                 self.service_account(subject, client_id, role).await
             }
@@ -167,7 +165,7 @@ impl Tokens {
     ) -> Result<Caller, Refusal> {
         let Some(role) = role.or(self.0.resource_server.default_role) else {
             return Err(Refusal::Forbidden(
-                "the access token is good, but it gives its client application no role here; assign it one \
+                "the access token is valid, but it gives its client application no role here; assign it one \
                  at the identity provider, or set service.security.defaultServiceAccountRole"
                     .into(),
             ));
@@ -188,30 +186,32 @@ impl Tokens {
             let signing_in =
                 tokio::task::spawn_blocking(move || accounts.signed_in(&identity, &profile, role));
             signing_in.await.unwrap_or_else(|error| {
-                tracing::error!(%error, "Making a service account was cut off.");
-                Err(Refusal::Unavailable("the service account could not be made now".into()))
+                tracing::error!(%error, "Creating a service account was interrupted.");
+                Err(Refusal::Unavailable(
+                    "the service account could not be created now; try again".into(),
+                ))
             })?
         };
         Ok(bearer(account, role))
     }
 
-    /// The account of the person that the claims name.
+    /// Returns the account of the person that the claims identify.
     fn find_person(&self, claims: &Map<String, Value>) -> Option<Arc<Account>> {
         let issuer = self.0.resource_server.sign_in_issuer.clone()?;
         let name = mapping::text(self.0.user_name_attribute.as_slice(), claims)?;
         self.0.accounts.find(&Identity { source: Source::OpenIdConnect, issuer, name })
     }
 
-    /// A person's token acts as the account that the person's sign-in has made, and does at most what both
-    /// may.
+    /// Authenticates a person's token as the account that the person's sign-in created. Its role is the lower one of
+    /// the token's and the account's.
     fn person(&self, claims: &Map<String, Value>, role: Option<Role>) -> Result<Caller, Refusal> {
         let forbidden = |why: &str| {
             Err(Refusal::Forbidden(format!(
-                "the access token is one that a person delegated, not a client application's own: {why}"
+                "the access token was delegated by a person, and is not a client application's own: {why}"
             )))
         };
         if self.0.resource_server.sign_in_issuer.is_none() {
-            return forbidden("nobody signs in here through its issuer");
+            return forbidden("the gateway has no sign-in through its issuer");
         }
         if mapping::text(self.0.user_name_attribute.as_slice(), claims).is_none() {
             return forbidden("it lacks the claim that provider.<id>.user-name-attribute names");
@@ -250,8 +250,8 @@ fn algorithms(names: &[String]) -> Result<Vec<Algorithm>, Fault> {
         Ok(Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512) | Err(_) => Err(Fault::new(
             Kind::Invalid,
             format!(
-                "service.security.jwt.algorithms has {name:?}; it takes RS256, RS384, RS512, PS256, PS384, \
-                 PS512, ES256, ES384 and EdDSA"
+                "service.security.jwt.algorithms has {name:?}, which is not supported; use RS256, RS384, RS512, PS256, PS384, \
+                 PS512, ES256, ES384 or EdDSA"
             ),
         )),
         Ok(algorithm) => Ok(algorithm),

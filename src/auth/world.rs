@@ -1,4 +1,4 @@
-//! What the tests of this layer stand on.
+//! The fixture of this layer's tests.
 use super::{Account, Auth, Caller, Credential, Role};
 use crate::accounts::New;
 use crate::password::Hash;
@@ -8,7 +8,7 @@ use penstock_store::{Options, Store};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A data directory with everything open.
+/// A data directory with all parts opened.
 pub(super) struct World {
     pub(super) auth: Auth,
     pub(super) store: Store,
@@ -26,7 +26,7 @@ impl World {
         Self::open(tempfile::tempdir().unwrap(), &[])
     }
 
-    /// What is in a directory, with these settings.
+    /// Opens an existing directory with these settings.
     pub(super) fn open(dir: tempfile::TempDir, more: &[&str]) -> Self {
         let settings = settings(dir.path(), more);
         let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {});
@@ -36,7 +36,7 @@ impl World {
         Self { auth, store, dir }
     }
 
-    /// The same after a restart of the service.
+    /// Restarts the service.
     pub(super) fn restarted(self, more: &[&str]) -> Self {
         let Self { auth, store, dir } = self;
         drop(auth);
@@ -44,13 +44,13 @@ impl World {
         Self::open(dir, more)
     }
 
-    /// The first account's password.
+    /// Returns the first account's password.
     pub(super) fn initial_password(&self) -> Option<String> {
         let text = std::fs::read_to_string(self.dir.path().join("initial-admin-password")).ok()?;
         Some(text.trim().to_owned())
     }
 
-    /// Makes an account whose password is `correct horse battery`.
+    /// Creates an account with the password `correct horse battery`.
     pub(super) fn account(&self, email: &str, role: Role) -> Arc<Account> {
         let new = new(email, role);
         let hash = Hash::of(&new.password).unwrap();
@@ -70,7 +70,7 @@ pub(super) fn new(email: &str, role: Role) -> New {
     }
 }
 
-/// A session's caller of this account.
+/// Creates a session's caller of this account.
 pub(super) fn caller(account: &Arc<Account>) -> Caller {
     let credential = Credential::Session(String::new());
     Caller { account: Some(account.clone()), role: account.role, credential, from: None }

@@ -1,10 +1,10 @@
-//! Characters that deceive whoever reads a name.
+//! Characters that make a name misleading to its readers.
 
-/// Whether a character must not be part of a name: a control character, one that changes the order in which
-/// others are shown (UAX 9), or one that is not visible (UTR 36, 2.5 and 2.10). With these, two names look the
-/// same, or one reads as another.
+/// Whether a character must not be part of a name. These are control characters, characters that change the order in
+/// which others are shown (UAX 9), and invisible ones (UTR 36, 2.5 and 2.10). With them, two names look the same, or
+/// one reads as another.
 ///
-/// The joiners U+200C and U+200D are not among them: Persian and Indian names are spelt with them.
+/// The joiners U+200C and U+200D are allowed, because Persian and Indian names are spelt with them.
 pub fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -27,20 +27,20 @@ pub fn is_deceptive(c: char) -> bool {
         )
 }
 
-/// The same for what is compared and not spelt, such as an email or a subject: the joiners are not visible
-/// there either.
+/// Whether a character must not be part of an identifier that is compared, such as an email address or a subject. As
+/// [`is_deceptive`], and the invisible joiners too.
 pub fn is_deceptive_in_id(c: char) -> bool {
     is_deceptive(c) || matches!(c, '\u{200c}' | '\u{200d}')
 }
 
-/// Why a text is no name, if a character of it deceives.
+/// Describes the first character of the text that must not be in it; `None` if there is none.
 pub fn describe_deceptive(text: &str, is_deceptive: fn(char) -> bool) -> Option<String> {
     let found = text.chars().find(|c| is_deceptive(*c))?;
     Some(if found.is_control() {
-        "a control character stands in it".to_owned()
+        "it contains a control character; remove it".to_owned()
     } else {
         format!(
-            "it contains U+{:04X}, which is invisible or changes the order of the others; remove it",
+            "it contains U+{:04X}, which is invisible or changes the order of other characters; remove it",
             u32::from(found)
         )
     })
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_any_script_are_taken_and_those_that_deceive_are_not() {
+    fn names_of_any_script_are_accepted_and_deceptive_ones_are_refused() {
         for good in ["Ångström", "李雷", "محمد", "می\u{200c}خواهم", "क्\u{200d}ष", "O’Neill", "a b"]
         {
             assert_eq!(describe_deceptive(good, is_deceptive), None, "{good:?}");

@@ -1,30 +1,26 @@
-//! What time it is, and how much of it has passed, on a machine whose clock may be wrong.
+//! The current time and elapsed time on a machine whose clock may be wrong.
 //!
-//! **The time** ([`Clock::now`]) is the system's clock, but never before the moment at which it was last
-//! known to be right, and what has passed since: a gateway that starts in 1970 takes no token that expired
-//! last year. That moment moves only while the clock is synchronised, so a clock that somebody sets far
-//! ahead leaves nothing behind; what a wrong time server leaves, `penstock clock reset` lets go of.
+//! **The time** ([`Clock::now`]) is that of the system's clock, with a lower limit: the moment at which the clock was
+//! last known to be right, plus the time elapsed since. So a gateway that starts in 1970 refuses a token that expired
+//! last year. The moment moves only while the clock is synchronised, so a clock that was set far ahead by hand has no
+//! lasting effect. After a wrong time server, `penstock clock reset` removes the moment.
 //!
-//! **Elapsed time** ([`Clock::elapsed`]) is for ages: it counts by the kernel's clock since boot, which
-//! nobody sets. It goes on through restarts of the program. What passes while the machine is off is added
-//! once its clock is synchronised; where it never is, that time does not count.
+//! **Elapsed time** ([`Clock::elapsed`]) is for ages. It counts by the kernel's clock since boot, which cannot be set,
+//! and continues across restarts of the program. The time while the machine is off is added once the clock is
+//! synchronised; if it never is, that time does not count.
 //!
-//! The clock is synchronised while systemd-timesyncd says so: it touches a file each time it hears from its
-//! server, every 34 minutes at most. A file that was touched longer ago, or that seems to be, since the
-//! clock was set ahead, is not believed. With another time service nothing is known, and the time is the
-//! system's alone.
+//! The clock counts as synchronised while systemd-timesyncd reports it: the service touches a file each time its server
+//! answers, at least every 34 minutes. An older file is not trusted, nor one that only seems older because the clock
+//! was set ahead. With another time service the state is unknown, and the time is that of the system's clock.
 //!
-//! **Stamps** ([`Clock::stamp`]) are times for what stands in an order: each is the time, or that of the stamp
-//! before where that is later, and says whether the clock could be believed. So a gateway without a clock of
-//! its own ingests and exports from its start on, and whoever reads it later knows which times to doubt.
+//! **Stamps** ([`Clock::stamp`]) are times for ordered records. Each is the current time, or the time of the previous
+//! stamp if that is later, and says whether the clock was reliable. So a gateway without a real-time clock ingests and
+//! exports from its start on, and readers know later which times to doubt.
 //!
-//! What is known is a document of the store, written in the minute after other commits, and once an hour
-//! without.
+//! The state is a document of the store. It is written within a minute after other commits, and once an hour without
+//! any.
 use crate::commit::{CommitCheck, NoClient, commit};
 use crate::fault::{Fault, Kind};
-
-/// The collection of documents of the gateway itself: its identifier, its clock, the counter of its starts.
-pub const COLLECTION: &str = "gateway";
 use crate::time;
 use jiff::Timestamp;
 use nix::time::{ClockId, clock_gettime};
@@ -35,19 +31,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::time::MissedTickBehavior;
 
+/// The collection of documents about the gateway itself: its identifier, its clock, the counter of its starts.
+pub const COLLECTION: &str = "gateway";
+
 /// The document's key.
 const KEY: &[u8] = b"clock";
-/// What systemd-timesyncd touches each time it hears from its server (systemd-timesyncd.service(8)).
+/// The file that systemd-timesyncd touches each time its server answers (systemd-timesyncd.service(8)).
 const SYNCHRONISED: &str = "/run/systemd/timesync/synchronized";
-/// A touch longer ago is not believed: three of timesyncd's longest intervals.
+/// The maximum age in milliseconds at which the file is trusted: three of timesyncd's longest intervals.
 const BELIEVED_MS: u64 = 2 * 60 * 60 * 1000;
-/// How far a synchronised clock may be behind what was known before it is worth a warning.
+/// How far a synchronised clock may be behind the last known time without a warning.
 const TOLERANCE_MS: i64 = 60 * 1000;
-/// How often the moment known to be right moves on.
+/// The interval at which the moment known to be right is updated.
 const INTERVAL: Duration = Duration::from_mins(1);
-/// Without other commits, what is known is written each time so many intervals have passed.
+/// Without other commits, the state is written after this many intervals.
 const IDLE_INTERVALS: u32 = 60;
-/// 2026-01-01: a clock that says an earlier time than this version of Penstock has is wrong.
+/// 2026-01-01 in milliseconds since 1970: a clock that shows an earlier time than this version of Penstock is wrong.
 const WRITTEN: i64 = 1_767_225_600_000;
 
 /// The gateway's clock. Cheap to clone.
@@ -57,12 +56,12 @@ pub struct Clock {
     known: Arc<Mutex<Known>>,
 }
 
-/// A time that is never before that of the stamp before.
+/// A time that is never earlier than that of the previous stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// The time.
     pub at: Timestamp,
-    /// Why it may be wrong, if so.
+    /// Why the time may be wrong; `None` if the clock was reliable.
     pub doubt: Option<Doubt>,
 }
 
@@ -70,14 +69,14 @@ pub struct Stamp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Doubt {
-    /// The clock was not synchronised, or said a time that is long over.
+    /// The clock was not synchronised, or showed a time before 2026.
     Unsynchronised,
-    /// The clock was behind an earlier stamp, whose time it has instead.
+    /// The clock was behind an earlier stamp, so the stamp has the time of that one.
     Behind,
 }
 
 impl Doubt {
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unsynchronised => "unsynchronised",
@@ -87,36 +86,36 @@ impl Doubt {
 }
 
 impl Stamp {
-    /// What the system's clock says.
+    /// Creates a stamp with the time of the system's clock, without doubt.
     pub fn of_system() -> Self {
         Self { at: Timestamp::now(), doubt: None }
     }
 
-    /// In the form of [`crate::time::rfc3339`].
+    /// Formats the time as [`crate::time::rfc3339`] does.
     pub fn rfc3339(self) -> String {
         time::rfc3339_of(self.at)
     }
 }
 
-/// What `penstock clock` shows.
+/// The state of the clock that `penstock clock` shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// What the gateway takes for the time (RFC 3339).
+    /// The gateway's time (RFC 3339).
     pub now: String,
-    /// What the system's clock says.
+    /// The time of the system's clock (RFC 3339).
     pub system: String,
-    /// Whether the system's clock is synchronised; absent when nothing is known about it.
+    /// Whether the system's clock is synchronised; absent if unknown.
     pub synchronised: Option<bool>,
-    /// What says so: `systemd-timesyncd`, or nothing.
+    /// The source of `synchronised`: `systemd-timesyncd`, or none.
     pub source: Option<&'static str>,
     /// When the clock was last known to be right.
     pub last_known: Option<String>,
-    /// Milliseconds on the line of elapsed time.
+    /// Elapsed time in milliseconds.
     pub elapsed: u64,
 }
 
-/// What the machine says at one moment.
+/// A reading of the machine's clocks at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Reading {
     /// The system's clock, in milliseconds since 1970.
@@ -129,10 +128,10 @@ struct Reading {
     synchronised: Option<bool>,
 }
 
-/// What is known of the time: kept in the store.
+/// The state of the clock that is kept in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
-    /// Elapsed time at `uptime` of `boot`.
+    /// Elapsed time in milliseconds at `uptime` of `boot`.
     elapsed: u64,
     uptime: u64,
     boot: String,
@@ -141,7 +140,7 @@ struct Known {
     /// The newest stamp, in milliseconds since 1970.
     #[serde(default)]
     stamped: i64,
-    /// Whether the log says that the clock is behind what was known.
+    /// Whether the log has the warning that the clock is behind the last known time.
     #[serde(skip)]
     told: bool,
 }
@@ -155,13 +154,13 @@ struct Right {
 }
 
 impl Clock {
-    /// Reads what is known of the time; at the first start writes where it begins.
+    /// Reads the state from the store; at the first start creates and writes it.
     pub fn open(store: Store) -> Result<Self, Fault> {
         let kept = store.read().document(COLLECTION, KEY)?;
         let kept = kept.and_then(|bytes| match serde_json::from_slice::<Known>(&bytes) {
             Ok(kept) => Some(kept),
             Err(error) => {
-                tracing::error!(%error, "What was known of the time could not be read; it begins anew.");
+                tracing::error!(%error, "Reading the stored state of the clock failed; the clock starts from the system's time.");
                 None
             }
         });
@@ -169,36 +168,35 @@ impl Clock {
         let known = Known::go_on(kept, &Reading::take());
         let clock = Self { store, known: Arc::new(Mutex::new(known)) };
         if is_first && let Err(error) = clock.save(&NoClient) {
-            tracing::warn!(%error, "What is known of the time could not be kept.");
+            tracing::warn!(%error, "Storing the state of the clock failed.");
         }
         Ok(clock)
     }
 
-    /// The time: the system's, but never before what it was when it was last known to be right, and what
-    /// has passed since.
+    /// Returns the time: that of the system's clock, but never earlier than the time when the clock was last known to
+    /// be right plus the time elapsed since.
     pub fn now(&self) -> Timestamp {
         timestamp(self.known().now(&Reading::take()))
     }
 
-    /// Milliseconds on a line that nobody sets and that goes on through restarts. Where it begins means
-    /// nothing; only differences do. Use it for ages.
+    /// Returns elapsed time in milliseconds. It cannot be set and continues across restarts. Its origin has no
+    /// meaning; only differences do. Use it for ages.
     pub fn elapsed(&self) -> u64 {
         self.known().elapsed(&Reading::take())
     }
 
-    /// How long ago something was that happened at this elapsed time; nothing, for what a restored backup
-    /// has from a time that is still to come.
+    /// Returns how long ago the given elapsed time was. Zero for a later one, which a restored backup can have.
     pub fn since(&self, elapsed: u64) -> Duration {
         Duration::from_millis(self.elapsed().saturating_sub(elapsed))
     }
 
-    /// A time for what stands in an order: take it where nothing can come between, as in a commit.
+    /// Returns a stamp for an ordered record. Take it where no other stamp can come between, as in a commit.
     pub fn stamp(&self) -> Stamp {
         let (at, doubt) = self.known().stamp(&Reading::take());
         Stamp { at: timestamp(at), doubt }
     }
 
-    /// Lets no stamp be before this time (RFC 3339), which an earlier process gave.
+    /// Ensures that later stamps are not before this one (RFC 3339), which an earlier process issued.
     pub fn not_before(&self, stamp: &str) {
         if let Ok(at) = stamp.parse::<Timestamp>() {
             let mut known = self.known();
@@ -206,7 +204,7 @@ impl Clock {
         }
     }
 
-    /// What is known, for an operator.
+    /// Returns the state of the clock, for an operator.
     pub fn report(&self) -> Report {
         let reading = Reading::take();
         let known = self.known();
@@ -221,16 +219,16 @@ impl Clock {
         }
     }
 
-    /// Lets go of when the clock was last known to be right: the time is what the system's clock says.
-    /// `check` is made in its commit.
+    /// Removes the moment at which the clock was last known to be right, so that the time is that of the system's
+    /// clock. `check` runs in the same commit.
     ///
     /// # Errors
-    /// What `check` and the store fail with.
+    /// The errors of `check` and of the store.
     pub fn reset(&self, check: &dyn CommitCheck) -> Result<(), Fault> {
         let before = self.known().right.take();
         match self.save(check) {
             Ok(()) => {
-                tracing::warn!("The clock was reset: the time is what the system's clock says.");
+                tracing::warn!("The clock was reset; the time is now that of the system's clock.");
                 Ok(())
             }
             Err(fault) => {
@@ -240,7 +238,7 @@ impl Clock {
         }
     }
 
-    /// Moves on, and keeps what is known, until this is dropped.
+    /// Updates the state at intervals, and writes it to the store, until this future is dropped.
     pub async fn run(self) {
         let mut interval = tokio::time::interval(INTERVAL);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -253,17 +251,17 @@ impl Clock {
                 continue;
             }
             let clock = self.clone();
-            // A store that takes no commit says so itself; what is known is in memory.
+            // A store that refuses commits logs that itself; the state remains in memory.
             let _ = tokio::task::spawn_blocking(move || clock.save(&NoClient)).await;
             (sequence, idle) = (self.store.stats().sequence, 0);
         }
     }
 
-    /// Keeps what is known, at the end. Blocks.
+    /// Writes the state to the store at shutdown. Blocking.
     pub fn close(&self) {
         self.move_on();
         if let Err(error) = self.save(&NoClient) {
-            tracing::warn!(%error, "What is known of the time could not be kept.");
+            tracing::warn!(%error, "Storing the state of the clock failed.");
         }
     }
 
@@ -283,17 +281,17 @@ impl Clock {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        // Whole after each statement: a panic elsewhere leaves it usable.
+        // The state is consistent after each statement, so it stays usable after a panic elsewhere.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Known {
-    /// What was kept, going on at this reading.
+    /// Continues the stored state at this reading, or creates it.
     fn go_on(kept: Option<Self>, reading: &Reading) -> Self {
         let Reading { wall, uptime, boot, .. } = reading;
         let mut known = match kept {
-            // The same boot: all that has passed is counted.
+            // The same boot: the kernel's clock has counted all time since.
             Some(kept) if kept.boot == *boot && kept.uptime <= *uptime => kept,
             Some(kept) => Self { uptime: *uptime, boot: boot.clone(), ..kept },
             None => Self {
@@ -318,7 +316,7 @@ impl Known {
         known.map_or(reading.wall, |known| known.max(reading.wall))
     }
 
-    /// The time of a stamp, and whether it is to be doubted.
+    /// Returns the time of a new stamp in milliseconds since 1970, and why it may be wrong.
     fn stamp(&mut self, reading: &Reading) -> (i64, Option<Doubt>) {
         let now = self.now(reading);
         let doubt = if now < self.stamped {
@@ -332,7 +330,7 @@ impl Known {
         (self.stamped, doubt)
     }
 
-    /// The same, told at this reading.
+    /// Returns the same state, expressed at this reading.
     fn at(&self, reading: &Reading) -> Self {
         Self {
             elapsed: self.elapsed(reading),
@@ -341,7 +339,7 @@ impl Known {
         }
     }
 
-    /// Notes that the clock is right, if it is.
+    /// Records this reading as the moment last known to be right, if the clock is synchronised.
     fn move_on(&mut self, reading: &Reading) {
         if reading.synchronised != Some(true) {
             return;
@@ -349,7 +347,7 @@ impl Known {
         if let Some(right) = self.right.clone() {
             let passed = u64::try_from(reading.wall.saturating_sub(right.wall)).unwrap_or_default();
             let off = right.elapsed.saturating_add(passed);
-            // Within one boot every millisecond is counted already.
+            // Within one boot the kernel's clock has counted all time already.
             if right.boot != self.boot && off > self.elapsed(reading) {
                 *self = Self { elapsed: off, uptime: reading.uptime, ..self.clone() };
             }
@@ -358,8 +356,8 @@ impl Known {
                 if !self.told {
                     tracing::warn!(
                         behind_seconds = behind / 1000,
-                        "The synchronised clock is behind what it was when it was last known to be right; \
-                         the later counts, until `penstock clock reset`."
+                        "The synchronised clock is behind the time that was last known to be right; the gateway \
+                         uses the later time until `penstock clock reset`."
                     );
                     self.told = true;
                 }
@@ -373,7 +371,7 @@ impl Known {
 }
 
 impl Right {
-    /// What the time is at this elapsed time, at the least.
+    /// Returns the earliest possible time at this elapsed time, in milliseconds since 1970.
     fn at(&self, elapsed: u64) -> i64 {
         let passed = i64::try_from(elapsed.saturating_sub(self.elapsed)).unwrap_or(i64::MAX);
         self.wall.saturating_add(passed)
@@ -392,7 +390,7 @@ impl Reading {
     }
 }
 
-/// Whether the system's clock is synchronised; `None` when nothing is known about it.
+/// Whether the system's clock is synchronised; `None` if unknown.
 pub fn is_synchronised() -> Option<bool> {
     synchronised(Path::new(SYNCHRONISED), Timestamp::now().as_millisecond())
 }
@@ -408,13 +406,13 @@ fn synchronised(mark: &Path, now: i64) -> Option<bool> {
 }
 
 fn uptime() -> u64 {
-    // Linux has had it since 2.6.39.
+    // Linux has this clock since 2.6.39.
     clock_gettime(ClockId::CLOCK_BOOTTIME)
         .map_or(0, |time| u64::try_from(Duration::from(time).as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The identifier of this boot of the machine, in 32 hexadecimal digits: that of the kernel, or where the
-/// service may not see it, the one that its unit gives it (`Environment=BOOT_ID=%b`).
+/// Returns the identifier of this boot of the machine, in 32 hexadecimal digits. It comes from the kernel, or from the
+/// unit (`Environment=BOOT_ID=%b`) if the service may not read the kernel's.
 pub fn boot() -> String {
     static BOOT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let read = || {
@@ -451,18 +449,18 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_never_before_it_was_known_to_be_right_and_what_passed_since() {
+    fn the_time_is_never_before_the_last_known_time_plus_elapsed_time() {
         let known = first(true);
         assert_eq!(known.now(&reading(START + HOUR, 2 * HOUR, "a", false)), START + HOUR);
-        // Set back while it runs.
+        // The clock is set back while the program runs.
         assert_eq!(known.now(&reading(0, 2 * HOUR, "a", false)), START + HOUR);
-        // Another boot, without a battery: the time off is not known.
+        // Another boot, without a battery: the time off is unknown.
         let known = Known::go_on(Some(known), &reading(0, 1000, "b", false));
         assert_eq!(known.now(&reading(500, 1500, "b", false)), START + 500);
     }
 
     #[test]
-    fn a_jump_ahead_leaves_nothing_behind() {
+    fn a_jump_ahead_has_no_lasting_effect() {
         let mut known = first(true);
         let ahead = reading(START + 30_000 * DAY, HOUR + 60_000, "a", false);
         known.move_on(&ahead);
@@ -473,13 +471,13 @@ mod tests {
     }
 
     #[test]
-    fn a_time_server_that_lied_is_believed_until_the_reset() {
+    fn a_wrong_time_server_is_trusted_until_the_reset() {
         let mut known = first(true);
-        let lie = reading(START + 30_000 * DAY, 2 * HOUR, "a", true);
-        known.move_on(&lie);
+        let wrong = reading(START + 30_000 * DAY, 2 * HOUR, "a", true);
+        known.move_on(&wrong);
         let truth = reading(START + 2 * HOUR, 3 * HOUR, "a", true);
         known.move_on(&truth);
-        assert_eq!(known.now(&truth), lie.wall + HOUR);
+        assert_eq!(known.now(&truth), wrong.wall + HOUR);
         assert!(known.told);
         known.right = None;
         assert_eq!(known.now(&truth), truth.wall);
@@ -488,14 +486,14 @@ mod tests {
     }
 
     #[test]
-    fn elapsed_time_goes_on_through_restarts() {
+    fn elapsed_time_continues_across_restarts() {
         let known = first(false);
         let begun = known.elapsed(&reading(0, HOUR, "a", false));
         let kept = known.at(&reading(0, HOUR + 10, "a", false));
-        // The program alone: what passed meanwhile counts, whatever the clock says.
+        // Only the program restarts: the time between counts, whatever the clock says.
         let again = Known::go_on(Some(kept.clone()), &reading(5, HOUR + 1000, "a", false));
         assert_eq!(again.elapsed(&reading(5, HOUR + 1000, "a", false)), begun + 1000);
-        // The machine, whose clock nobody vouches for: what passed is not known.
+        // The machine restarts, with a clock that is not synchronised: the time between is unknown.
         let booted = Known::go_on(Some(kept), &reading(START + DAY, 50, "b", false));
         assert_eq!(booted.elapsed(&reading(0, 60, "b", false)), begun + 20);
     }
@@ -508,31 +506,31 @@ mod tests {
         assert_eq!(known.elapsed(&reading(7, 50, "b", false)), begun);
         known.move_on(&reading(START + DAY, 60, "b", true));
         assert_eq!(known.elapsed(&reading(START + DAY, 60, "b", true)), begun + DAY as u64);
-        // Once: within the boot the kernel's clock counts.
+        // It counts once: within the boot the kernel's clock counts.
         known.move_on(&reading(START + 9 * DAY, 70, "b", true));
         assert_eq!(known.elapsed(&reading(0, 70, "b", true)), begun + DAY as u64 + 10);
     }
 
     #[test]
-    fn stamps_never_go_back_and_say_when_they_are_to_be_doubted() {
+    fn stamps_never_go_back_and_say_when_they_may_be_wrong() {
         let mut known = first(false);
         let mut stamp = |wall, synchronised| known.stamp(&reading(wall, HOUR, "a", synchronised));
         assert_eq!(stamp(5, false), (5, Some(Doubt::Unsynchronised)));
-        assert_eq!(stamp(7, true), (7, Some(Doubt::Unsynchronised)), "1970 is over");
+        assert_eq!(stamp(7, true), (7, Some(Doubt::Unsynchronised)), "a time in 1970 is wrong");
         assert_eq!(stamp(START, true), (START, None));
         assert_eq!(stamp(6, false), (START, Some(Doubt::Behind)));
         assert_eq!(stamp(START - 1, true), (START, Some(Doubt::Behind)));
         assert_eq!(stamp(START + 1, true), (START + 1, None));
-        // Nothing is known of the clock.
+        // The state of the clock is unknown.
         let untold = Reading { synchronised: None, ..reading(START + 2, HOUR, "a", false) };
         assert_eq!(known.stamp(&untold), (START + 2, None));
-        // Over a restart, where the clock begins anew.
+        // After a restart with the clock at 1970.
         let mut known = Known::go_on(Some(known), &reading(0, 50, "b", false));
         assert_eq!(known.stamp(&reading(1, 60, "b", false)), (START + 2, Some(Doubt::Behind)));
     }
 
     #[test]
-    fn a_mark_that_was_touched_long_ago_is_not_believed() {
+    fn a_file_that_was_touched_long_ago_is_not_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("timesync/synchronized");
         let now = Timestamp::now().as_millisecond();
@@ -546,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_is_kept_in_the_store() {
+    fn the_state_is_kept_in_the_store() {
         let folder = tempfile::tempdir().unwrap();
         let open = || {
             let options = penstock_store::Options::default();

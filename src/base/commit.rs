@@ -1,29 +1,29 @@
-//! Commits on behalf of a client, and the check that each of them makes.
+//! Commits on behalf of a client, and the check that each of them runs.
 //!
 //! A request is authorized before its body is read, and its body may take minutes. Meanwhile its API key may
-//! be revoked, its session may end, its account may be disabled or lose its role. So whatever a client changes
-//! is checked again inside the transaction that changes it. Writers run one after the other: a check inside a
+//! be revoked, its session may end, its account may be disabled or lose its role. So every change by a client is
+//! checked again inside the transaction that makes it. Writers run one after the other: a check inside a
 //! transaction sees every revocation that was committed before it, and none is committed between the check and
 //! the commit.
 //!
-//! The layers above get the store as a [`GuardedStore`]. It reads like any other, and its only way to commit
-//! takes a [`CommitCheck`]: a handler without one does not compile.
+//! The layers above get the store as a [`GuardedStore`]. Reading is unrestricted; the only method that commits needs a
+//! [`CommitCheck`], so a handler without one does not compile.
 use crate::fault::Fault;
 use penstock_store::{Commit, Error, ReadStore, Store, Transaction};
 use std::fmt::Debug;
 use std::ops::Deref;
 
-/// Decides, inside a commit, whether whoever asked for it may still do so.
+/// Decides, inside a commit, whether its requester is still authorized.
 pub trait CommitCheck: Debug + Send + Sync {
-    /// Checks the state that this transaction sees. It runs before anything is changed.
+    /// Checks the state that this transaction sees. Runs before any change.
     ///
     /// # Errors
     /// `Kind::Unauthorized` when the credential has ended; `Kind::Forbidden` when its role no longer suffices.
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), Fault>;
 }
 
-/// The gateway itself asks, not a client: schedules, retention, and what opens the data directory. Never for
-/// a request.
+/// The check of commits by the gateway itself: schedules, retention, and opening the data directory. Never for a
+/// request of a client.
 #[derive(Debug, Clone, Copy)]
 pub struct NoClient;
 
@@ -33,10 +33,10 @@ impl CommitCheck for NoClient {
     }
 }
 
-/// [`Store::transact`] on behalf of the client that `check` stands for.
+/// Commits on behalf of the client that `check` belongs to: see [`Store::transact`].
 ///
 /// # Errors
-/// What `check` and `change` fail with, and as [`Store::transact`].
+/// The errors of `check`, of `change` and of [`Store::transact`].
 pub fn commit<T, E: From<Error> + From<Fault>>(
     store: &Store,
     check: &dyn CommitCheck,
@@ -48,15 +48,15 @@ pub fn commit<T, E: From<Error> + From<Fault>>(
     })
 }
 
-/// The store of the layers above: reads are free, and each commit takes a check. Cheap to clone.
+/// The store of the layers above: reading is unrestricted, and each commit needs a check. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct GuardedStore(Store);
 
 impl GuardedStore {
-    /// Commits on behalf of the client that `check` stands for: see [`Store::transact`].
+    /// Commits on behalf of the client that `check` belongs to: see [`Store::transact`].
     ///
     /// # Errors
-    /// What `check` and `change` fail with, and as [`Store::transact`].
+    /// The errors of `check`, of `change` and of [`Store::transact`].
     pub fn commit<T, E: From<Error> + From<Fault>>(
         &self,
         check: &dyn CommitCheck,
@@ -95,7 +95,8 @@ mod tests {
         }
     }
 
-    /// What no type forbids: to name another requester than the one that `access` let in.
+    /// Checks what the types do not enforce: handlers must not name another requester than the one that `access`
+    /// authorized.
     #[test]
     fn no_handler_acts_as_the_gateway_itself_or_as_local_administration() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,4 +1,4 @@
-//! The room on the disk of the data directory, and the part of it that is kept in reserve.
+//! The free space on the disk of the data directory, and the reserve that is kept free.
 use crate::fault::{Fault, Kind};
 use penstock_store::DiskFull;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Disk {
     dir: PathBuf,
     reserve: u64,
-    /// Whether the log says that the reserve is in use.
+    /// Whether the log has the warning that the reserve is in use.
     told: Arc<AtomicBool>,
 }
 
-/// The bytes that are free for us on the disk of a directory; `None` when it cannot be told.
+/// Returns the bytes that are free for this process on the disk of a directory; `None` if unknown.
 pub fn free(dir: &Path) -> Option<u64> {
     penstock_store::free(dir).ok()
 }
 
 impl Disk {
-    /// The disk of `dir`, of which `reserve` bytes (`service.limits.disk-reserve`) are kept.
+    /// Creates a handle for the disk of `dir`, on which `reserve` bytes (`service.limits.disk-reserve`) are kept free.
     pub fn new(dir: PathBuf, reserve: u64) -> Self {
         Self { dir, reserve, told: Arc::default() }
     }
 
-    /// The bytes that are free for us; `None` when it cannot be told.
+    /// Returns the bytes that are free for this process; `None` if unknown.
     pub fn free(&self) -> Option<u64> {
         free(&self.dir)
     }
@@ -35,12 +35,12 @@ impl Disk {
         self.free().is_some_and(|free| free < self.reserve / 2)
     }
 
-    /// Whether no more is free than the reserve, so that nothing is to be taken in.
+    /// Whether less than the reserve is free, so that ingestions and definitions are refused.
     pub fn is_in_reserve(&self) -> bool {
         self.used().is_some()
     }
 
-    /// What is free when it is less than the reserve.
+    /// Returns the free bytes if they are less than the reserve. Logs each change between the two states.
     fn used(&self) -> Option<u64> {
         let used = self.free().filter(|free| *free < self.reserve);
         if self.told.swap(used.is_some(), Ordering::Relaxed) != used.is_some() {
@@ -48,28 +48,30 @@ impl Disk {
                 tracing::warn!(
                     free,
                     reserve = self.reserve,
-                    "The disk is full up to its reserve; ingestions and definitions are refused until there is room."
+                    "The disk is full up to its reserve; ingestions and definitions are refused until there is enough space."
                 );
             } else {
-                tracing::info!("There is room on the disk again; ingestions are taken.");
+                tracing::info!(
+                    "The disk has enough space again; ingestions and definitions are accepted."
+                );
             }
         }
         used
     }
 
-    /// Refuses what takes room for good. What frees it (`DELETE`, delivering, compaction) and what
-    /// only reads does not ask: the reserve is theirs.
+    /// Refuses operations that take disk space permanently while less than the reserve is free. Operations that free
+    /// space (`DELETE`, deliveries, compaction) and reads do not call this: the reserve is for them.
     ///
     /// # Errors
-    /// `Kind::NoRoom`.
+    /// `Kind::NoRoom` while less than the reserve is free.
     pub fn take_in(&self) -> Result<(), Fault> {
         let Some(free) = self.used() else { return Ok(()) };
         Err(Fault::new(
             Kind::NoRoom,
             format!(
-                "{} are free on the disk of the gateway, and {} are kept in reserve \
-                 (service.limits.disk-reserve): nothing is taken in until there is room. Reading, DELETE \
-                 and exporting go on",
+                "the gateway's disk has {} free, less than its reserve of {} \
+                 (service.limits.disk-reserve): ingestions and definitions are refused until there is \
+                 enough space. Reading, DELETE and exports continue",
                 mebibytes(free),
                 mebibytes(self.reserve)
             ),
@@ -77,7 +79,7 @@ impl Disk {
     }
 }
 
-/// How much disk space is needed and how much is free, in words.
+/// Describes how much disk space is needed and how much is free.
 pub fn shortage(DiskFull { needed, free }: DiskFull) -> String {
     format!("{} are needed, and {} are free", mebibytes(needed), mebibytes(free))
 }
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_reserve_that_is_not_free_refuses() {
+    fn requests_are_refused_only_while_the_reserve_is_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let disk = |reserve| Disk::new(dir.path().to_owned(), reserve);
         assert_eq!(disk(0).take_in(), Ok(()));
@@ -99,7 +101,7 @@ mod tests {
         let refused = disk(u64::MAX).take_in().unwrap_err();
         assert_eq!(refused.kind, Kind::NoRoom);
         assert!(refused.detail.contains("service.limits.disk-reserve"), "{refused}");
-        // What cannot be told refuses nothing.
+        // If the free space is unknown, nothing is refused.
         assert_eq!(Disk::new("/no/such/folder".into(), u64::MAX).take_in(), Ok(()));
         assert_eq!(mebibytes(1_610_612), "1.5 MiB");
     }

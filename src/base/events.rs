@@ -1,11 +1,10 @@
-//! What happens in the gateway, told to whoever listens: `CloudEvents` at `/api/v1/events`.
+//! Publishes what happens in the gateway as `CloudEvents` at `/api/v1/events`.
 //!
-//! The newest events are kept in memory, so that a listener that was away goes on where it stopped, or
-//! is told that it missed some. Publishing waits for nobody: a listener takes from what is kept, at its
-//! own pace.
+//! The newest events are kept in memory. A listener that was away continues where it stopped, or gets an event that it
+//! missed some. Publishing never waits for a listener: each one reads the kept events at its own pace.
 //!
-//! Invariant: identifiers grow by one with each event, and over restarts too; what makes a client whole
-//! again after a loss is reading the resources, never the events.
+//! Invariant: identifiers grow by one with each event, and grow over restarts too. After a loss a client recovers by
+//! reading the resources, never from the events.
 
 mod listener;
 mod ring;
@@ -35,51 +34,51 @@ struct Inner {
     room: Arc<Semaphore>,
 }
 
-/// How a bus is made.
+/// The options of a bus.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The `source` of every event (`CloudEvents` 1.0, 3.1.1): a URI of the gateway.
     pub source: String,
-    /// Identifiers begin after `epoch << 32`: an epoch greater than any before keeps them growing.
+    /// Identifiers begin after `epoch << 32`. They keep growing if the epoch is greater than all earlier ones.
     pub epoch: u32,
-    /// `service.events.depth`: events kept.
+    /// `service.events.depth`: the maximum number of events kept.
     pub depth: usize,
-    /// `service.events.listeners`: listeners at once.
+    /// `service.events.listeners`: the maximum number of concurrent listeners.
     pub listeners: usize,
 }
 
-/// What kind of event it is.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The data is the ingestion's record.
+    /// An ingestion was committed; the data is its record.
     Ingestion,
-    /// The data is the export's entry.
+    /// An export changed; the data is its entry.
     Export,
-    /// The data is the target's state.
+    /// A target changed; the data is its state.
     Target,
-    /// Events are gone that this listener has not seen; each listener has its own, whatever it asks for.
+    /// Events were dropped before this listener read them. Sent to that listener only, whatever kinds it asked for.
     Lost,
-    /// The stream has come to this identifier, and nothing that the listener asked for came since its last event.
+    /// The stream has reached this identifier without another event of the kinds that the listener asked for.
     Position,
 }
 
-/// One event as it is told.
+/// One event as it is sent to listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Its identifier.
+    /// The identifier.
     pub id: u64,
-    /// What kind it is.
+    /// The kind.
     pub kind: Kind,
     /// The event in the JSON format of `CloudEvents` 1.0, on one line.
     pub json: Arc<str>,
 }
 
 impl Kind {
-    /// Those that can be asked for.
+    /// The kinds that a listener can ask for.
     pub const ALL: [Self; 3] = [Self::Ingestion, Self::Export, Self::Target];
 
-    /// Its name on the wire, the `CloudEvents` `type`.
+    /// Returns the name on the wire, the `CloudEvents` `type`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ingestion => "penstock.ingestion.committed",
@@ -104,7 +103,7 @@ impl Default for Events {
 }
 
 impl Events {
-    /// A bus on which nothing has happened yet.
+    /// Creates a bus without events.
     pub fn new(options: Options) -> Self {
         let before = u64::from(options.epoch) << 32;
         Self {
@@ -117,12 +116,12 @@ impl Events {
         }
     }
 
-    /// Tells everybody who listens. `subject` is the id of what it is about.
+    /// Publishes an event to all listeners. `subject` is the id of the resource that the event is about.
     pub fn publish(&self, kind: Kind, subject: &str, data: &impl Serialize) {
         self.publish_in(None, kind, subject, data);
     }
 
-    /// The same of what is part of a trace (the header `traceparent`).
+    /// Publishes an event that is part of a trace (the header `traceparent`), as [`Self::publish`].
     pub fn publish_in(
         &self,
         trace: Option<&str>,
@@ -133,7 +132,7 @@ impl Events {
         let data = match to_raw_value(data) {
             Ok(data) => data,
             Err(error) => {
-                tracing::error!(%error, kind = kind.name(), "An event could not be written as JSON.");
+                tracing::error!(%error, kind = kind.name(), "Writing an event as JSON failed; it was not published.");
                 return;
             }
         };
@@ -143,8 +142,8 @@ impl Events {
         self.inner.newest.send_replace(id);
     }
 
-    /// Listens from now on, or to what came after the event with this identifier; `None` when as many
-    /// as may listen do.
+    /// Creates a listener for new events, or for those after the identifier `after`. Returns `None` when the maximum
+    /// number of listeners is reached.
     pub fn listen(&self, after: Option<u64>, kinds: &[Kind]) -> Option<Listener> {
         let permit = Arc::clone(&self.inner.room).try_acquire_owned().ok()?;
         let newest = self.inner.newest.subscribe();

@@ -1,65 +1,65 @@
-//! What goes wrong, in words for whoever asked: the thing, the value, the place, the cause, the mend.
+//! Errors for clients and operators: what failed, the value, the place, the cause, and what to do.
 use crate::disk::shortage;
 use std::fmt;
 use std::time::Duration;
 
-/// A fault of a request. The HTTP layer shows it as `application/problem+json` (RFC 9457), the
-/// command line as lines of text.
+/// An error of a request. The HTTP layer shows it as `application/problem+json` (RFC 9457), the command line as lines
+/// of text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Fault {
-    /// Which class of fault it is.
+    /// The class of the error.
     pub kind: Kind,
-    /// The cause in words. It shows no stack, no file path and no secret.
+    /// The description. It has no stack trace, no file path and no secret.
     pub detail: String,
-    /// Every single finding, each with its place.
+    /// All findings, each with its place.
     pub errors: Vec<Finding>,
 }
 
-/// The class of a fault; each has one HTTP status.
+/// The class of an error; each has one HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// 400: it cannot be read at all.
+    /// 400: the request cannot be parsed.
     Malformed,
-    /// 401: nobody known asks for it.
+    /// 401: the request has no valid credentials.
     Unauthorized,
-    /// 403: it is understood and not allowed.
+    /// 403: the requester is not allowed to do this.
     Forbidden,
-    /// 404: there is no such thing.
+    /// 404: the resource does not exist.
     NotFound,
-    /// 409: it contradicts what is there.
+    /// 409: the request conflicts with the current state.
     Conflict,
-    /// 409: it would remove much that is probably still wanted; `force` does it all the same.
+    /// 409: the request would remove much that is probably still wanted; `force` overrides this.
     Unconfirmed,
-    /// 412: it has been changed in the meantime (`If-Match`).
+    /// 412: the resource has changed in the meantime (`If-Match`).
     PreconditionFailed,
-    /// 413: it is over a limit.
+    /// 413: the request exceeds a limit.
     TooLarge,
-    /// 415: its media type is none that is taken here.
+    /// 415: the media type is not supported here.
     UnsupportedMediaType,
-    /// 422: it can be read, and it is wrong.
+    /// 422: the request can be parsed and is not valid.
     Invalid,
-    /// 429: too often; try again after this time.
+    /// 429: too many requests; retry after this time.
     TooMany(Duration),
-    /// 503: not now; try again after this time.
+    /// 503: temporarily not possible; retry after this time.
     Unavailable(Duration),
-    /// 500: what is on the disk is damaged, or was written by a newer version; only a person can mend it.
+    /// 500: the data on disk is damaged, or was written by a newer version; it needs a person.
     Damaged,
-    /// 507: there is no room on the disk.
+    /// 507: the disk is full.
     NoRoom,
-    /// 500: a fault of Penstock itself or of the machine; the log has more.
+    /// 500: an error of Penstock itself or of the machine; the log has more.
     Internal,
 }
 
 /// One finding and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where it is.
+    /// The place of the finding.
     pub place: Place,
-    /// What is wrong there, and how to mend it.
+    /// What is wrong there, and how to fix it.
     pub message: String,
 }
 
-/// Where in a request something is.
+/// A place in a request or in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A JSON Pointer (RFC 6901) into the body.
@@ -71,29 +71,29 @@ pub enum Place {
         /// The column.
         column: u64,
     },
-    /// The whole, or a parameter that the message names.
+    /// The whole input, or a parameter that the message names.
     Whole,
 }
 
 impl Fault {
-    /// A fault without single findings.
+    /// Creates an error without findings.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), errors: Vec::new() }
     }
 
-    /// A fault with its findings.
+    /// Creates an error with its findings.
     pub fn with(kind: Kind, detail: impl Into<String>, errors: Vec<Finding>) -> Self {
         Self { kind, detail: detail.into(), errors }
     }
 }
 
 impl Finding {
-    /// A finding at a JSON Pointer.
+    /// Creates a finding at a JSON Pointer.
     pub fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: Place::Pointer(pointer.into()), message: message.into() }
     }
 
-    /// A finding at a line and column.
+    /// Creates a finding at a line and column.
     pub fn line(line: u64, column: u64, message: impl Into<String>) -> Self {
         Self { place: Place::Line { line, column }, message: message.into() }
     }
@@ -118,7 +118,7 @@ impl fmt::Display for Finding {
             Place::Line { line, column } => {
                 write!(f, "line {line}, column {column}: {}", self.message)
             }
-            // The empty pointer is the whole document.
+            // The empty pointer means the whole document.
             Place::Pointer(_) | Place::Whole => f.write_str(&self.message),
         }
     }
@@ -132,22 +132,22 @@ impl From<penstock_store::Error> for Fault {
             error if error.is_no_room() => {
                 let full = error.disk_full().map(|full| format!(": {}", shortage(full)));
                 let why = full.unwrap_or_default();
-                Self::new(Kind::NoRoom, format!("there is no room on the disk of the gateway{why}"))
+                Self::new(Kind::NoRoom, format!("the gateway's disk is full{why}"))
             }
             Error::Poisoned { .. } => {
                 tracing::warn!(%error, "The store refused a commit.");
                 Self::new(
                     Kind::Unavailable(Duration::from_secs(10)),
-                    "the store takes no changes since a write to the disk failed or its index was found damaged; it is opened anew by itself once the disk lets it, and the log says why it does not",
+                    "the store refuses changes because a write to the disk failed or its index is damaged; it reopens automatically when the disk accepts writes again, and the gateway's log has the cause",
                 )
             }
             Error::Reopening => Self::new(
                 Kind::Unavailable(Duration::from_secs(2)),
-                "the store is being opened anew, since a write to the disk had failed or its index was damaged",
+                "the store is reopening after a failed write to the disk or damage of its index; retry in a few seconds",
             ),
             _ => {
                 tracing::error!(%error, "The store failed.");
-                Self::new(Kind::Internal, "the store failed; the gateway's log says why")
+                Self::new(Kind::Internal, "the store failed; the gateway's log has the cause")
             }
         }
     }

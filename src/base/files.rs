@@ -1,10 +1,10 @@
-//! Names on the disk that survive a power cut: a name is there for good only once its folder is synced.
+//! File operations that survive a power cut: a file's name is durable only after its folder is synced.
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Syncs a folder, so that the names made, renamed or removed in it stay so.
+/// Syncs a folder, so that names created, renamed or removed in it are durable.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -19,7 +19,7 @@ pub fn rename_synced(from: &Path, to: &Path) -> io::Result<()> {
     to.parent().map_or(Ok(()), sync_folder)
 }
 
-/// Makes a folder and those above it that are not there, each synced in the one that holds it.
+/// Creates a folder and its missing parents, and syncs the parent of each.
 pub fn create_folders(folder: &Path) -> io::Result<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
@@ -33,8 +33,8 @@ pub fn create_folders(folder: &Path) -> io::Result<()> {
     sync_folder(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
-/// Puts a file of mode 0600 in place of the one at `path`: after a power cut either the old file is
-/// there or the new one, whole.
+/// Replaces the file at `path` with one of mode 0600. After a power cut there is either the complete old file or the
+/// complete new one.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -50,7 +50,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
             file.sync_all()
         });
     if let Err(error) = written {
-        // What is left of it would only take room; the fault that matters is the first.
+        // A partial file would only take space; the first error is the one to report.
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
@@ -63,7 +63,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn the_new_file_takes_the_place_of_the_old_and_is_private() {
+    fn the_new_file_replaces_the_old_one_and_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("id");
         write_atomically(&path, b"first, and longer").unwrap();
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_a_fault() {
+    fn a_missing_folder_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         assert!(write_atomically(&folder.path().join("none/id"), b"x").is_err());
     }

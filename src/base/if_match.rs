@@ -1,13 +1,13 @@
 //! `If-Match` (RFC 9110, section 13.1.1): the version that a change expects.
 
-/// The version of a resource that a change expects.
+/// The condition of a change on the stored version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IfMatch {
-    /// Nothing.
+    /// No condition.
     #[default]
     Any,
-    /// That there is one (`If-Match: *`).
+    /// A version must exist (`If-Match: *`).
     Exists,
-    /// That it has this version.
+    /// The stored version must be this one.
     Version(u64),
 }

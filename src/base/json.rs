@@ -1,6 +1,7 @@
 //! Strict JSON (RFC 8259): exact numbers, no duplicate names, a limit on nesting.
 //!
-//! `reader` has `serde_json` read it; `data` reads an ingestion's body object by object, `sample` only some of many.
+//! `reader` parses with `serde_json`. `data` reads the body of an ingestion object by object, `sample` reads a sample
+//! of many objects.
 
 mod data;
 mod members;
@@ -15,28 +16,28 @@ pub use sample::{Sample, SampleLimits, sample};
 use crate::fault::{Fault, Finding, Kind};
 use serde::de::DeserializeSeed;
 
-/// The deepest nesting that can be configured: what a thread's stack of 2 MiB bears, unoptimised too.
+/// The deepest nesting that can be configured. A thread's stack of 2 MiB suffices for it, even without optimization.
 pub const MAX_NESTING: usize = 1000;
 
-/// A JSON value. A number keeps the digits it came with.
+/// A JSON value. A number keeps its digits as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Json {
     /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number, as it stood in the text.
+    /// A number as written in the text.
     Number(String),
     /// A string.
     String(String),
     /// An array.
     Array(Vec<Json>),
-    /// An object, its members in the order of the text, each name once.
+    /// An object: its members in the order of the text, with unique names.
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// The kind in words: "a string", "an array", ...
+    /// Describes the type: "a string", "an array", ...
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -49,12 +50,12 @@ impl Json {
     }
 }
 
-/// Reads one JSON text (UTF-8, nothing after it but white space). Arrays and objects nest up to
-/// `nesting` levels, the outermost being the first, and never deeper than [`MAX_NESTING`].
+/// Parses one JSON text (UTF-8, followed only by white space). Arrays and objects may nest up to `nesting` levels,
+/// the outermost being the first, and never deeper than [`MAX_NESTING`].
 ///
 /// # Errors
-/// `Kind::Malformed` with line and column: not UTF-8, not JSON, cut short, a duplicate name, nested
-/// deeper than `nesting`.
+/// `Kind::Malformed` with line and column if the text is not UTF-8, not JSON or cut short. Also if a name occurs twice
+/// in an object, or if it nests deeper than `nesting`.
 pub fn parse(text: &[u8], nesting: usize) -> Result<Json, Fault> {
     reader::read(utf8(text)?, nesting, |cursor, text| reader::Value(cursor).deserialize(text))
 }
@@ -77,7 +78,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
         let before = String::from_utf8_lossy(bytes.get(..at).unwrap_or_default());
         let message = match bytes.get(at) {
             Some(byte) if error.error_len().is_some() => {
-                format!("the byte 0x{byte:02X} at offset {at} is not UTF-8; JSON is sent in UTF-8")
+                format!("the byte 0x{byte:02X} at offset {at} is not UTF-8; send JSON in UTF-8")
             }
             _ => "the text ends in the middle of a character; it was cut short".to_owned(),
         };
@@ -85,7 +86,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
     })
 }
 
-/// A fault at a place of a text, in bytes from its start.
+/// Creates the error for a place in a text, given in bytes from its start.
 fn malformed(text: &str, at: usize, message: &str) -> Fault {
     let (before, _) = text.split_at(text.floor_char_boundary(at));
     let line = 1 + before.bytes().filter(|&b| b == b'\n').count() as u64;

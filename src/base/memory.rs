@@ -1,12 +1,12 @@
-//! The memory that the process may have, and what is done when it runs short.
+//! The memory limit of the process, and what the gateway does when memory is low.
 //!
-//! What counts is what the kernel cannot take back: the process's anonymous pages, since a gateway has no
-//! swap. Files that are in memory go by themselves.
+//! Only memory that the kernel cannot reclaim counts: the anonymous pages of the process, because a gateway has no
+//! swap. The kernel evicts cached file pages when it needs memory.
 //!
 //! The allocator is jemalloc, with two arenas and a thread that returns unused pages to the kernel after a second
-//! (`.cargo/config.toml`). glibc's has an arena for each thread and returns only the end of each, so that after a peak
-//! the level would stay at [`Level::Short`] for good. C code (zstd, one context at a time) keeps the C library's: were
-//! jemalloc its malloc too, a preloaded library such as libfaketime would wait for itself at the start.
+//! (`.cargo/config.toml`). glibc's allocator has an arena for each thread and returns only the end of each. After a
+//! peak the level would remain at [`Level::Short`]. C code (zstd, one context at a time) keeps the allocator of the C
+//! library: with jemalloc as its malloc, a preloaded library such as libfaketime would deadlock at the start.
 use penstock_store::ReadStore;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,16 +16,17 @@ use tikv_jemallocator::Jemalloc;
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
-/// Parts of the limit, in percent, from which on memory is low, and short.
+/// The percentages of the limit from which memory counts as low, and as short.
 const LOW: u64 = 75;
 const SHORT: u64 = 90;
-/// How long a look at it counts: looking takes some microseconds, and many requests ask.
+/// How long a measured level stays valid: measuring takes some microseconds, and many requests ask.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often it is looked at without being asked.
+/// The interval at which memory is measured without a request.
 const EVERY: Duration = Duration::from_secs(2);
-/// Entries of the index that wait in memory are written out for no less than so many bytes.
+/// The minimum bytes of index entries in memory that are worth a checkpoint.
 const WORTH: u64 = 1 << 20;
-/// Version 1 of the control groups has the largest number of whole pages where there is no limit.
+/// Values from this on mean no limit: without a limit, version 1 of the control groups shows the largest number of
+/// whole pages.
 const NO_LIMIT: u64 = 1 << 62;
 /// The root of the control groups (cgroups(7)).
 const GROUPS: &str = "/sys/fs/cgroup";
@@ -36,9 +37,9 @@ const GROUPS: &str = "/sys/fs/cgroup";
 pub enum Level {
     /// Enough.
     Ample,
-    /// Three quarters of the limit are in use: what waits in memory to be written is written.
+    /// Three quarters of the limit are in use: the store writes out its cache.
     Low,
-    /// Nine tenths: hardly any request bodies are taken.
+    /// Nine tenths of the limit are in use: most request bodies are refused.
     Short,
 }
 
@@ -51,24 +52,24 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The memory of the process, of which so many bytes may be used (`service.limits.memory`), and no more
-    /// than its control group may.
+    /// Creates a handle for the memory of the process. The limit is `configured` bytes (`service.limits.memory`) or
+    /// that of the control group, whichever is lower.
     pub fn new(configured: Option<u64>) -> Self {
         Self { configured, looked: Arc::default() }
     }
 
-    /// The bytes that may be used; `None` when nothing bounds them.
+    /// Returns the limit in bytes; `None` without a limit.
     pub fn limit(&self) -> Option<u64> {
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         [self.configured, limit_of(&own, Path::new(GROUPS))].into_iter().flatten().min()
     }
 
-    /// The bytes that are left of the limit; `None` when nothing bounds them, or it is not known what is held.
+    /// Returns the remaining bytes of the limit; `None` without a limit, or if the memory in use is unknown.
     pub fn left(&self) -> Option<u64> {
         Some(self.limit()?.saturating_sub(held()?))
     }
 
-    /// How much is left.
+    /// Returns how much memory is left, measured at most 200 ms ago.
     pub fn level(&self) -> Level {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, level)) = *looked
@@ -84,7 +85,7 @@ impl Memory {
         level
     }
 
-    /// Makes room while it is low, until this is dropped: what the store keeps to be written later is written.
+    /// Frees memory while it is low, until this future is dropped: lets the store write out its cache in a checkpoint.
     pub async fn relieve(self, store: ReadStore) {
         let mut before = Level::Ample;
         loop {
@@ -96,7 +97,7 @@ impl Memory {
             }
             if level > Level::Ample && store.stats().write_back_bytes >= WORTH {
                 let store = store.clone();
-                // A store that cannot be written says so itself.
+                // A store that cannot write logs that itself.
                 let _ = tokio::task::spawn_blocking(move || store.checkpoint()).await;
             }
         }
@@ -105,11 +106,11 @@ impl Memory {
 
 fn tell(level: Level) {
     match level {
-        Level::Ample => tracing::info!("There is enough memory again."),
-        Level::Low => tracing::info!("Memory is low; what waits to be written is written."),
+        Level::Ample => tracing::info!("Memory is sufficient again."),
+        Level::Low => tracing::info!("Memory is low; the store writes out its cache."),
         Level::Short => tracing::warn!(
             held = held(),
-            "Memory is short; requests with large bodies are refused until there is more."
+            "Memory is short; requests with large bodies are refused until there is enough memory."
         ),
     }
 }
@@ -123,17 +124,17 @@ fn level(held: u64, limit: u64) -> Level {
     }
 }
 
-/// The bytes of this process that the kernel cannot take back; `None` when it cannot be told.
+/// Returns the bytes of this process that the kernel cannot reclaim; `None` if unknown.
 pub fn held() -> Option<u64> {
     Some(line("RssAnon")? + line("RssShmem").unwrap_or_default())
 }
 
-/// The resident memory of this process, in bytes; `None` when it cannot be told.
+/// Returns the resident memory of this process, in bytes; `None` if unknown.
 pub fn resident() -> Option<u64> {
     line("VmRSS")
 }
 
-/// A line of `proc_pid_status(5)`, in bytes.
+/// Reads a value of `proc_pid_status(5)`, in bytes.
 fn line(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -141,9 +142,9 @@ fn line(name: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// The least of what the control groups of the process and those above them may have: `memory.high` and
-/// `memory.max` of version 2, `memory.limit_in_bytes` of version 1. `own` is `/proc/self/cgroup`, whose lines
-/// are `hierarchy:controllers:/group`.
+/// Returns the lowest limit of the process's control groups and their parents: `memory.high` and `memory.max` of
+/// version 2, `memory.limit_in_bytes` of version 1. `own` is the content of `/proc/self/cgroup`, with lines of the form
+/// `hierarchy:controllers:/group`.
 fn limit_of(own: &str, root: &Path) -> Option<u64> {
     let limits = own.lines().filter_map(|line| {
         let (controllers, group) = line.split_once(':')?.1.split_once(":/")?;
@@ -158,8 +159,8 @@ fn limit_of(own: &str, root: &Path) -> Option<u64> {
     limits.min()
 }
 
-/// The least of what these files of the group and of those above it say. `max` is none, and so is what no
-/// machine has, which is how version 1 says it.
+/// Returns the lowest limit in these files of the group and its parents. `max` means no limit, and so does a value from
+/// [`NO_LIMIT`] on.
 fn least(root: &Path, group: &str, files: &[&str]) -> Option<u64> {
     let group = root.join(group);
     let groups = group.ancestors().take_while(|group| group.starts_with(root));
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_limit_of_the_groups_counts() {
+    fn the_lowest_limit_of_the_groups_counts() {
         let root = tempfile::tempdir().unwrap();
         let group = root.path().join("system.slice/penstock.service");
         std::fs::create_dir_all(&group).unwrap();
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_level_is_that_of_what_is_held() {
+    fn the_level_follows_from_the_memory_in_use() {
         assert_eq!(level(74, 100), Level::Ample);
         assert_eq!(level(75, 100), Level::Low);
         assert_eq!(level(89, 100), Level::Low);

@@ -1,9 +1,10 @@
-//! The known name that a mistyped one most likely meant.
+//! Finds the known name that a mistyped one most likely meant.
 
-/// More characters than the longest known name has: what comes from outside costs no more than that.
+/// The maximum number of characters that are compared. It is more than the longest known name has, and limits the cost
+/// of external input.
 const LONGEST: usize = 100;
 
-/// The nearest of `known` to `name`, case aside, when it is near enough to be meant.
+/// Returns the name of `known` that is nearest to `name`, ignoring case, if it is near enough to be meant.
 pub fn nearest<S: AsRef<str>>(name: &str, known: impl IntoIterator<Item = S>) -> Option<S> {
     let name: String = name.to_lowercase().chars().take(LONGEST).collect();
     known

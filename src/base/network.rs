@@ -1,7 +1,8 @@
-//! Whom an address stands for.
+//! Maps the address of a client to its network.
 use std::net::IpAddr;
 
-/// The address that a client counts by: one host can have all addresses of a /64 of IPv6.
+/// Returns the address by which a client is counted: the /64 of an IPv6 address, because one host can have all
+/// addresses of it.
 pub fn of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),

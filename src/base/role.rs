@@ -2,24 +2,24 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A role, the least first: each may do what those before it may.
+/// A role, in ascending order: each includes the rights of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Role {
-    /// May read `/metrics`, and nothing else: for API keys of monitoring alone, never for an account.
+    /// Can only read `/metrics`. Only for API keys of monitoring, never for an account.
     Metrics,
-    /// Reads.
+    /// Can read.
     User,
-    /// Ingests, pushes, keeps namespaces.
+    /// Can ingest, push and edit namespaces.
     Contributor,
-    /// Everything.
+    /// Can do everything.
     Admin,
 }
 
 impl Role {
-    /// All of them, the least first.
+    /// All roles in ascending order.
     pub const ALL: [Self; 4] = [Self::Metrics, Self::User, Self::Contributor, Self::Admin];
 
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Metrics => "Metrics",
@@ -29,7 +29,7 @@ impl Role {
         }
     }
 
-    /// The role of this name, in any case.
+    /// Returns the role with this name, ignoring case.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name().eq_ignore_ascii_case(name))
     }

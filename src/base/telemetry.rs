@@ -1,4 +1,4 @@
-//! What the operator sees: the log and the metrics.
+//! What operators observe: the log and the metrics.
 
 mod counts;
 mod gauges;
@@ -12,9 +12,9 @@ pub mod trace;
 
 pub use log::LogFormat;
 
-/// Does this with what is logged meanwhile going to `to`. A callsite that another thread comes to first, one that
-/// nothing listens on, keeps that nobody listens for as long as it is the only listener (tracing's cache of
-/// interest): two that never end keep it from being that.
+/// Runs `work` with its log events going to `to`. tracing caches for each callsite whether anyone listens. A
+/// callsite that another thread reaches first without a listener would stay off as long as there is only one
+/// subscriber. Two permanent subscribers prevent that.
 #[cfg(any(test, feature = "testing"))]
 pub fn heard<T>(
     to: impl tracing::Subscriber + Send + Sync + 'static,

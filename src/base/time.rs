@@ -1,22 +1,22 @@
-//! The two forms of a moment that Penstock writes.
+//! Formats times in the two forms that Penstock writes.
 use jiff::{Timestamp, Unit};
 
-/// Now, as RFC 3339 in UTC with milliseconds: `2026-03-01T12:00:00.123Z`.
+/// Returns the current time as RFC 3339 in UTC with milliseconds: `2026-03-01T12:00:00.123Z`.
 pub fn rfc3339() -> String {
     rfc3339_of(Timestamp::now())
 }
 
-/// This moment, in the form of [`rfc3339`].
+/// Formats a time in the form of [`rfc3339`].
 pub fn rfc3339_of(at: Timestamp) -> String {
     format!("{:.3}", at.round(Unit::Millisecond).unwrap_or(at))
 }
 
-/// The moment so long from now, in the form of [`rfc3339`].
+/// Returns the time after `wait` from now, in the form of [`rfc3339`].
 pub fn rfc3339_in(wait: std::time::Duration) -> String {
     rfc3339_of(Timestamp::now().saturating_add(wait).unwrap_or(Timestamp::MAX))
 }
 
-/// A moment in the compact form of the specification (2.4): `20260301T120000Z`.
+/// Formats a time in the compact form of the specification (2.4): `20260301T120000Z`.
 pub fn compact(at: Timestamp) -> String {
     at.strftime("%Y%m%dT%H%M%SZ").to_string()
 }
@@ -25,7 +25,7 @@ pub fn compact(at: Timestamp) -> String {
 mod tests {
     use super::*;
 
-    /// The text with every digit as `0`.
+    /// Returns the text with every digit replaced by `0`.
     fn form(text: &str) -> String {
         text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect()
     }

@@ -1,12 +1,11 @@
-//! Time zones of the IANA database, which the program brings with it: what a gateway's own is like, if it has
-//! one, makes no difference.
+//! Time zones of the IANA database, which is part of the program. The database of the machine, if any, is not used.
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 use std::fmt;
 use std::str::FromStr;
 
-/// A time zone, by its name in the database.
+/// A time zone, identified by its name in the database.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
@@ -14,24 +13,24 @@ impl Zone {
     /// Coordinated universal time.
     pub const UTC: Self = Self(TimeZone::UTC);
 
-    /// The names of all zones.
+    /// Returns the names of all zones.
     pub fn names() -> Vec<String> {
         TimeZoneDatabase::bundled().available().map(|name| name.to_string()).collect()
     }
 
-    /// What is to be added to universal time at a moment.
+    /// Returns the offset from UTC at a moment.
     pub fn offset(&self, at: DateTime<Utc>) -> TimeDelta {
-        // What chrono can tell and jiff cannot lies more than ten thousand years away.
+        // Times that only chrono can represent are more than ten thousand years away.
         let at = Timestamp::from_second(at.timestamp());
         at.map_or(TimeDelta::zero(), |at| seconds(self.0.to_offset(at)))
     }
 
-    /// What the clocks show at a moment.
+    /// Returns the local time at a moment.
     pub fn local(&self, at: DateTime<Utc>) -> NaiveDateTime {
         at.naive_utc() + self.offset(at)
     }
 
-    /// The first moment at which the clocks show a local time; `None` when they are set forward over it.
+    /// Returns the first moment with this local time; `None` if the clocks are set forward over it.
     pub fn first(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
         let utc = local.and_utc();
         let Ok(shown) = Timestamp::from_second(utc.timestamp()) else { return Some(utc) };
@@ -53,7 +52,7 @@ impl FromStr for Zone {
 
     fn from_str(name: &str) -> Result<Self, ()> {
         let zone = TimeZoneDatabase::bundled().get(name).map_err(drop)?;
-        // The database finds a name however it is written.
+        // The database ignores the case of names.
         if zone.iana_name() == Some(name) { Ok(Self(zone)) } else { Err(()) }
     }
 }
@@ -87,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_database_and_written_so() {
+    fn names_must_match_the_database_exactly() {
         for name in [
             "UTC",
             "Etc/UTC",
@@ -114,7 +113,7 @@ mod tests {
         assert_eq!(berlin.first(local("2026-03-29T02:30:00")), None);
         assert_eq!(berlin.first(local("2026-10-25T02:30:00")), Some(utc("2026-10-25T00:30:00Z")));
         assert_eq!(berlin.first(local("2026-10-25T03:00:00")), Some(utc("2026-10-25T02:00:00Z")));
-        // By rule, long after the years that are written down.
+        // By rule, long after the years that the database lists.
         assert_eq!(berlin.local(utc("2150-07-01T00:00:00Z")), local("2150-07-01T02:00:00"));
         assert_eq!(zone("Pacific/Apia").first(local("2011-12-30T12:00:00")), None);
         assert_eq!(

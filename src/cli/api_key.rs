@@ -1,4 +1,4 @@
-//! `penstock api-key create|list|revoke`: credentials of plant systems.
+//! `penstock api-key create|list|revoke`: API keys, the credentials of plant systems.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command};
@@ -18,7 +18,7 @@ pub(super) fn command() -> Command {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     Command::new("api-key")
-        .about("Make and revoke API keys, the credentials of plant systems")
+        .about("Create and revoke API keys, the credentials of plant systems")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .override_usage(
@@ -26,8 +26,8 @@ pub(super) fn command() -> Command {
         )
         .subcommands([
             Command::new("create")
-                .about("Make an API key and print it, once")
-                .arg(text("name", "NAME", "What it is for").required(true))
+                .about("Create an API key and print it; it is shown only once")
+                .arg(text("name", "NAME", "The purpose of the key").required(true))
                 .arg(
                     text("role", "ROLE", "Metrics, User, Contributor or Admin")
                         .required(true)
@@ -35,19 +35,18 @@ pub(super) fn command() -> Command {
                         .ignore_case(true),
                 )
                 .arg(
-                    text("expires", "TIME", "When it expires: a time in RFC 3339, or from now (90d, 12h); never without it")
+                    text("expires", "TIME", "When the key expires: a time in RFC 3339, or a time from now (90d, 12h); without it the key does not expire")
                         .value_parser(expiry),
                 )
-                .arg(text("business-object", "ID", "The id or name of the one Business Object that it is for"))
+                .arg(text("business-object", "ID", "The id or name of the Business Object that the key is restricted to"))
                 .arg(output::json_flag())
                 .after_help(
-                    "The key belongs to the local administration, not to an account: it is worth its role until it \
-                     expires or is revoked, in every mode of sign-in. It is sent as Authorization: Bearer KEY, or \
-                     Apikey: KEY.\n\nExamples:\n  penstock api-key create --name historian --role Contributor\n  \
+                    "The key belongs to the local administration, not to an account. It has its role until it expires or \
+                     is revoked, in every mode of sign-in. Send it as Authorization: Bearer KEY, or Apikey: KEY.\n\nExamples:\n  penstock api-key create --name historian --role Contributor\n  \
                      penstock api-key create --name line4 --role Contributor --business-object Pump --expires 365d",
                 ),
             Command::new("list")
-                .about("List the API keys of everybody, without the keys themselves")
+                .about("List all API keys, without their secrets")
                 .arg(output::json_flag())
                 .after_help("Example:\n  penstock api-key list --json"),
             Command::new("revoke")
@@ -61,14 +60,15 @@ pub(super) fn command() -> Command {
                 .after_help("Example:\n  penstock api-key revoke 0199c1d2-7d3e-7000-8000-000000000001"),
         ])
         .after_help(
-            "While the service runs it is asked; otherwise the store is opened.\n\nExamples:\n  \
+            "The command asks the running service; if none runs, it opens the store itself.\n\nExamples:\n  \
              penstock api-key list --service.data-dir=data",
         )
 }
 
-/// A time, or so long from now, as RFC 3339.
+/// Parses a time, or a duration from now such as 90d, into RFC 3339.
 fn expiry(text: &str) -> Result<String, String> {
-    let expected = || format!("{text:?} is neither a time in RFC 3339 nor such as 90d or 12h");
+    let expected =
+        || format!("{text:?} is neither a time in RFC 3339 nor a duration such as 90d or 12h");
     let hours = match text.strip_suffix('d') {
         Some(days) => days.parse::<i64>().ok().and_then(|days| days.checked_mul(24)),
         None => text.strip_suffix('h').and_then(|hours| hours.parse().ok()),
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expiry_is_a_time_or_from_now() {
+    fn an_expiry_is_a_time_or_a_duration() {
         assert_eq!(expiry("2027-01-31T12:00:00Z").unwrap(), "2027-01-31T12:00:00Z");
         assert_eq!(expiry("2027-01-31T12:00:00+02:00").unwrap(), "2027-01-31T10:00:00Z");
         let at: Timestamp = expiry("90d").unwrap().parse().unwrap();

@@ -1,7 +1,7 @@
-//! The wiring: the gateway is opened, served, and ended in good order.
+//! Opens the gateway, serves it, and shuts it down in order.
 //!
-//! `listen` binds, `tls` has the certificate, `connections` bounds what an address may hold, `systemd`
-//! tells the service manager how it is, `backoff` waits after starts that came to nothing.
+//! `listen` binds the socket, `tls` has the certificate, `connections` limits the connections of each address,
+//! `systemd` reports the state to the service manager, `backoff` delays the start after failed starts.
 mod backoff;
 mod connections;
 mod listen;
@@ -36,35 +36,36 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-/// What runs when the stop comes has so long to end; the checkpoint follows, and all is over in 10 s.
+/// The time that running requests and deliveries get when the service stops. The checkpoint follows; the whole
+/// shutdown takes at most 10 s.
 const GRACE: Duration = Duration::from_secs(8);
-/// How often a store is tried to be opened for which there was no room.
+/// The interval between attempts to open a store for which disk space was missing.
 const ROOM: Duration = Duration::from_secs(5);
-/// Bytes that a connection buffers at most; the head of a request must fit.
+/// The maximum buffer of a connection in bytes; the head of a request must fit.
 const CONNECTION_BUFFER: usize = 64 << 10;
 const CONNECTION_BUFFER_U32: u32 = 64 << 10;
-/// Requests at once on one connection of HTTP/2.
+/// The maximum number of concurrent requests on one HTTP/2 connection.
 const STREAMS: u32 = 32;
 /// The local administration's socket in the data directory.
 const CONTROL_SOCKET: &str = "control.sock";
 
-/// What may be read again at SIGHUP: the configuration, as it is then.
+/// Reads the configuration again at SIGHUP.
 pub type Reload = Box<dyn Fn() -> Option<Settings> + Send + Sync>;
 
-/// Serves until SIGTERM or SIGINT, after the wait that `backoff` asks for. `ready` is told the URL once it is
-/// bound; `reload` gives the settings anew at SIGHUP.
+/// Serves until SIGTERM or SIGINT, after the delay that `backoff` asks for. `ready` gets the bound address and the
+/// opened gateway; `reload` reads the settings again at SIGHUP.
 ///
 /// # Errors
-/// `Kind::Forbidden` when the address or the data directory may not be used; `Kind::NoRoom` or
+/// `Kind::Forbidden` when the process may not use the address or the data directory; `Kind::NoRoom` or
 /// `Kind::Internal` when the disk or the network fails; `Kind::Conflict` when the address or the data
-/// directory is in use; `Kind::Invalid` when the certificate cannot be used.
+/// directory is in use; `Kind::Invalid` when the certificate is not usable.
 pub async fn serve(
     settings: Arc<Settings>,
     reload: Reload,
     backoff: &Backoff,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
 ) -> Result<(), Fault> {
-    // A signal that comes from here on is kept until `serve_until` looks.
+    // A signal that arrives from here on is kept until `serve_until` waits for it.
     let mut stopped = std::pin::pin!(stop_signal()?);
     tokio::select! {
         () = backoff.wait() => {}
@@ -76,7 +77,7 @@ pub async fn serve(
     served
 }
 
-/// Serves until `stop` is done, or SIGTERM or SIGINT comes.
+/// Serves until `stop` completes, or SIGTERM or SIGINT arrives.
 ///
 /// # Errors
 /// As [`serve`].
@@ -92,7 +93,7 @@ pub async fn serve_until(
     let mut servers = Servers::default();
     let certificates = servers.listen(bound, &state).await?;
     systemd::ready();
-    tracing::info!(%address, https = certificates.is_some(), "HTTP was opened.");
+    tracing::info!(%address, https = certificates.is_some(), "Started listening for HTTP requests.");
     let telling = tokio::spawn(systemd::run(state.clone()));
     let reloading =
         tokio::spawn(reload_at_hangup(hangups()?, reload, settings.clone(), certificates));
@@ -102,7 +103,7 @@ pub async fn serve_until(
     served
 }
 
-/// Opens the gateway while HTTP answers 503, serves it, and ends it.
+/// Opens the gateway while HTTP answers 503, serves it, and shuts it down.
 async fn serve_opened(
     settings: Arc<Settings>,
     address: SocketAddr,
@@ -121,7 +122,7 @@ async fn serve_opened(
     let opened = tokio::select! {
         opened = open_with_room(&settings, &state) => opened,
         () = &mut stop => {
-            // Opening only reads and replays: it can be cut short at any moment.
+            // Opening only reads and replays, so it can be interrupted at any moment.
             servers.stop(Instant::now() + GRACE).await;
             return Ok(());
         }
@@ -146,7 +147,7 @@ async fn serve_opened(
 
     stop.await;
     systemd::stopping();
-    tracing::info!("The stop began; what runs is finished first.");
+    tracing::info!("The shutdown began; running requests and deliveries are finished first.");
     let deadline = Instant::now() + GRACE;
     state.stop();
     gateway.exporter.stop();
@@ -156,20 +157,22 @@ async fn serve_opened(
     if let Some(keeping_keys) = keeping_keys {
         keeping_keys.abort();
     }
-    // Nobody may be waiting any more; then there is nothing to stop.
+    // Sending fails if the exporter has ended already; then it need not be stopped.
     let _ = stop_exports.send(true);
     servers.stop(deadline).await;
     match timeout_at(deadline, exports).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(%error, "The exporter had ended before its time."),
+        Ok(Err(error)) => tracing::error!(%error, "The exporter ended unexpectedly."),
         Err(_) => {
-            tracing::warn!("A delivery was cut off; it is tried again after the next start.");
+            tracing::warn!(
+                "A delivery was interrupted; the gateway retries it after the next start."
+            );
         }
     }
     if let Some(path) = control
         && let Err(error) = std::fs::remove_file(&path)
     {
-        tracing::warn!(%error, "The control socket could not be removed.");
+        tracing::warn!(%error, "Removing the control socket failed.");
     }
     let Gateway { store, auth, clock, .. } = gateway.clone();
     let close = move || {
@@ -179,18 +182,22 @@ async fn serve_opened(
     };
     match tokio::task::spawn_blocking(close).await {
         Ok(Ok(())) => tracing::info!("The gateway stopped."),
-        // The journal has everything: the next start only takes longer.
-        Ok(Err(error)) => tracing::warn!(%error, "The checkpoint at the end failed."),
-        Err(error) => tracing::warn!(%error, "The checkpoint at the end was not finished."),
+        // The journal has everything; only the next start takes longer.
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "The checkpoint at shutdown failed; the next start takes longer.");
+        }
+        Err(error) => {
+            tracing::warn!(%error, "The checkpoint at shutdown did not finish; the next start takes longer.");
+        }
     }
     Ok(())
 }
 
-/// Resolves when the process is asked to end.
+/// Resolves when the process gets SIGTERM or SIGINT.
 fn stop_signal() -> Result<impl Future<Output = ()> + Send, Fault> {
     let listen = |kind| {
         signal(kind).map_err(|error| {
-            Fault::new(Kind::Internal, format!("signals cannot be listened for: {error}"))
+            Fault::new(Kind::Internal, format!("installing a signal handler failed: {error}"))
         })
     };
     let (mut terminate, mut interrupt) =
@@ -205,12 +212,12 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send, Fault> {
 
 fn hangups() -> Result<tokio::signal::unix::Signal, Fault> {
     signal(SignalKind::hangup()).map_err(|error| {
-        Fault::new(Kind::Internal, format!("signals cannot be listened for: {error}"))
+        Fault::new(Kind::Internal, format!("installing a signal handler failed: {error}"))
     })
 }
 
-/// Reads again at each SIGHUP what can change while the service runs: the log level, and the certificate.
-/// What cannot be used is named in the log, and what was there goes on.
+/// Reads the log level and the certificate again at each SIGHUP; other settings need a restart. If a new value is
+/// not usable, logs the error and keeps the previous value.
 async fn reload_at_hangup(
     mut hangups: tokio::signal::unix::Signal,
     reload: Reload,
@@ -229,13 +236,13 @@ async fn reload_at_hangup(
                     tokio::task::spawn_blocking(move || tls::configuration(&tls, &data_dir)).await;
                 match config {
                     Ok(Ok(config)) => {
-                        // The server that takes them ends with the service.
+                        // The receiver ends only with the service.
                         let _ = certificates.send(config).await;
                     }
                     Ok(Err(fault)) => {
-                        tracing::error!("{fault}; the certificate that was there goes on.");
+                        tracing::error!("{fault}; the previous certificate stays in use.");
                     }
-                    Err(error) => tracing::error!(%error, "The certificate was not read again."),
+                    Err(error) => tracing::error!(%error, "Reading the certificate again failed; the previous one stays in use."),
                 }
             }
             tracing::info!(
@@ -247,15 +254,18 @@ async fn reload_at_hangup(
     }
 }
 
-/// Opens the gateway; while the disk has no room for that, tries again, and says so meanwhile: a restart would
-/// make none.
+/// Opens the gateway, and retries while the disk is too full for it. Clients learn the reason meanwhile. The process
+/// does not exit, because a restart would free no space.
 async fn open_with_room(settings: &Arc<Settings>, state: &Arc<State>) -> Result<Gateway, Fault> {
     let mut told = false;
     loop {
         match open(settings.clone(), state.clone()).await {
             Err(fault) if fault.kind == Kind::NoRoom => {
                 if !std::mem::replace(&mut told, true) {
-                    tracing::error!("{}; it is tried again until there is room.", fault.detail);
+                    tracing::error!(
+                        "{}; the gateway retries until there is enough space.",
+                        fault.detail
+                    );
                 }
                 state.waits(Some(waits_for_room(&fault)));
                 tokio::time::sleep(ROOM).await;
@@ -268,15 +278,13 @@ async fn open_with_room(settings: &Arc<Settings>, state: &Arc<State>) -> Result<
     }
 }
 
-/// Why the gateway is not open, without the path, which is for the log.
+/// Returns why the gateway is not open, for clients. The path is only in the log.
 fn waits_for_room(fault: &Fault) -> String {
     let needed = fault.errors.first().map_or_else(String::new, |finding| format!(" ({finding})"));
-    format!(
-        "there is no room on the disk of the gateway, and the store opens once there is{needed}"
-    )
+    format!("the gateway's disk is full; the store opens when there is enough space{needed}")
 }
 
-/// Opens the gateway beside the server, on a thread that the end of the process does not wait for.
+/// Opens the gateway on a thread of its own, which the end of the process does not wait for.
 async fn open(settings: Arc<Settings>, state: Arc<State>) -> Result<Gateway, Fault> {
     let (sender, receiver) = oneshot::channel();
     let opening = std::thread::Builder::new().name("open".into()).spawn(move || {
@@ -285,33 +293,37 @@ async fn open(settings: Arc<Settings>, state: Arc<State>) -> Result<Gateway, Fau
             state.progress(progress);
             replay.tell(progress);
         });
-        // Nobody waits for it when the stop came first.
+        // The receiver is gone if the shutdown came first.
         let _ = sender.send(opened);
     });
     if let Err(error) = opening {
-        return Err(Fault::new(Kind::Internal, format!("no thread could be started: {error}")));
+        return Err(Fault::new(
+            Kind::Internal,
+            format!("starting the thread that opens the store failed: {error}"),
+        ));
     }
     receiver.await.unwrap_or_else(|_| {
         Err(Fault::new(Kind::Internal, "opening the store ended without a result"))
     })
 }
 
-/// How long a client may take.
+/// Returns the timeouts of client connections.
 fn timeouts() -> FuseConfig {
     FuseConfig::default()
         .with_tls_handshake_timeout(Duration::from_secs(10))
         .with_http1_header_timeout(Duration::from_secs(30))
         .with_request_body_timeout(Duration::from_secs(30))
-        // A client may send a long stream before it reads the answer.
+        // A client may send a long stream before it reads the response.
         .with_write_stall_timeout(Duration::from_mins(5))
 }
 
-/// The servers that run.
+/// The running servers.
 #[derive(Default)]
 struct Servers(Vec<(ServerHandle, JoinHandle<()>)>);
 
 impl Servers {
-    /// Serves the address, by HTTPS where a certificate is configured; then others can be sent.
+    /// Serves the bound address, with HTTPS if a certificate is configured. Then returns the sender for later
+    /// configurations of HTTPS.
     async fn listen(
         &mut self,
         bound: listen::Bound,
@@ -334,7 +346,7 @@ impl Servers {
         let data_dir = state.settings().data_dir.clone();
         let config = tokio::task::spawn_blocking(move || {
             make_private(&data_dir)
-                .map_err(|error| gateway::disk(&error, "making the data directory", &data_dir))?;
+                .map_err(|error| gateway::disk(&error, "creating the data directory", &data_dir))?;
             tls::configuration(&tls, &data_dir)
         });
         let config = config.await.unwrap_or_else(|error| {
@@ -371,14 +383,14 @@ impl Servers {
         let service = http::service(state);
         let running = tokio::spawn(async move {
             if let Err(error) = server.try_serve(service).await {
-                tracing::error!(%error, "The server ended before its time.");
+                tracing::error!(%error, "The server ended unexpectedly.");
             }
         });
         self.0.push((handle, running));
     }
 
-    /// Starts the control socket and gives its path. The store's lock is ours, so a socket that is
-    /// there is that of a process that has died.
+    /// Starts the control socket and returns its path. This process holds the store's lock, so an existing socket
+    /// belongs to a process that has died.
     async fn start_control(&mut self, data_dir: &Path, state: &Arc<State>) -> Option<PathBuf> {
         let path = data_dir.join(CONTROL_SOCKET);
         let removed = match std::fs::remove_file(&path) {
@@ -398,21 +410,21 @@ impl Servers {
             Err(error) => {
                 tracing::warn!(
                     %error,
-                    "The control socket could not be made; commands that need it will fail."
+                    "Creating the control socket failed; commands that need it will fail."
                 );
                 None
             }
         }
     }
 
-    /// Stops accepting, finishes what runs until the deadline, and cuts off the rest.
+    /// Stops accepting connections, finishes running requests until the deadline, and interrupts the rest.
     async fn stop(self, deadline: Instant) {
         let left = deadline.saturating_duration_since(Instant::now());
         for (handle, _) in &self.0 {
             handle.stop_graceful(left);
         }
         for (_, running) in self.0 {
-            // The server itself keeps the deadline; a second more covers its own end.
+            // The server itself keeps the deadline; the extra second covers its shutdown.
             let _ = timeout_at(deadline + Duration::from_secs(1), running).await;
         }
     }
@@ -424,15 +436,15 @@ mod tests {
     use penstock_store::{DiskFull, Error};
 
     #[test]
-    fn who_waits_for_disk_space_is_told_how_much_and_not_where() {
+    fn a_lack_of_disk_space_is_reported_with_amounts_and_without_the_path() {
         let full = DiskFull { needed: 38 << 20, free: 36 << 20 };
         let path = PathBuf::from("/var/lib/penstock/store/index");
         let fault = gateway::disk(&full.into(), "writing a checkpoint to", &path);
         assert_eq!(fault.kind, Kind::NoRoom);
         let refused = Fault::from(Error::Io { action: "writing to", path, source: full.into() });
-        for told in [waits_for_room(&fault), refused.to_string()] {
-            assert!(told.contains("38.0 MiB are needed, and 36.0 MiB are free"), "{told}");
-            assert!(!told.contains("/var"), "{told}");
+        for text in [waits_for_room(&fault), refused.to_string()] {
+            assert!(text.contains("38.0 MiB are needed, and 36.0 MiB are free"), "{text}");
+            assert!(!text.contains("/var"), "{text}");
         }
         assert!(fault.detail.contains("/var/lib/penstock/store/index"), "{fault}");
     }

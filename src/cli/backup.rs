@@ -17,26 +17,26 @@ fn file(help: &'static str) -> Arg {
 
 pub(super) fn command() -> Command {
     Command::new("backup")
-        .about("Write all that the store holds into a file, also while the service runs")
+        .about("Back up the whole store into a file, also while the service runs")
         .override_usage("penstock backup FILE [--json] [--name=value]...")
-        .arg(file("The file to make; it must not be there"))
+        .arg(file("The file to create; it must not exist"))
         .arg(output::json_flag())
         .after_help(
-            "The file holds one moment, is compressed, and is read back before this ends. What is not in it: \
-             the configuration, and the files of exports.\n\nExamples:\n  \
+            "The file is a compressed snapshot of one moment. The command reads it back before it ends. The \
+             configuration and the files of exports are not part of it.\n\nExamples:\n  \
              penstock backup /mnt/penstock-monday --service.data-dir=data",
         )
 }
 
 pub(super) fn restore_command() -> Command {
     Command::new("restore")
-        .about("Make the store of an empty data directory of a backup")
+        .about("Restore a backup into an empty data directory")
         .override_usage("penstock restore FILE [--json] [--name=value]...")
-        .arg(file("The file that penstock backup made"))
+        .arg(file("The file that penstock backup wrote"))
         .arg(output::json_flag())
         .after_help(
-            "Counters and sequences go on 1,000,000 ahead of the backup, so that nothing that was given away \
-             since is given again. The first start makes the index.\n\nExamples:\n  \
+            "Counters and sequences continue 1,000,000 ahead of the backup, so that no number issued since is \
+             issued again. The first start builds the index.\n\nExamples:\n  \
              penstock restore /mnt/penstock-monday --service.data-dir=data",
         )
 }
@@ -67,7 +67,7 @@ pub(super) fn run_restore(given: &ArgMatches, arguments: Vec<String>) -> ExitCod
         let Restored { backup, sequence, counters, .. } = restore(settings, path)?;
         let dir = settings.data_dir.display();
         let text = format!(
-            "{dir}: {} quads and {} documents of commit {}; {counters} counters, and the commits, go on {JUMP} ahead",
+            "{dir}: {} quads and {} documents of commit {}; {counters} counters and the commits continue {JUMP} ahead",
             backup.quads, backup.documents, backup.sequence
         );
         let json = json!({
@@ -103,7 +103,7 @@ fn act(
 fn backup(settings: &Settings, path: &Path) -> Result<Backup, String> {
     data_dir::must_exist(settings)?;
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-    // Opened before this may become another user, who need not be allowed to.
+    // Opened before this process may change to another user, who may lack the permission.
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
     let mut file = file.map_err(failed)?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -118,14 +118,14 @@ fn backup(settings: &Settings, path: &Path) -> Result<Backup, String> {
             Ok(backup)
         }
         Err(why) => {
-            // A part of a backup is of no use; what cannot be removed is refused by restore.
+            // A partial backup is useless; if it cannot be removed, restore refuses it.
             let _ = fs::remove_file(path);
             Err(why)
         }
     }
 }
 
-/// By the service when one runs, else from the store itself, whose lock decides who has it.
+/// Writes the backup: through the running service, or from the store itself. The store's lock excludes other processes.
 fn write(settings: &Settings, file: &mut File) -> Result<(), String> {
     let dir = &settings.data_dir;
     let runtime = serve::runtime().map_err(|error| error.to_string())?;
@@ -143,11 +143,11 @@ fn restore(settings: &Settings, path: &Path) -> Result<Restored, String> {
     let dir = &settings.data_dir;
     make_private(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let entries = fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    // The store refuses a folder of its own that is not empty.
+    // The store itself refuses a store folder that is not empty.
     if entries.flatten().any(|entry| entry.path() != store_of(dir)) {
         return Err(format!(
             "{} is not empty; stop the service and its socket (systemctl stop penstock.socket penstock.service) \
-             and move away what is there, or name another directory with --service.data-dir=DIR",
+             and move its content elsewhere, or choose another directory with --service.data-dir=DIR",
             dir.display()
         ));
     }

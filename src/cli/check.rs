@@ -1,4 +1,4 @@
-//! `penstock check FILE...`: what a file is, and whether it is right.
+//! `penstock check FILE...`: detects the kind of each file, and validates it.
 use super::output;
 use clap::{ArgMatches, Command};
 use penstock_base::fault::{Fault, Finding, Kind, Place};
@@ -11,16 +11,16 @@ use serde_yaml::Value;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// First parts of names that a configuration begins with.
+/// The first parts of the names of settings.
 const ROOTS: [&str; 6] = ["service", "server", "framework", "spring", "security", "profiles"];
 
 pub(super) fn command() -> Command {
     Command::new("check")
         .about("Check a mapping, a Business Object or a configuration, without a service")
         .arg(output::files("YAML, JSON or .properties files"))
-        .arg(output::json_flag().help("Answer in JSON, an object a line for each file"))
+        .arg(output::json_flag().help("Print JSON, one object on a line for each file"))
         .after_help(
-            "Exit status: 0 every file is right, 1 one is not.\n\nExamples:\n  penstock check pumps.yaml\n  \
+            "Exit status: 0 every file is valid, 1 a file is not valid.\n\nExamples:\n  penstock check pumps.yaml\n  \
              penstock check pumps.json /etc/penstock/application.yaml",
         )
 }
@@ -33,10 +33,10 @@ pub(super) fn run(given: &ArgMatches) -> ExitCode {
     })
 }
 
-/// What was found out about a file.
+/// The result of checking a file.
 struct Checked {
     kind: &'static str,
-    /// What it is about, when it is right.
+    /// A description of the file, if it is valid.
     about: String,
     faults: Vec<Finding>,
     warnings: Vec<Finding>,
@@ -57,7 +57,7 @@ impl Checked {
             self.faults.iter().map(|f| line(&path, self.kind, "", f)).collect();
         lines.extend(self.warnings.iter().map(|w| line(&path, self.kind, "warning: ", w)));
         if self.faults.is_empty() {
-            lines.push(format!("{path}: right: {}", self.about));
+            lines.push(format!("{path}: valid: {}", self.about));
         }
         lines.join("\n")
     }
@@ -87,10 +87,10 @@ const CONFIGURATION: &str = "configuration";
 const MALFORMED: &str = "malformed JSON";
 const UNKNOWN: &str = "unknown";
 
-/// As compilers write it: `file:line:column: message`; `severity` is put before the message.
+/// Formats a finding as compilers do: `file:line:column: message`, with `severity` before the message.
 fn line(path: &impl std::fmt::Display, kind: &str, severity: &str, fault: &Finding) -> String {
     match &fault.place {
-        // The line is one of the text in `config`, which is a JSON string on one line.
+        // The line is one of the text in `config`, which is a JSON string on one line of the file.
         Place::Line { line, column } if kind == BUSINESS_OBJECT => {
             let message = fault.message.strip_prefix("config: ").unwrap_or(&fault.message);
             format!("{path}: config, line {line}, column {column}: {severity}{message}")
@@ -110,31 +110,32 @@ fn file(path: &Path) -> Checked {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) => {
-            return Checked::faulty(UNKNOWN, whole(format!("it cannot be read: {error}")));
+            return Checked::faulty(UNKNOWN, whole(format!("reading the file failed: {error}")));
         }
     };
     let Ok(text) = std::str::from_utf8(&bytes) else {
-        return Checked::faulty(UNKNOWN, whole("it is not UTF-8".to_owned()));
+        return Checked::faulty(UNKNOWN, whole("the file is not UTF-8".to_owned()));
     };
     match kind(path, text) {
         Some(CONFIGURATION) => configuration(path, text),
         Some(BUSINESS_OBJECT) if !text.trim_start().starts_with('{') => Checked::faulty(
             BUSINESS_OBJECT,
-            whole("a Business Object is sent as JSON, and this is YAML".to_owned()),
+            whole("a Business Object is sent as JSON, but this file is YAML".to_owned()),
         ),
         Some(BUSINESS_OBJECT) => business_object(&bytes),
         Some(_) => mapping(text),
         None => Checked::faulty(
             UNKNOWN,
             whole(format!(
-                "it is neither a mapping (with `type` at its root), nor a Business Object (`name` and `config`), nor a configuration (names that begin with {})",
+                "the file is neither a mapping (with `type` at its root), nor a Business Object (`name` and `config`), nor a configuration (names that begin with {})",
                 ROOTS.join(", ")
             )),
         ),
     }
 }
 
-/// What a file is meant to be. Where it cannot be read at all, its reader tells why best.
+/// Returns the kind that a file is meant to be; `None` if unknown. Malformed files get the kind whose parser reports
+/// the best error.
 fn kind(path: &Path, text: &str) -> Option<&'static str> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if path.extension().is_some_and(|e| e == "properties") {
@@ -203,6 +204,9 @@ fn configuration(path: &Path, text: &str) -> Checked {
     Checked {
         warnings,
         faults: faults.collect(),
-        ..Checked::new(CONFIGURATION, "a configuration, as far as one file alone shows".to_owned())
+        ..Checked::new(
+            CONFIGURATION,
+            "a configuration, as far as a single file can be checked".to_owned(),
+        )
     }
 }

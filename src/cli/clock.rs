@@ -1,4 +1,4 @@
-//! `penstock clock show|reset`: what the gateway takes for the time.
+//! `penstock clock show|reset`: the gateway's time.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
 use clap::{ArgMatches, Command};
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 pub(super) fn command() -> Command {
     Command::new("clock")
-        .about("See what the gateway takes for the time, and mend it")
+        .about("Show the gateway's time, and correct it")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .override_usage("penstock clock <show|reset> [--name=value]...")
@@ -21,17 +21,17 @@ pub(super) fn command() -> Command {
                 .arg(output::json_flag())
                 .after_help("Example:\n  penstock clock show --service.data-dir=data"),
             Command::new("reset")
-                .about("Take what the system's clock says for the time from now on")
+                .about("Use the time of the system's clock from now on")
                 .arg(output::json_flag())
                 .after_help(
-                    "The gateway never takes the time for earlier than it was when the system's clock was \
-                     last synchronised. If that was wrong, since a time server was, access tokens and API \
-                     keys seem to have expired: set the system's clock right, and reset.\n\n\
+                    "The gateway's time is never earlier than it was when the system's clock was last \
+                     synchronised. If the time server was wrong then, access tokens and API keys seem to \
+                     have expired: correct the system's clock, then reset.\n\n\
                      Example:\n  penstock clock reset --service.data-dir=data",
                 ),
         ])
         .after_help(
-            "While the service runs it is asked; otherwise the store is opened.\n\nExamples:\n  \
+            "The command asks the running service; if none runs, it opens the store itself.\n\nExamples:\n  \
              penstock clock show --service.data-dir=data",
         )
 }
@@ -70,7 +70,7 @@ fn lines(report: &Value) -> String {
     let synchronised = match report.get("synchronised").and_then(Value::as_bool) {
         Some(true) => "yes",
         Some(false) => "no",
-        None => "not known: systemd-timesyncd does not run",
+        None => "unknown: systemd-timesyncd is not running",
     };
     format!(
         "Time:              {}\nSystem's clock:    {}\nSynchronised:      {synchronised}\nLast known right:  {}",
@@ -86,10 +86,10 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_report_is_told_in_lines() {
+    fn the_report_is_formatted_in_lines() {
         let text =
             lines(&json!({"now": "a", "system": "b", "synchronised": null, "lastKnown": null}));
-        assert!(text.contains("not known") && text.ends_with("never"), "{text}");
+        assert!(text.contains("unknown") && text.ends_with("never"), "{text}");
         let text =
             lines(&json!({"now": "a", "system": "b", "synchronised": true, "lastKnown": "c"}));
         assert!(text.contains("yes") && text.ends_with('c'), "{text}");

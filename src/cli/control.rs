@@ -1,4 +1,4 @@
-//! The control socket of a service that runs: `<data-dir>/control.sock`, HTTP/1.1.
+//! The client of a running service's control socket: `<data-dir>/control.sock`, HTTP/1.1.
 use super::owner;
 use bytes::Bytes;
 use futures_util::stream;
@@ -17,16 +17,16 @@ use std::path::{Path, PathBuf};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
-/// Bytes of a text that are read at once.
+/// Bytes of an upload that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// Items asked for at once.
+/// The maximum number of items on a page of a list.
 const PAGE: usize = 100;
 
-/// Asks the service for JSON; `None` when none runs.
+/// Sends a request without a body to the service, and returns the JSON of the response; `None` if no service runs.
 ///
 /// # Errors
-/// Why there is no answer, or the fault that the answer names.
+/// Why there is no response, or the error that the response describes.
 pub(super) async fn request(
     data_dir: &Path,
     method: Method,
@@ -35,7 +35,7 @@ pub(super) async fn request(
     ask(data_dir, method, path, None).await
 }
 
-/// As [`request`], with a body; what answers nothing gives null.
+/// Sends a request with an optional body, as [`request`]. An empty response gives null.
 ///
 /// # Errors
 /// As [`request`].
@@ -53,12 +53,12 @@ pub(super) async fn ask(
 /// Whether a service runs.
 ///
 /// # Errors
-/// Why that cannot be told.
+/// Why that is unknown.
 pub(super) async fn is_served(data_dir: &Path) -> Result<bool, String> {
     Ok(connect(data_dir).await?.is_some())
 }
 
-/// A path with a query.
+/// Builds a path with a query.
 pub(super) fn path(path: &str, query: &[(&str, String)]) -> String {
     let parameters = query
         .iter()
@@ -66,7 +66,7 @@ pub(super) fn path(path: &str, query: &[(&str, String)]) -> String {
     format!("{path}?{}", parameters.collect::<Vec<_>>().join("&"))
 }
 
-/// Asks the service for the items of a list, at most `limit`, page by page; `None` when none runs.
+/// Reads at most `limit` items of a list from the service, page by page; `None` if no service runs.
 ///
 /// # Errors
 /// As [`request`].
@@ -95,10 +95,10 @@ pub(super) async fn list(
     }
 }
 
-/// Asks the service for what goes into a file as it comes; `false` when none runs.
+/// Writes the response of the service to `out` as it arrives; returns `false` if no service runs.
 ///
 /// # Errors
-/// Why there is no answer or no end of it, or the fault that the answer names.
+/// Why there is no complete response, or the error that the response describes.
 pub(super) async fn download(
     data_dir: &Path,
     path: &str,
@@ -112,8 +112,9 @@ pub(super) async fn download(
         return read(status, &whole(response).await?).map(|_| true);
     }
     while let Some(frame) = response.frame().await {
-        let frame = frame
-            .map_err(|error| format!("the service's answer was cut: {error}; its log says why"))?;
+        let frame = frame.map_err(|error| {
+            format!("the service's response was interrupted: {error}; its log has the cause")
+        })?;
         if let Some(bytes) = frame.data_ref() {
             out.write_all(bytes).map_err(|error| error.to_string())?;
         }
@@ -121,11 +122,11 @@ pub(super) async fn download(
     Ok(true)
 }
 
-/// Sends a text as it is read, and hands each line of the answer, which is NDJSON, to `line`, whose break ends it;
-/// `false` when no service runs.
+/// Sends a text as it is read, and passes each line of the NDJSON response to `line`, which may break. Returns `false`
+/// if no service runs.
 ///
 /// # Errors
-/// As of [`download`], or that the text cannot be read.
+/// As [`download`], or that reading the text fails.
 pub(super) async fn upload(
     data_dir: &Path,
     path: &str,
@@ -148,7 +149,7 @@ pub(super) async fn upload(
             let ended =
                 read.as_ref().is_ok_and(|frame| frame.data_ref().is_none_or(Bytes::is_empty));
             let failed = read.is_err();
-            // An error breaks the connection, so that what was read does not look whole.
+            // An error breaks the connection, so that a partial text does not look complete.
             if ended || sender.blocking_send(read).is_err() || failed {
                 return;
             }
@@ -161,8 +162,9 @@ pub(super) async fn upload(
     }
     let mut rest = Vec::new();
     while let Some(frame) = response.frame().await {
-        let frame = frame
-            .map_err(|error| format!("the service's answer was cut: {error}; its log says why"))?;
+        let frame = frame.map_err(|error| {
+            format!("the service's response was interrupted: {error}; its log has the cause")
+        })?;
         rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let value: Vec<u8> = rest.drain(..=end).collect();
@@ -176,7 +178,7 @@ pub(super) async fn upload(
 
 async fn whole(response: Response<Incoming>) -> Result<Bytes, String> {
     let body = response.into_body().collect().await;
-    Ok(body.map_err(|error| format!("the service's answer was cut: {error}"))?.to_bytes())
+    Ok(body.map_err(|error| format!("the service's response was interrupted: {error}"))?.to_bytes())
 }
 
 async fn send(
@@ -204,7 +206,7 @@ struct Sending {
     socket: PathBuf,
 }
 
-/// Connects to the service; `None` when none runs.
+/// Connects to the service; `None` if none runs.
 async fn connect(data_dir: &Path) -> Result<Option<Sending>, String> {
     let socket = data_dir.join("control.sock");
     let stream = match UnixStream::connect(&socket).await {
@@ -216,7 +218,7 @@ async fn connect(data_dir: &Path) -> Result<Option<Sending>, String> {
         }
         Err(error) => {
             return Err(format!(
-                "{}: {error}; only root and the user that the service runs as may speak to it",
+                "{}: {error}; only root and the user that the service runs as may connect to it",
                 socket.display()
             ));
         }
@@ -226,7 +228,7 @@ async fn connect(data_dir: &Path) -> Result<Option<Sending>, String> {
     let failed = |error: hyper::Error| format!("{}: {error}", socket.display());
     let (sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
-    // It ends with the sender; its fault shows in the answer too.
+    // The task ends with the sender; its error shows in the response too.
     tokio::spawn(connection);
     Ok(Some(Sending { sender, socket }))
 }
@@ -256,7 +258,7 @@ fn read(status: StatusCode, body: &[u8]) -> Result<Value, String> {
     }
     let value = serde_json::from_slice::<Value>(body);
     if status.is_success() {
-        return value.map_err(|error| format!("the service's answer cannot be read: {error}"));
+        return value.map_err(|error| format!("parsing the service's response failed: {error}"));
     }
     let value = value.unwrap_or_default();
     let text = |value: &Value, member: &str| value.get(member)?.as_str().map(str::to_owned);
@@ -276,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_told_in_its_own_words() {
+    fn an_error_is_reported_with_its_detail() {
         let fault = read(StatusCode::NOT_FOUND, br#"{"detail": "there is no export x"}"#);
         assert_eq!(fault, Err("there is no export x".to_owned()));
         assert!(read(StatusCode::BAD_GATEWAY, b"<html>").unwrap_err().contains("502"));

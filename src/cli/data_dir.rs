@@ -1,4 +1,4 @@
-//! The data directory that a command works on.
+//! Opens the data directory that a command works on.
 use super::{output, owner, serve};
 use penstock_auth::audit::{self, Event};
 use penstock_base::commit::GuardedStore;
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The settings that the command was given. Its log is for faults alone: what it did, it answers.
+/// Loads the settings that the command was given, and starts its log. The log is only for errors: the command prints
+/// its result.
 pub(super) fn settings(arguments: Vec<String>) -> Result<Settings, ExitCode> {
     match config::load(&Sources::of_process(arguments)) {
         Ok(loaded) => {
@@ -29,25 +30,25 @@ pub(super) fn settings(arguments: Vec<String>) -> Result<Settings, ExitCode> {
     }
 }
 
-/// Refuses a data directory that is not there, or that root cannot trust to be the one it was.
+/// Refuses a missing data directory, and as root one that another user could replace.
 ///
 /// # Errors
-/// That it is not there, and how another one is named, or whose folder it is in.
+/// That the directory is missing, and how to name another one; or whose folder it is in.
 pub(super) fn must_exist(settings: &Settings) -> Result<(), String> {
     if settings.data_dir.is_dir() {
         return owner::check_path(&settings.data_dir);
     }
     Err(format!(
-        "there is no data directory {}; name it with --service.data-dir=DIR",
+        "there is no data directory {}; set it with --service.data-dir=DIR",
         settings.data_dir.display()
     ))
 }
 
-/// Has it done by the service when one runs (`by_service` gives nothing when none does), else does it on the
-/// store itself, whose lock decides who has it.
+/// Performs an operation through the running service, or on the store itself. `by_service` returns `None` if no service
+/// runs. The store's lock excludes other processes.
 ///
 /// # Errors
-/// Why it could not be done.
+/// Why the operation failed.
 pub(super) fn perform(
     settings: Settings,
     by_service: impl AsyncFnOnce(&Path) -> Result<Option<Value>, String>,
@@ -59,47 +60,49 @@ pub(super) fn perform(
         return Ok(answer);
     }
     owner::become_owner(&settings.data_dir)?;
-    // Parts of the gateway may look for the runtime.
+    // Parts of the gateway may need the current runtime.
     let _entered = runtime.enter();
     let gateway = Gateway::open(Arc::new(settings), &mut output::progress());
     gateway.and_then(|gateway| by_store(&gateway)).map_err(|fault| fault.to_string())
 }
 
-/// Opens the store, as the owner of its files; its lock decides who has it.
+/// Opens the store as the owner of its files.
 ///
 /// # Errors
-/// That there is none, that another process has it, or why it cannot be opened.
+/// That there is no store, that another process has it open, or why opening failed.
 pub(super) fn store(settings: &Settings) -> Result<Store, String> {
     let store = owned(settings)?;
     Store::open(&store, Options::default(), &mut output::progress())
         .map_err(|error| error.to_string())
 }
 
-/// Notes in the audit log of a store that no service has open what was done. A store that takes no commit does
-/// not undo it: a full disk is no reason against a backup.
+/// Adds an event to the audit log of a store that no service has open. If the store refuses the commit, the operation
+/// still succeeds with a warning: a full disk must not prevent a backup.
 pub(super) fn note(store: &GuardedStore, settings: &Settings, event: &Event) {
     let what = event.what;
     if let Err(why) = audit::keep_offline(store, settings.limits.audit, event) {
-        output::say(&format!("penstock: warning: the audit log has no event {what}: {why}"));
+        output::say(&format!(
+            "penstock: warning: adding the event {what} to the audit log failed: {why}"
+        ));
     }
 }
 
-/// As [`store`], with all that knows what its changes mean.
+/// Opens the whole gateway, for changes that need more than the store.
 ///
 /// # Errors
-/// As of [`store`].
+/// As [`store`].
 pub(super) fn gateway(settings: &Settings) -> Result<Gateway, String> {
     owned(settings)?;
     Gateway::open(Arc::new(settings.clone()), &mut output::progress())
         .map_err(|fault| fault.to_string())
 }
 
-/// Where the store is, once this acts as the owner of its files.
+/// Changes to the owner of the data directory, and returns the path of the store.
 fn owned(settings: &Settings) -> Result<PathBuf, String> {
     let dir = &settings.data_dir;
     let store = store_of(dir);
     if !store.is_dir() {
-        return Err(format!("there is no store in {}", dir.display()));
+        return Err(format!("there is no store in {}; check --service.data-dir", dir.display()));
     }
     owner::become_owner(dir)?;
     Ok(store)

@@ -1,7 +1,7 @@
-//! `penstock demo`: the main job, end to end, on sample plant data; then it stays up to be looked at.
+//! `penstock demo`: shows the main job, end to end, on sample plant data, and keeps serving afterwards.
 //!
-//! The server is the real one, in this process, and the demo speaks to it over HTTP. It keeps its data
-//! in a directory of its own and leaves configured targets alone.
+//! The real server runs in this process, and the demo is its client over HTTP. It keeps its data in a directory of its
+//! own and does not use configured targets.
 
 mod client;
 mod key;
@@ -22,17 +22,16 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tour::Tour;
 
-/// Where the data is kept, unless `--service.data-dir` says otherwise.
+/// The data directory without `--service.data-dir`.
 const DATA_DIR: &str = "penstock-demo";
 
 pub(super) fn command() -> Command {
     Command::new("demo")
-        .about("Show the main job on sample data, and stay up to look around")
+        .about("Show the main job on sample data, and keep serving")
         .override_usage("penstock demo [--exit] [--name=value]...")
-        .arg(output::flag("exit", "End once everything was shown"))
+        .arg(output::flag("exit", "Exit after the tour"))
         .after_help(
-            "Its data is in ./penstock-demo unless --service.data-dir says otherwise; configured targets \
-             are left alone.\n\nExamples:\n  \
+            "The data is in ./penstock-demo unless --service.data-dir is set. Configured targets are not used.\n\nExamples:\n  \
              penstock demo\n  penstock demo --exit --service.data-dir=demo-data",
         )
 }
@@ -52,14 +51,14 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
     let given = |name: &str| effective.iter().any(|value| value.name == name && is_given(value));
     let mut out = std::io::stdout();
     let mut settings = loaded.settings.clone();
-    // The rest is the demo's own, whatever was configured.
+    // The demo uses its own values for everything else, whatever is configured.
     settings.effective.retain(is_given);
     settings.targets = Targets {
         history_bytes: settings.targets.history_bytes,
         spool_bytes: settings.targets.spool_bytes,
         ..Targets::default()
     };
-    // Nor does anybody else sign in to it: its account and its key are its own.
+    // It has its own account and key; configured users cannot sign in.
     settings.security = Security { session: settings.security.session, ..Security::default() };
     if !given("service.data-dir") {
         settings.data_dir = PathBuf::from(DATA_DIR);
@@ -71,7 +70,7 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
     if server.port == 0 || !given("server.port") {
         server.port = free_port(server.address, server.port)?;
     }
-    // What is minted leads here.
+    // Minted URIs lead to this gateway.
     if !given("service.base-url") {
         let address = SocketAddr::new(server.address, server.port);
         settings.base_url = Some(format!("http://{address}"));
@@ -96,7 +95,7 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
             },
         );
         let tour = async move {
-            // When the server fails before it is ready, it says why.
+            // If the server fails before it is ready, its result has the cause.
             let Ok((address, gateway)) = started.await else { return Ok(()) };
             let made = gateway.clone();
             let (key, key_file) = tokio::task::spawn_blocking(move || key::make(&made)).await??;
@@ -110,7 +109,7 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
             let dir = gateway.settings.data_dir.display();
             writeln!(
                 out,
-                "\nCtrl-C ends it. The data stays in {dir}; `penstock demo` goes on with it."
+                "\nPress Ctrl-C to stop. The data stays in {dir}; the next `penstock demo` uses it again."
             )?;
             drop(gateway);
             std::future::pending().await
@@ -127,7 +126,7 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
     })
 }
 
-/// The configured port, or another when it is taken.
+/// Returns the given port, or a free one if it is in use.
 fn free_port(address: IpAddr, port: u16) -> Result<u16, Failure> {
     match TcpListener::bind((address, port)) {
         Ok(listener) => Ok(listener.local_addr()?.port()),
@@ -135,10 +134,10 @@ fn free_port(address: IpAddr, port: u16) -> Result<u16, Failure> {
             let other = TcpListener::bind((address, 0))?.local_addr()?.port();
             writeln!(
                 std::io::stdout(),
-                "Port {port} is taken, so this runs on {other}; `--server.port=` chooses another.\n"
+                "Port {port} is in use, so the demo listens on {other}; set another with `--server.port=`.\n"
             )?;
             Ok(other)
         }
-        Err(error) => Err(format!("{address}, port {port}: {error}").into()),
+        Err(error) => Err(format!("listening on {address}, port {port} failed: {error}").into()),
     }
 }

@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Bytes gathered before they are written.
+/// Bytes of the write buffer.
 const BUFFER: usize = 64 << 10;
 
 /// `--format`
@@ -20,7 +20,7 @@ pub(super) fn format_option() -> Arg {
     Arg::new("format")
         .long("format")
         .value_name("FORMAT")
-        .help("ttl, nt, nq, trig, rdf (RDF/XML) or jsonld; that of the file's name when absent")
+        .help("ttl, nt, nq, trig, rdf (RDF/XML) or jsonld; by default the one of the file's extension")
         .value_parser(|text: &str| text.parse::<Format>())
 }
 
@@ -29,7 +29,7 @@ pub(super) fn graph_option(help: &'static str) -> Arg {
     Arg::new("graph").long("graph").value_name("IRI").help(help).value_parser(rdf::graph)
 }
 
-/// The format that was given, or that of the file's name.
+/// Returns the format that was given, or that of the file's extension.
 pub(super) fn format_of(given: &ArgMatches, path: &str) -> Option<Format> {
     given.get_one("format").copied().or_else(|| Format::of_file(Path::new(path)))
 }
@@ -40,15 +40,15 @@ pub(super) fn command() -> Command {
         .override_usage("penstock dump [FILE] [--format FORMAT] [--graph IRI] [--name=value]...")
         .arg(
             Arg::new("FILE")
-                .help("The file to make, which must not be there; with .zst at its end it is compressed. Without it, or with -, standard output")
+                .help("The file to create, which must not exist; compressed if its name ends in .zst. Without it, or with -, standard output")
                 .default_value("-"),
         )
         .arg(format_option())
-        .arg(graph_option("This graph alone, or `default`; ttl, nt and rdf hold one graph and need it"))
+        .arg(graph_option("Only this graph, or `default`; required for ttl, nt and rdf, which hold one graph"))
         .after_help(
-            "Without a format it is N-Quads. Each subject is written whole, as of one moment; while commits go \
-             on, different subjects may be of different moments: penstock backup holds one moment. Documents \
-             (Business Objects, accounts, the queue) are not RDF and not in it.\n\nExamples:\n  \
+            "The default format is N-Quads. Each subject is written completely, as of one moment. While commits \
+             continue, different subjects may be of different moments; penstock backup has a snapshot of one \
+             moment. Documents (Business Objects, accounts, the queue) are not RDF and not part of a dump.\n\nExamples:\n  \
              penstock dump all.nq.zst --service.data-dir=data\n  \
              penstock dump --format ttl --graph https://plant.example/pumps/ | less",
         )
@@ -77,7 +77,7 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
 fn into_file(settings: &Settings, what: &Dump, path: &Path) -> Result<(), String> {
     data_dir::must_exist(settings)?;
     let failed = |error: io::Error| format!("{}: {error}", path.display());
-    // Opened before this may become another user, who need not be allowed to.
+    // Opened before this process may change to another user, who may lack the permission.
     let file = File::options().write(true).create_new(true).mode(0o600).open(path);
     let mut file = BufWriter::with_capacity(BUFFER, file.map_err(failed)?);
     let written = (|| {
@@ -97,14 +97,14 @@ fn into_file(settings: &Settings, what: &Dump, path: &Path) -> Result<(), String
             sync_folder(folder.unwrap_or(Path::new("."))).map_err(failed)
         }
         Err(why) => {
-            // A part of a dump must not look whole.
+            // A partial dump must not look complete.
             let _ = fs::remove_file(path);
             Err(why)
         }
     }
 }
 
-/// By the service when one runs, else from the store itself, whose lock decides who has it.
+/// Writes the dump: through the running service, or from the store itself. The store's lock excludes other processes.
 fn write(settings: &Settings, what: &Dump, out: &mut dyn Write) -> Result<(), String> {
     let dir = &settings.data_dir;
     data_dir::must_exist(settings)?;
@@ -125,7 +125,7 @@ fn write(settings: &Settings, what: &Dump, out: &mut dyn Write) -> Result<(), St
     out.flush().map_err(|error| error.to_string())
 }
 
-/// The graph as `--graph` takes it.
+/// Formats a graph as `--graph` expects it.
 pub(super) fn graph_text(graph: &GraphName) -> String {
     match graph {
         GraphName::NamedNode(iri) => iri.as_str().to_owned(),

@@ -1,4 +1,4 @@
-//! `penstock export list|retry|park`: the queue of exports.
+//! `penstock export list|retry|park`: the export queue.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exports listed when no limit is given.
+/// The number of exports listed without `--limit`.
 const LISTED: usize = 100;
 
 pub(super) fn command() -> Command {
@@ -21,7 +21,7 @@ pub(super) fn command() -> Command {
         Arg::new("ID").help("The export's id, as `penstock export list` shows it").required(true)
     };
     Command::new("export")
-        .about("See and mend the queue of exports")
+        .about("Show the export queue, and resolve blocked exports")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .override_usage("penstock export <list|retry ID|park ID> [--name=value]...")
@@ -32,7 +32,7 @@ pub(super) fn command() -> Command {
                     Arg::new("limit")
                         .long("limit")
                         .value_name("N")
-                        .help("At most so many")
+                        .help("The maximum number of exports")
                         .default_value("100")
                         .value_parser(value_parser!(u32).range(1..)),
                 )
@@ -41,18 +41,18 @@ pub(super) fn command() -> Command {
                     "Examples:\n  penstock export list --service.data-dir=data\n  penstock export list --limit 5 --json",
                 ),
             Command::new("retry")
-                .about("Try a waiting export now, or queue a parked one again")
+                .about("Retry a waiting export now, or queue a parked one again")
                 .arg(id())
                 .arg(output::json_flag())
                 .after_help("Example:\n  penstock export retry 0199c1d2-7d3e-7000-8000-000000000001"),
             Command::new("park")
-                .about("Take a waiting export out of the way, so that the ones behind it go on")
+                .about("Park a waiting export, so that those behind it are delivered")
                 .arg(id())
                 .arg(output::json_flag())
                 .after_help("Example:\n  penstock export park 0199c1d2-7d3e-7000-8000-000000000001"),
         ])
         .after_help(
-            "While the service runs it is asked; otherwise the store is opened.\n\nExamples:\n  \
+            "The command asks the running service; if none runs, it opens the store itself.\n\nExamples:\n  \
              penstock export list --service.data-dir=data",
         )
 }
@@ -118,7 +118,7 @@ fn by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, Fault> {
     Ok(json!({ "items": entries.iter().map(value).collect::<Vec<_>>() }))
 }
 
-/// Columns of the table: heading and field.
+/// The columns of the table: heading and field.
 const COLUMNS: [(&str, &str); 9] = [
     ("ID", "id"),
     ("TARGET", "target"),
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_lines_up_and_tells_why() {
+    fn the_table_is_aligned_and_shows_errors() {
         let entry = json!({
             "id": "1", "target": "plant-exports", "businessObjectName": "Pumps", "sequence": 12,
             "kind": "full", "status": "blocked", "objectCount": 3, "bytes": 100,

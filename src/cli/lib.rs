@@ -1,7 +1,7 @@
-//! The command line: one file per command.
+//! The command line: one file for each command.
 //!
-//! `--name=value` with a dot in the name is a setting and may stand anywhere; the rest is read by clap.
-//! Standard output carries the answer, standard error everything else.
+//! `--name=value` with a dot in the name is a setting and may be anywhere among the arguments; clap parses the rest.
+//! The result goes to standard output, everything else to standard error.
 
 mod api_key;
 pub mod app;
@@ -34,21 +34,22 @@ use std::process::ExitCode;
 
 const ABOUT: &str = "A semantic data gateway for the edge: JSON in, RDF on disk, exports in order";
 
-const AFTER: &str = "Settings are given as --name=value, in application.yaml, or in the environment; \
+const AFTER: &str =
+    "Settings are given as --name=value, in application.yaml, or in the environment; \
 docs/configuration.md lists them.
 
-Exit status: 0 done, 1 it failed, 2 used wrongly; of serve also 74 the disk, 77 permissions, 78 the \
-configuration.";
+Exit status: 0 success, 1 failure, 2 wrong command line; serve also 65, 74, 77 and 78, see \
+penstock serve --help.";
 
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
-    // Files that others may read are theirs to read, never to write.
+    // Other users never get write permission to files that Penstock creates.
     umask(umask(Mode::empty()) | Mode::S_IWGRP | Mode::S_IWOTH);
     let (settings, rest) = split(std::env::args_os());
     let matches = match command().try_get_matches_from(rest) {
         Ok(matches) => matches,
         Err(error) => {
-            // Help and version come here too. A reader that went away is no failure.
+            // Help and version come here too. A reader that closed the pipe is not an error.
             let _ = error.print();
             return if error.use_stderr() { USED_WRONGLY.into() } else { ExitCode::SUCCESS };
         }
@@ -68,7 +69,7 @@ pub fn main() -> ExitCode {
         Some(("restore", given)) => backup::run_restore(given, settings),
         Some((name, given)) => match (name, settings.first()) {
             (_, Some(setting)) => {
-                output::say(&format!("penstock {name} takes no settings, such as {setting}"));
+                output::say(&format!("penstock {name} accepts no settings; remove {setting}"));
                 USED_WRONGLY.into()
             }
             ("check", None) => check::run(given),
@@ -103,7 +104,7 @@ fn command() -> Command {
         ])
 }
 
-/// Settings, and everything else. What follows `--` is never a setting.
+/// Splits the arguments into settings and the rest. Arguments after `--` are never settings.
 fn split(arguments: impl Iterator<Item = OsString>) -> (Vec<String>, Vec<OsString>) {
     let mut settings = Vec::new();
     let mut rest = Vec::new();
@@ -123,7 +124,7 @@ fn split(arguments: impl Iterator<Item = OsString>) -> (Vec<String>, Vec<OsStrin
 #[cfg(test)]
 mod tests {
     #[test]
-    fn commands_are_whole() {
+    fn commands_are_consistent() {
         super::command().debug_assert();
     }
 

@@ -19,22 +19,22 @@ pub(super) fn command() -> Command {
         Arg::new(name).long(name).value_name("IRI").help(help).value_parser(rdf::iri)
     };
     Command::new("load")
-        .about("Bring a document of RDF into the graph, also while the service runs")
+        .about("Load an RDF document into the graph, also while the service runs")
         .override_usage(
             "penstock load FILE [--format FORMAT] [--graph IRI] [--base IRI] [--skolemize IRI] [--json] \
              [--name=value]...",
         )
-        .arg(Arg::new("FILE").help("The document; with .zst at its end it is compressed; - is standard input").required(true))
+        .arg(Arg::new("FILE").help("The document; compressed if its name ends in .zst; - is standard input").required(true))
         .arg(format_option())
-        .arg(graph_option("The graph of what stands in no graph of its own; the default graph when absent"))
-        .arg(iri("base", "What relative IRIs are relative to; without it they are a fault"))
-        .arg(iri("skolemize", "Make IRIs of blank nodes that begin with this one; without it they are a fault"))
+        .arg(graph_option("The graph of triples without a graph of their own; by default the default graph"))
+        .arg(iri("base", "The base of relative IRIs; without it they are an error"))
+        .arg(iri("skolemize", "Replace blank nodes by IRIs that begin with this one; without it they are an error"))
         .arg(output::json_flag())
         .after_help(
-            "What is there stays as it is. The document is committed in parts, in its order: after a fault \
-             it can be mended and loaded again from its beginning, and what was there is not stored twice. \
-             The IRI of a blank node is the one given and the label; a node without a label gets a full stop \
-             and its number in the document (RDF 1.1 Concepts, 3.5), so give each document an IRI of its own.\n\n\
+            "Existing data is not changed. The document is committed in parts, in its order: after an error \
+             correct it and load it again from the beginning; quads that exist already are not stored twice. \
+             The IRI of a blank node is the given IRI and the label of the node; a node without a label gets a full \
+             stop and its number in the document (RDF 1.1 Concepts, 3.5), so use another IRI for each document.\n\n\
              Examples:\n  \
              penstock load pumps.ttl --graph https://plant.example/pumps/ --service.data-dir=data\n  \
              penstock load all.nq.zst\n  \
@@ -51,7 +51,7 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     let Some(format) = format_of(given, path) else {
         let known = Format::ALL.map(Format::name).join(", ");
         output::say(&format!(
-            "penstock: {path}: its name says no format; give --format, one of {known}"
+            "penstock: {path}: its extension is not that of a known format; give --format, one of {known}"
         ));
         return output::USED_WRONGLY.into();
     };
@@ -80,18 +80,18 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
 }
 
 fn words(path: &str, Loaded { quads, added, commits }: Loaded) -> String {
-    let commits = if commits == 1 { "a commit".to_owned() } else { format!("{commits} commits") };
-    format!("{path}: {quads} quads in {commits}, of which {added} were not there")
+    let commits = if commits == 1 { "1 commit".to_owned() } else { format!("{commits} commits") };
+    format!("{path}: {quads} quads in {commits}, {added} of them new")
 }
 
 fn json(Loaded { quads, added, commits }: Loaded, fault: Option<&str>) -> Value {
     json!({"quads": quads, "added": added, "commits": commits, "fault": fault})
 }
 
-/// How far it was loaded, and why no further.
+/// Loads the document, and returns the progress and the error that ended it early.
 fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<String>), String> {
     data_dir::must_exist(settings)?;
-    // Opened before this may become another user, who need not be allowed to.
+    // Opened before this process may change to another user, who may lack the permission.
     let text = open(path).map_err(|error| format!("{path}: {error}"))?;
     let query = query(what);
     let mut tell = output::counting("quads");
@@ -113,13 +113,15 @@ fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<
             } else if line.get("done").is_some() {
                 ended = Some(None);
             }
-            // What is left of the document is not sent.
+            // The rest of the document is not sent.
             if ended.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let sent = runtime.block_on(control::upload(&settings.data_dir, &path, text, &mut line));
         return match (sent, ended) {
             (_, Some(fault)) => Ok((loaded, fault)),
-            (Ok(_), None) => Ok((loaded, Some("the service ended before its answer".to_owned()))),
+            (Ok(_), None) => {
+                Ok((loaded, Some("the service ended before its response was complete".to_owned())))
+            }
             (Err(why), None) => Ok((loaded, Some(why))),
         };
     }

@@ -1,12 +1,12 @@
-//! The manual pages and the completion of the packages, from what the commands and settings say of
-//! themselves; `UPDATE=1 cargo test -p penstock-cli manual` makes them anew.
+//! Generates the packages' manual pages and shell completion from the commands and settings. The test compares them;
+//! `UPDATE=1 cargo test -p penstock-cli manual` writes them.
 use super::command;
 use penstock_config::{Setting, TABLE};
 use std::fmt::Write as _;
 use std::path::Path;
 
 #[test]
-fn the_packages_manuals_and_completion_are_what_the_program_says() {
+fn the_packaged_manuals_and_completion_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
     let mut made = vec![
         ("man/penstock.yaml.5".to_owned(), settings().into_bytes()),
@@ -21,14 +21,14 @@ fn the_packages_manuals_and_completion_are_what_the_program_says() {
         }
         assert!(
             std::fs::read(&path).unwrap_or_default() == *text,
-            "packaging/{name} is not what the program says; make it anew with:\n  UPDATE=1 cargo test -p penstock-cli manual"
+            "packaging/{name} is out of date; write it with:\n  UPDATE=1 cargo test -p penstock-cli manual"
         );
     }
     let pages = std::fs::read_dir(folder.join("man")).unwrap().count();
-    assert_eq!(pages, made.len() - 1, "packaging/man has a page of a command that is gone");
+    assert_eq!(pages, made.len() - 1, "packaging/man has a page of a command that does not exist");
 }
 
-/// A page for each command.
+/// Renders a manual page for each command.
 fn commands() -> Vec<(String, Vec<u8>)> {
     let mut whole = command().disable_help_subcommand(true);
     whole.build();
@@ -37,7 +37,7 @@ fn commands() -> Vec<(String, Vec<u8>)> {
     let pages = std::iter::once(("penstock".to_owned(), main)).chain(subcommands.into_iter().map(
         |subcommand| {
             let name = format!("penstock-{}", subcommand.get_name());
-            // A command keeps its name for as long as the program runs.
+            // A command's name must be 'static.
             let kept: &'static str = Box::leak(name.clone().into_boxed_str());
             (name, subcommand.name(kept).disable_help_subcommand(true))
         },
@@ -61,7 +61,7 @@ fn completion() -> Vec<u8> {
     text
 }
 
-/// The page of the settings.
+/// Renders the manual page of the settings.
 fn settings() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut page = format!(
@@ -97,7 +97,7 @@ fn entry(page: &mut String, setting: &Setting) {
     page.push('\n');
 }
 
-/// Text as roff takes it; what stands in backticks is bold.
+/// Escapes text for roff; text in backticks becomes bold.
 fn roff(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
     let mut bold = false;

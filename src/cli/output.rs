@@ -1,4 +1,4 @@
-//! What every command writes, and the statuses they end with.
+//! The output of all commands, and their exit statuses.
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use penstock_config::ConfigFault;
 use serde_json::Value;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// It failed.
+/// The command failed.
 pub(super) const FAILED: u8 = 1;
 /// The command line is wrong.
 pub(super) const USED_WRONGLY: u8 = 2;
-/// `EX_DATAERR` of sysexits(3): what is in the data directory is damaged, or of a newer version.
+/// `EX_DATAERR` of sysexits(3): the data directory is damaged, or of a newer version.
 pub(super) const DATA: u8 = 65;
 /// `EX_IOERR` of sysexits(3).
 pub(super) const DISK: u8 = 74;
@@ -20,17 +20,17 @@ pub(super) const PERMISSION: u8 = 77;
 /// `EX_CONFIG` of sysexits(3).
 pub(super) const CONFIGURATION: u8 = 78;
 
-/// An option without a value.
+/// Builds an option without a value.
 pub(super) fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }
 
-/// `--json`
+/// Builds the option `--json`.
 pub(super) fn json_flag() -> Arg {
-    flag("json", "Answer in JSON")
+    flag("json", "Print JSON")
 }
 
-/// `FILE...`
+/// Builds the argument `FILE...`.
 pub(super) fn files(help: &'static str) -> Arg {
     Arg::new("FILE")
         .help(help)
@@ -40,8 +40,8 @@ pub(super) fn files(help: &'static str) -> Arg {
         .value_parser(value_parser!(PathBuf))
 }
 
-/// Looks at each of [`files`], whose arguments have [`json_flag`] too: `look` says whether a file is
-/// right, and the answer about it.
+/// Runs `look` on each file of the arguments [`files`] and [`json_flag`], and prints its text. `look` returns whether
+/// the file is valid, and the text. The status is [`FAILED`] if any file is not.
 pub(super) fn each_file(
     given: &ArgMatches,
     look: impl Fn(&Path, bool) -> (bool, String),
@@ -60,7 +60,7 @@ pub(super) fn each_file(
     status
 }
 
-/// Writes the answer to standard output, with a line end. A reader that went away has all it wanted.
+/// Writes the result to standard output, with a line end. A closed pipe is not an error.
 pub(super) fn answer(text: &str) -> Result<(), ExitCode> {
     let mut stdout = std::io::stdout().lock();
     match stdout
@@ -78,31 +78,31 @@ pub(super) fn answer(text: &str) -> Result<(), ExitCode> {
 
 /// Writes a line to standard error.
 pub(super) fn say(text: &str) {
-    // There is nowhere left to report it to.
+    // If standard error fails, there is nowhere left to report it.
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Writes to standard error what a person is asked for.
+/// Writes a prompt to standard error.
 pub(super) fn prompt(text: &str) {
-    // There is nowhere left to report it to.
+    // If standard error fails, there is nowhere left to report it.
     let _ = write!(std::io::stderr().lock(), "{text}");
 }
 
-/// Says why a command failed.
+/// Writes to standard error why a command failed, and returns the exit status.
 pub(super) fn fail(why: &impl std::fmt::Display) -> ExitCode {
     say(&format!("penstock: {why}"));
     FAILED.into()
 }
 
-/// Says everything that is wrong with the configuration.
+/// Writes all errors of the configuration to standard error.
 pub(super) fn configuration_faults(faults: &[ConfigFault]) {
     let count =
-        if faults.len() == 1 { "a fault".to_owned() } else { format!("{} faults", faults.len()) };
+        if faults.len() == 1 { "1 error".to_owned() } else { format!("{} errors", faults.len()) };
     let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     say(&format!("penstock: the configuration has {count}:\n  {}", lines.join("\n  ")));
 }
 
-/// A table of items: `columns` are the headings and the members under them.
+/// Formats items as a table; `columns` are the headings and the members below them.
 pub(super) fn table(columns: &[(&str, &str)], items: &[Value]) -> String {
     let headings = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
     let row = |item| columns.iter().map(|(_, member)| cell(item, member)).collect();
@@ -118,7 +118,7 @@ pub(super) fn table(columns: &[(&str, &str)], items: &[Value]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A member in words.
+/// Formats a member of an item for a table.
 pub(super) fn cell(item: &Value, member: &str) -> String {
     match item.get(member) {
         Some(Value::String(text)) => text.clone(),
@@ -135,7 +135,7 @@ pub(super) fn cell(item: &Value, member: &str) -> String {
     }
 }
 
-/// Tells on a terminal how far an opening store has come, once it takes longer than a second.
+/// Shows the progress of opening a store on a terminal, each second from the first on.
 pub(super) fn progress() -> impl FnMut(penstock_store::Progress) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);
@@ -147,7 +147,7 @@ pub(super) fn progress() -> impl FnMut(penstock_store::Progress) {
     }
 }
 
-/// Tells on a terminal how many of something are done, each second from the first on.
+/// Shows a count on a terminal, each second from the first on.
 pub(super) fn counting(what: &'static str) -> impl FnMut(u64) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);

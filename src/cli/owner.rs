@@ -1,13 +1,13 @@
-//! Whoever owns the data directory.
+//! Checks the owner of the data directory, and acts as that user.
 use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Refuses to say anything, such as a new password, to a process at the control socket that runs as neither
-/// root, nor the data directory's owner, nor the user of this process: somebody else put the socket there.
+/// Refuses a process at the control socket that runs as neither root, nor the data directory's owner, nor the user of
+/// this process. Another user created that socket, and must not get data such as a new password.
 ///
 /// # Errors
-/// Who listens there, and whose the data directory is.
+/// The user of that process, and the owner of the data directory.
 pub(super) fn check_peer(data_dir: &Path, socket: &Path, peer: u32) -> Result<(), String> {
     let owner = std::fs::metadata(data_dir)
         .map_err(|error| format!("{}: {error}", data_dir.display()))?
@@ -17,16 +17,16 @@ pub(super) fn check_peer(data_dir: &Path, socket: &Path, peer: u32) -> Result<()
     }
     Err(format!(
         "{}: the process that listens there runs as user {peer}, and the data directory belongs to user {owner}; \
-         nothing was sent to it; find out who made the socket, and restart the service, which makes its own",
+         nothing was sent to it; find out who created the socket, and restart the service, which creates its own",
         socket.display()
     ))
 }
 
-/// As root, refuses a data directory inside a folder of somebody who is neither root nor its owner, and who could
-/// put another one in its place: passwords and data would go where that person wants them.
+/// As root, refuses a data directory inside a folder of a user who is neither root nor its owner. That user could
+/// replace the directory, and would get passwords and data.
 ///
 /// # Errors
-/// Whose folder the data directory is in.
+/// The owner of that folder.
 pub(super) fn check_path(data_dir: &Path) -> Result<(), String> {
     if !geteuid().is_root() {
         return Ok(());
@@ -48,11 +48,11 @@ pub(super) fn check_path(data_dir: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Run as root, becomes the owner of this directory for good: files that root made there could not be
-/// opened by the service afterwards. As [`check_path`], refuses one that is not safe.
+/// As root, changes this process to the owner of the directory permanently, because the service could not open files
+/// that root creates there. Refuses an unsafe directory as [`check_path`] does.
 ///
 /// # Errors
-/// Why it is not possible, and what to do instead.
+/// Why changing the user failed, and what to do instead.
 pub(super) fn become_owner(dir: &Path) -> Result<(), String> {
     let Ok(found) = std::fs::metadata(dir) else { return Ok(()) };
     check_path(dir)?;

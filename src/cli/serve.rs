@@ -1,4 +1,4 @@
-//! `penstock serve`: the service.
+//! `penstock serve`: runs the service.
 use super::output::{self, CONFIGURATION, DATA, DISK, FAILED, PERMISSION};
 use super::owner;
 use crate::app;
@@ -17,10 +17,9 @@ pub(super) fn command() -> Command {
         .about("Serve the HTTP API and deliver exports, until SIGTERM or SIGINT")
         .override_usage("penstock serve [--name=value]...")
         .after_help(
-            "Once it is ready it prints its address. The log goes to standard error.\n\n\
-             Exit status: 0 ended in good order, 65 the data is damaged or of a newer version, 74 the disk, 77 permissions, \
-             78 the configuration, 1 anything else. After 65, 77 and 78 a person is needed: nothing is gained by starting \
-             again.\n\n\
+            "The service prints its address when it is ready. The log goes to standard error.\n\n\
+             Exit status: 0 normal shutdown, 65 the data is damaged or of a newer version, 74 the disk, 77 permissions, \
+             78 the configuration, 1 anything else. 65, 77 and 78 need a person: restarting does not help.\n\n\
              Examples:\n  penstock serve --service.data-dir=data\n  \
              penstock serve --server.port=9000 --service.log.level=debug\n  \
              SERVICE_DATA_DIR=data penstock serve",
@@ -72,7 +71,7 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     status.into()
 }
 
-/// The settings, and no larger requests than the memory that there is can hold.
+/// Reduces the limits of requests to what the available memory can hold.
 fn within_memory(settings: Settings) -> Settings {
     let Some(memory) = Memory::new(settings.limits.memory).limit() else { return settings };
     let limits = settings.limits.within(memory);
@@ -82,13 +81,13 @@ fn within_memory(settings: Settings) -> Settings {
             body = limits.body,
             in_flight = limits.in_flight,
             values = limits.values,
-            "Requests may hold less than is configured, since memory is small."
+            "The limits of requests were reduced, because the available memory is too small for the configured ones."
         );
     }
     Settings { limits, ..settings }
 }
 
-/// The status that a fault ends the service with.
+/// Returns the exit status for an error that ends the service.
 fn status(fault: &Fault) -> u8 {
     match fault.kind {
         Kind::NoRoom | Kind::Internal => DISK,
@@ -99,7 +98,7 @@ fn status(fault: &Fault) -> u8 {
     }
 }
 
-/// The configuration as it is now; faults go to the log, and what was read before stays in force.
+/// Reads the configuration again. If it has errors, logs them and returns `None`; the previous settings stay in use.
 fn read_again(sources: &Sources) -> Option<Settings> {
     match config::load(sources) {
         Ok(loaded) => Some(loaded.settings),
@@ -107,7 +106,9 @@ fn read_again(sources: &Sources) -> Option<Settings> {
             for fault in &faults {
                 tracing::error!("{fault}");
             }
-            tracing::error!("Nothing was read again: the configuration has faults.");
+            tracing::error!(
+                "Reloading failed: the configuration has errors; the previous settings stay in use."
+            );
             None
         }
     }
@@ -117,28 +118,28 @@ fn serve(settings: Settings, sources: Sources, backoff: &Backoff) -> Result<(), 
     let runtime = runtime().map_err(|error| {
         Fault::new(
             Kind::Unavailable(std::time::Duration::ZERO),
-            format!("no threads can be started: {error}"),
+            format!("starting threads failed: {error}"),
         )
     })?;
-    // What root writes there its owner could not open afterwards.
+    // The owner could not open files that root creates there.
     owner::become_owner(&settings.data_dir).map_err(|why| Fault::new(Kind::Forbidden, why))?;
     let data_dir = settings.data_dir.display().to_string();
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
     let reload = Box::new(move || read_again(&sources));
     let ready = move |address, _| {
-        // At every log level, since `server.port` may be 0. A closed standard output stops nothing.
+        // Printed at every log level, because `server.port` may be 0. A closed standard output is not an error.
         let _ = output::answer(&format!(
             "Penstock {} listens on {scheme}://{address} with its data in {data_dir}",
             env!("CARGO_PKG_VERSION")
         ));
     };
     let served = runtime.block_on(app::serve(Arc::new(settings), reload, backoff, ready));
-    // What still blocks has nothing left to lose: everything acknowledged is synced.
+    // Blocking work that still runs may be interrupted: everything acknowledged is synced.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     served
 }
 
-/// Few threads, since each costs memory: the work is bounded by the disk.
+/// Creates the runtime. It has few threads, because each costs memory and the disk limits the throughput.
 pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tokio::runtime::Builder::new_multi_thread()

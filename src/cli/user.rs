@@ -1,4 +1,4 @@
-//! `penstock user add|passwd|list|enable|disable|delete`: the accounts.
+//! `penstock user add|passwd|list|enable|disable|delete`: accounts.
 use super::output::{self, USED_WRONGLY};
 use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command};
@@ -18,15 +18,19 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(super) fn command() -> Command {
-    let email =
-        || Arg::new("EMAIL").help("What the account signs in with, or its id").required(true);
-    let generate = || output::flag("generate", "Make a random password, and print it alone");
+    let email = || {
+        Arg::new("EMAIL")
+            .help("The account's email or other sign-in name, or its id")
+            .required(true)
+    };
+    let generate =
+        || output::flag("generate", "Generate a random password, and print only the password");
     let text = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
     let json = output::json_flag;
     Command::new("user")
-        .about("See and change the accounts")
+        .about("Show and change accounts")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .override_usage(
@@ -34,7 +38,7 @@ pub(super) fn command() -> Command {
         )
         .subcommands([
             Command::new("add")
-                .about("Make a built-in account; its password is read from standard input")
+                .about("Create a built-in account; its password is read from standard input")
                 .arg(email())
                 .arg(
                     text("role", "ROLE", "User, Contributor or Admin")
@@ -48,17 +52,17 @@ pub(super) fn command() -> Command {
                 .arg(generate())
                 .arg(json())
                 .after_help(
-                    "On a terminal the password is asked for twice and not shown; else the first line counts.\n\n\
+                    "On a terminal the command asks for the password twice and does not show it. Otherwise it reads the first line.\n\n\
                      Examples:\n  penstock user add ada@plant.example --role Admin\n  \
                      penstock user add line4 --role Contributor --generate",
                 ),
             Command::new("passwd")
-                .about("Set the password of a built-in account, whose sessions end")
+                .about("Set the password of a built-in account, and end its sessions")
                 .arg(email())
                 .arg(generate())
                 .arg(json())
                 .after_help(
-                    "It asks for no present password: whoever may read the data directory is the administrator.\n\n\
+                    "The command does not ask for the current password: a user who can read the data directory is an administrator.\n\n\
                      Examples:\n  penstock user passwd admin --service.data-dir=data\n  \
                      penstock user passwd admin --generate",
                 ),
@@ -67,12 +71,12 @@ pub(super) fn command() -> Command {
                 .arg(json())
                 .after_help("Example:\n  penstock user list --json"),
             Command::new("enable")
-                .about("Let an account in again")
+                .about("Enable an account")
                 .arg(email())
                 .arg(json())
                 .after_help("Example:\n  penstock user enable ada@plant.example"),
             Command::new("disable")
-                .about("Let an account in no more; its sessions end, its API keys are worth nothing")
+                .about("Disable an account: its sessions end, and its API keys are refused")
                 .arg(email())
                 .arg(json())
                 .after_help("Example:\n  penstock user disable ada@plant.example"),
@@ -83,7 +87,7 @@ pub(super) fn command() -> Command {
                 .after_help("Example:\n  penstock user delete ada@plant.example"),
         ])
         .after_help(
-            "While the service runs it is asked; otherwise the store is opened.\n\nExamples:\n  \
+            "The command asks the running service; if none runs, it opens the store itself.\n\nExamples:\n  \
              penstock user list --service.data-dir=data",
         )
 }
@@ -100,7 +104,7 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     }
 }
 
-/// What is to be done.
+/// The action to perform.
 enum Action {
     Add(Value),
     Password { id: String, password: String },
@@ -147,11 +151,13 @@ fn act(name: &str, given: &ArgMatches, settings: Settings) -> Result<String, Str
         (_, Some(password)) => password,
         (Action::List, None) => table(&answer),
         (Action::Add(_), None) => {
-            format!("{} Its id is {}.", done("was made"), output::cell(&answer, "id"))
+            format!("{} Its id is {}.", done("was created"), output::cell(&answer, "id"))
         }
-        (Action::Password { .. }, None) => done("has another password; its sessions have ended"),
-        (Action::Enable { enabled: true, .. }, None) => done("may come in"),
-        (Action::Enable { enabled: false, .. }, None) => done("may come in no more"),
+        (Action::Password { .. }, None) => done("has a new password; its sessions have ended"),
+        (Action::Enable { enabled: true, .. }, None) => done("was enabled"),
+        (Action::Enable { enabled: false, .. }, None) => {
+            done("was disabled; its sessions have ended")
+        }
         (Action::Delete { .. }, None) => done("was deleted"),
     })
 }
@@ -217,7 +223,7 @@ fn by_store(action: &Action, gateway: &Gateway) -> Result<Value, Fault> {
     }
 }
 
-/// An account as the service answers it.
+/// Converts an account to the JSON that the service returns.
 fn value(account: &Account) -> Value {
     penstock_http::user(account)
 }
@@ -240,7 +246,7 @@ fn table(answer: &Value) -> String {
     output::table(&columns, items)
 }
 
-/// The password that is to be: a random one, what a person types twice, or the first line that comes.
+/// Returns the new password: a random one, one that a person types twice, or the first line of standard input.
 fn password(
     given: &ArgMatches,
     email: &str,
@@ -252,32 +258,30 @@ fn password(
     if !std::io::stdin().is_terminal() {
         return line();
     }
-    let first = hidden(&format!("Password of {email}: "))?;
-    // Told before it has to be typed again.
+    let first = hidden(&format!("New password of {email}: "))?;
+    // Checked before the person has to type it again.
     password::check(&first, email).map_err(|why| format!("this password cannot be set: {why}"))?;
-    if hidden("The same again: ")? == first {
+    if hidden("Confirm new password: ")? == first {
         Ok(first)
     } else {
-        Err("the two are not the same; nothing was changed".to_owned())
+        Err("the two passwords differ; nothing was changed".to_owned())
     }
 }
 
 fn line() -> Result<String, String> {
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
-    read.map_err(|error| format!("standard input: {error}"))?;
+    read.map_err(|error| format!("reading standard input failed: {error}"))?;
     let line = line.trim_end_matches(['\n', '\r']).to_owned();
     if line.is_empty() {
-        return Err(
-            "no password came on standard input; write it there, or use --generate".to_owned()
-        );
+        return Err("standard input has no password; write it there, or use --generate".to_owned());
     }
     Ok(line)
 }
 
-/// A line of the terminal, which does not show it.
+/// Reads a line from the terminal without showing it.
 fn hidden(prompt: &str) -> Result<String, String> {
-    let failed = |error: nix::Error| format!("the terminal: {error}");
+    let failed = |error: nix::Error| format!("configuring the terminal failed: {error}");
     let stdin = std::io::stdin();
     let shown = tcgetattr(&stdin).map_err(failed)?;
     let mut unseen = shown.clone();
@@ -286,7 +290,7 @@ fn hidden(prompt: &str) -> Result<String, String> {
     tcsetattr(&stdin, SetArg::TCSAFLUSH, &unseen).map_err(failed)?;
     output::prompt(prompt);
     let line = line();
-    // Also after a line that could not be read.
+    // Restored even if reading failed.
     tcsetattr(&stdin, SetArg::TCSAFLUSH, &shown).map_err(failed)?;
     line
 }
@@ -296,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_a_line_an_account() {
+    fn the_table_has_a_line_for_each_account() {
         let account = json!({
             "email": "admin", "roles": ["Admin"], "enabled": true, "source": "built-in",
             "givenName": null, "id": "1",

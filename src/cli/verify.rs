@@ -1,4 +1,4 @@
-//! `penstock verify`: is the store whole?
+//! `penstock verify`: checks whether the store is whole.
 use super::output::{self, FAILED};
 use super::{data_dir, owner};
 use clap::{ArgMatches, Command};
@@ -14,8 +14,8 @@ pub(super) fn command() -> Command {
         .override_usage("penstock verify [--json] [--name=value]...")
         .arg(output::json_flag())
         .after_help(
-            "The service must not run. An index is made to compare with, so there must be room for a second one.\n\n\
-             Exit status: 0 the store is whole, 1 it is not, or could not be read.\n\nExamples:\n  \
+            "Stop the service first. The command builds an index to compare with, so the disk needs space for a second one.\n\n\
+             Exit status: 0 the store is whole, 1 it is damaged or not readable.\n\nExamples:\n  \
              penstock verify --service.data-dir=data\n  penstock verify --json",
         )
 }
@@ -43,10 +43,10 @@ fn perform(settings: &Settings) -> Result<Verified, String> {
     let store = store_of(&settings.data_dir);
     verify(&store, &mut output::progress()).map_err(|error| match error {
         Error::InUse { .. } => {
-            format!("{error}; stop the service first, for example with systemctl stop penstock.socket penstock.service (whoever connects to the socket starts it again)")
+            format!("{error}; stop the service first, for example with systemctl stop penstock.socket penstock.service (a connection to the socket would start it again)")
         }
         error if error.is_no_room() => {
-            format!("{error}; verifying takes room for a second quad index")
+            format!("{error}; verifying needs disk space for a second quad index")
         }
         error => error.to_string(),
     })
@@ -82,7 +82,7 @@ fn as_text(verified: &Verified) -> String {
             verified.quads, verified.documents, verified.sequence
         )
     } else {
-        "The store is damaged. Where the journal is, penstock restore makes a new one of a backup."
+        "The store is damaged. If the journal is damaged, restore a backup into a new directory with penstock restore."
             .to_owned()
     });
     lines.join("\n")

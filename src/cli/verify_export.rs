@@ -1,4 +1,4 @@
-//! `penstock verify-export FILE...`: are export files whole? And `--bucket`: is a bucket?
+//! `penstock verify-export FILE...` checks export files; with `--bucket` it checks whole buckets.
 use super::{data_dir, output};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use penstock_base::fault::{Fault, Kind};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub(super) fn command() -> Command {
     Command::new("verify-export")
-        .about("Check export files, or all that a bucket holds: is anything missing, doubled, damaged, foreign?")
+        .about("Check export files, or a whole bucket for missing, duplicate, damaged and foreign objects")
         .override_usage(
             "penstock verify-export [--json] FILE...\n       \
              penstock verify-export --bucket NAME|URL|DIRECTORY... [--keys-only] [--json] [--name=value]...",
@@ -26,13 +26,13 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::Append)
                 .help("A bucketName of the configuration, https://HOST/BUCKET[/PREFIX], or a directory with a / in its name"),
         )
-        .arg(output::flag("keys-only", "Look at the keys alone: gaps and doubles, and no object is read").requires("bucket"))
-        .arg(output::json_flag().help("Answer in JSON, an object a line"))
+        .arg(output::flag("keys-only", "Check only the keys for gaps and duplicates, without reading objects").requires("bucket"))
+        .arg(output::json_flag().help("Print JSON, one object on a line"))
         .after_help(
-            "A bucket that is named by its URL is read with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION \
-             of the environment. What is missing behind the last sequence cannot be told from a bucket: the gateway \
-             says at /api/v1/targets what still waits. docs/exports.md has the same check in a few lines of Python.\n\n\
-             Exit status: 0 everything is there and whole, 1 something is not, or could not be read.\n\nExamples:\n  \
+            "For a bucket given by its URL, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment. \
+             A bucket does not show whether exports after the last sequence are missing: see /api/v1/targets of the \
+             gateway for the exports that still wait. docs/exports.md has the same check in a few lines of Python.\n\n\
+             Exit status: 0 everything is complete and whole, 1 there are findings, or reading failed.\n\nExamples:\n  \
              penstock verify-export data/buckets/operations/Pumps/*.json\n  \
              penstock verify-export --json export.json\n  \
              penstock verify-export --bucket operations --service.data-dir=data\n  \
@@ -44,7 +44,7 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
     let Some(places) = given.get_many::<String>("bucket") else {
         if let Some(setting) = settings.first() {
             output::say(&format!(
-                "penstock verify-export of files takes no settings, such as {setting}"
+                "penstock verify-export of files accepts no settings; remove {setting}"
             ));
             return output::USED_WRONGLY.into();
         }
@@ -69,7 +69,7 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
         match place.and_then(|place| bucket(name, &place, keys_only, json)) {
             Ok(Some(walked)) if walked.findings == 0 => {}
             Ok(Some(_)) => status = output::FAILED.into(),
-            // The reader went away.
+            // The reader closed the pipe.
             Ok(None) => return output::FAILED.into(),
             Err(fault) => status = output::fail(&format!("{name}: {fault}")),
         }
@@ -89,13 +89,13 @@ fn of_url(url: &str) -> Result<Place, Fault> {
     if reader.access_key_id.is_empty() || reader.secret_access_key.is_empty() {
         return Err(Fault::new(
             Kind::Invalid,
-            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, with which the bucket is read",
+            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to read the bucket",
         ));
     }
     Place::url(url, reader)
 }
 
-/// Walks one bucket and answers as it goes; `None` when nobody takes the answer.
+/// Checks one bucket and prints the findings as they come; `None` if the reader closed the pipe.
 fn bucket(name: &str, place: &Place, keys_only: bool, json: bool) -> Result<Option<Walked>, Fault> {
     let mut gone = false;
     let mut told = |line: String| gone |= output::answer(&line).is_err();
@@ -162,17 +162,17 @@ fn in_words(finding: &Finding) -> String {
             "gap: {folder}: sequences {from} to {to} are missing: parked at the gateway, or removed"
         ),
         Finding::Double { key, sequence } => {
-            format!("double: {key}: sequence {sequence} is there under another key too")
+            format!("double: {key}: sequence {sequence} exists under another key too")
         }
         Finding::Damaged { key, cause } => format!("damaged: {key}: {cause}"),
-        Finding::Foreign { key } => format!("foreign: {key}: this is no key of an export"),
+        Finding::Foreign { key } => format!("foreign: {key}: this is not the key of an export"),
         Finding::Mixed { key, gateway, expected } => format!(
-            "mixed: {key}: it comes from the gateway {gateway}, and others beside it from {expected}"
+            "mixed: {key}: it comes from the gateway {gateway}, but others in this folder from {expected}"
         ),
     }
 }
 
-/// Tells on a terminal how far it has come, once it takes longer than a second.
+/// Shows the progress on a terminal, each second from the first on.
 fn progress() -> impl FnMut(u64, u64) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);
@@ -211,7 +211,7 @@ fn one(path: &Path, json: bool) -> (bool, String) {
                 .to_string(),
         ),
         Err(fault) if fault.kind == Kind::Invalid => (false, format!("{shown}: {fault}")),
-        // It names the file itself.
+        // The error names the file.
         Err(fault) => (false, fault.to_string()),
     }
 }

@@ -59,7 +59,7 @@ const AZUREAD: &str = "## The profile `azuread`
 |---|---|
 ";
 
-/// The documentation of every setting, in Markdown.
+/// Renders the documentation of all settings as Markdown.
 fn markdown() -> String {
     let mut text = HEAD.to_owned();
     settings(&mut text);
@@ -104,15 +104,15 @@ fn value(kind: Kind) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_page_is_what_the_table_says() {
+    fn the_page_matches_the_table() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
-        let made = super::markdown();
+        let expected = super::markdown();
         if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(path, &made).unwrap();
+            std::fs::write(path, &expected).unwrap();
         }
         let page = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
-            page == made,
+            page == expected,
             "docs/configuration.md differs from src/config/table.rs; generate it with:\n  UPDATE=1 cargo test -p penstock-config document"
         );
     }

@@ -1,12 +1,12 @@
-//! What is wrong with the configuration.
+//! Errors in the configuration.
 use std::fmt;
 
-/// One fault: which setting, its value, where it comes from, and what is expected.
+/// A configuration error: the setting, its value, where the value comes from, and what is expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigFault {
-    /// The setting; absent when a whole source cannot be read.
+    /// The setting; `None` if a whole source cannot be read.
     pub name: Option<String>,
-    /// Its value; a secret one is masked.
+    /// Its value; secrets are masked.
     pub value: Option<String>,
     /// Where the value comes from.
     pub origin: Option<String>,
@@ -15,12 +15,12 @@ pub struct ConfigFault {
 }
 
 impl ConfigFault {
-    /// A source that cannot be read.
+    /// Creates the error for a source that cannot be read.
     pub(super) fn of_source(origin: String, message: String) -> Self {
         Self { name: None, value: None, origin: Some(origin), message }
     }
 
-    /// A setting that is not given.
+    /// Creates the error for a setting that is not set.
     pub(super) fn absent(name: String, message: String) -> Self {
         Self { name: Some(name), value: None, origin: None, message }
     }

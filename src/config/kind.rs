@@ -1,4 +1,4 @@
-//! What a setting's value may be, and how its text is read.
+//! The kinds of values, and how their text is parsed.
 use super::window::Window;
 use std::fmt;
 use std::net::IpAddr;
@@ -14,50 +14,50 @@ pub enum Kind {
     Flag,
     /// A whole number.
     Whole {
-        /// The least.
+        /// The minimum.
         min: u64,
-        /// The greatest.
+        /// The maximum.
         max: u64,
     },
-    /// A number of bytes.
+    /// A size in bytes.
     Size {
-        /// The least.
+        /// The minimum.
         min: u64,
-        /// The greatest.
+        /// The maximum.
         max: u64,
     },
-    /// A time, in milliseconds.
+    /// A time span in milliseconds.
     Duration {
-        /// The least.
+        /// The minimum.
         min: u64,
-        /// The greatest.
+        /// The maximum.
         max: u64,
     },
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Any texts.
+    /// A list of any texts.
     List,
-    /// Some of these words.
+    /// A list of these words.
     Choices(&'static [&'static str]),
-    /// Names of profiles.
+    /// A list of profile names.
     Profiles,
     /// An IP address.
     Address,
     /// An `http` or `https` URL.
     Url,
-    /// Addresses or networks.
+    /// A list of IP addresses or networks.
     Networks,
-    /// Origins as browsers send them, or `*`.
+    /// A list of origins as browsers send them, or `*`.
     Origins,
-    /// A filter of the log.
+    /// A filter for the log.
     Filter,
-    /// The name of a gateway.
+    /// The id of a gateway.
     GatewayId,
     /// The name of an S3 bucket.
     Bucket,
-    /// What keys begin with.
+    /// The prefix of keys.
     Prefix,
-    /// The URL of an identity provider: taken as it is written, since issuers are compared exactly.
+    /// The URL of an identity provider. It is kept unchanged, because issuers are compared exactly.
     Endpoint,
     /// A redirect URI, with `{baseUrl}` and `{registrationId}`.
     RedirectUri,
@@ -65,7 +65,7 @@ pub enum Kind {
     Registration,
     /// A tenant of a cloud directory.
     Tenant,
-    /// What follows the name in an email, with its `@`.
+    /// The domain of an email address, with its `@`.
     EmailDomain,
     /// Times of day.
     Window,
@@ -73,14 +73,14 @@ pub enum Kind {
     TimeZone,
 }
 
-/// A value as a source gives it.
+/// A value in the form of its source.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Raw {
     Text(String),
     List(Vec<String>),
 }
 
-/// A value that was read.
+/// A parsed value.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Value {
     Text(String),
@@ -92,7 +92,7 @@ pub(super) enum Value {
 }
 
 impl Raw {
-    /// Whether nothing stands there; then the setting counts as not given.
+    /// Whether the text is blank or the list is empty; the setting then counts as not set.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::Text(text) => text.trim().is_empty(),
@@ -100,7 +100,7 @@ impl Raw {
         }
     }
 
-    /// The items of a list: a text is split at its commas.
+    /// Returns the items of a list. A text is split at its commas.
     pub(super) fn items(&self) -> Vec<String> {
         let items: Vec<&str> = match self {
             Self::Text(text) => text.split(',').collect(),
@@ -120,15 +120,15 @@ impl fmt::Display for Raw {
 }
 
 impl Kind {
-    /// Reads a value.
+    /// Parses a value.
     ///
     /// # Errors
-    /// What is expected instead, as the end of "expected ...".
+    /// Describes the expected value, to follow "expected ".
     pub(super) fn parse(self, raw: &Raw) -> Result<Value, String> {
         self.read(raw).ok_or_else(|| self.to_string())
     }
 
-    /// Whether a text is such a value.
+    /// Whether a text is a valid value of this kind.
     pub fn accepts(self, text: &str) -> bool {
         self.parse(&Raw::Text(text.to_owned())).is_ok()
     }
@@ -242,12 +242,12 @@ impl fmt::Display for Kind {
                 "a prefix of keys: at most 512 bytes, no / at its beginning, no part of it empty, . or .., no control characters",
             ),
             Self::Endpoint => f.write_str(
-                "an https URL (http on loopback alone) without user and fragment, such as https://login.example/realms/plant",
+                "an https URL (http only on loopback) without user and fragment, such as https://login.example/realms/plant",
             ),
             Self::RedirectUri => f.write_str(
-                "{baseUrl}/login/oauth2/code/{registrationId}, or a URL that ends so, with no other placeholders",
+                "{baseUrl}/login/oauth2/code/{registrationId}, or a URL with this ending, with no other placeholders",
             ),
-            Self::Registration => f.write_str("a few lowercase letters (a-z)"),
+            Self::Registration => f.write_str("1 to 64 lowercase letters (a-z)"),
             Self::Tenant => f.write_str(
                 "the identifier or the domain of one tenant, not common, organizations or consumers",
             ),
@@ -265,10 +265,10 @@ fn list(raw: &Raw, valid: fn(&str) -> bool) -> Option<Value> {
     items.iter().all(|item| valid(item)).then_some(Value::List(items))
 }
 
-/// Why a bucketName is none.
+/// Checks the name of a bucket.
 ///
 /// # Errors
-/// The rule, in words (Amazon S3 User Guide, "General purpose bucket naming rules").
+/// Describes the rule (Amazon S3 User Guide, "General purpose bucket naming rules").
 pub fn check_bucket_name(name: &str) -> Result<(), String> {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     let valid = (3..=63).contains(&name.len())
@@ -282,7 +282,7 @@ pub fn check_bucket_name(name: &str) -> Result<(), String> {
     if valid { Ok(()) } else { Err(format!("{name:?} is not {}", Kind::Bucket)) }
 }
 
-/// Bytes: a number and a unit. As in Spring, MB is MiB.
+/// Parses a size in bytes: a number and a unit. As in Spring, MB means MiB.
 fn size(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -304,11 +304,11 @@ fn in_units(bytes: u64) -> String {
         .map_or_else(|| bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
 }
 
-/// The units of time, the longest first, in milliseconds.
+/// The units of time in milliseconds, the longest first.
 const TIME_UNITS: [(u64, &str); 5] =
     [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
 
-/// Milliseconds: a number and its unit.
+/// Parses a time span: a number and its unit. Returns milliseconds.
 fn duration(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
@@ -346,7 +346,7 @@ fn is_url(text: &str) -> bool {
         && oxrdf::NamedNode::new(text).is_ok()
 }
 
-/// Plain HTTP would let anyone on the way read the client secret and forge the provider's keys.
+/// With plain HTTP, anyone on the network path could read the client secret and forge the provider's keys.
 fn is_endpoint(text: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(text) else { return false };
     let is_loopback = url.host_str().is_some_and(|host| {
@@ -377,7 +377,7 @@ fn is_registration(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase())
 }
 
-/// The three words are the addresses of several tenants, whose tokens name another issuer.
+/// The three words are the endpoints for several tenants, whose tokens name another issuer.
 fn is_tenant(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
@@ -404,7 +404,7 @@ fn is_gateway_id(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
-/// `EnvFilter` takes a lone word that is no level as the name of a part, and then logs nothing else.
+/// `EnvFilter` reads a single word that is no level as the name of a module, and then logs nothing else.
 fn is_filter(text: &str) -> bool {
     const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
     text.split(',').all(|part| {
@@ -424,7 +424,7 @@ fn is_prefix(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn ok(kind: Kind, text: &str) -> bool {
+    fn is_valid(kind: Kind, text: &str) -> bool {
         kind.parse(&Raw::Text(text.to_owned())).is_ok()
     }
 
@@ -493,24 +493,24 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_refuses_what_it_is_not() {
-        assert!(ok(Kind::Url, "https://gateway.example/penstock/"));
+    fn each_kind_rejects_invalid_values() {
+        assert!(is_valid(Kind::Url, "https://gateway.example/penstock/"));
         for url in
             ["gateway.example", "ftp://x", "http://", "http://u:p@x", "http://x?y", "http://x y"]
         {
-            assert!(!ok(Kind::Url, url), "{url}");
+            assert!(!is_valid(Kind::Url, url), "{url}");
         }
-        assert!(ok(Kind::Filter, "info,penstock::http=debug"));
-        assert!(!ok(Kind::Filter, "verbose"));
-        assert!(ok(Kind::Networks, "10.0.0.0/8, ::1"));
-        assert!(!ok(Kind::Networks, "10.0.0.0/33"));
-        assert!(ok(Kind::Origins, "https://a.example:8443,*"));
-        assert!(!ok(Kind::Origins, "https://a.example/"));
-        assert!(ok(Kind::Prefix, "plant/1/"));
+        assert!(is_valid(Kind::Filter, "info,penstock::http=debug"));
+        assert!(!is_valid(Kind::Filter, "verbose"));
+        assert!(is_valid(Kind::Networks, "10.0.0.0/8, ::1"));
+        assert!(!is_valid(Kind::Networks, "10.0.0.0/33"));
+        assert!(is_valid(Kind::Origins, "https://a.example:8443,*"));
+        assert!(!is_valid(Kind::Origins, "https://a.example/"));
+        assert!(is_valid(Kind::Prefix, "plant/1/"));
         for prefix in ["/a", "a/../b", "a//b", "a\u{7}", "..", "/"] {
-            assert!(!ok(Kind::Prefix, prefix), "{prefix}");
+            assert!(!is_valid(Kind::Prefix, prefix), "{prefix}");
         }
-        assert!(!ok(Kind::Profiles, "../../etc"));
+        assert!(!is_valid(Kind::Profiles, "../../etc"));
         for url in [
             "https://sts.windows.net/t/",
             "http://127.0.0.1:5710",
@@ -518,7 +518,7 @@ mod tests {
             "http://[::1]/",
             "http://localhost:1",
         ] {
-            assert!(ok(Kind::Endpoint, url), "{url}");
+            assert!(is_valid(Kind::Endpoint, url), "{url}");
         }
         for url in [
             "http://login.example",
@@ -529,14 +529,14 @@ mod tests {
             "https://",
             "http://127.0.0.1.example",
         ] {
-            assert!(!ok(Kind::Endpoint, url), "{url}");
+            assert!(!is_valid(Kind::Endpoint, url), "{url}");
         }
         for uri in [
             "{baseUrl}/login/oauth2/code/{registrationId}",
             "{baseUrl}/login/oauth2/code/azure",
             "https://gw.example/a/login/oauth2/code/azure",
         ] {
-            assert!(ok(Kind::RedirectUri, uri), "{uri}");
+            assert!(is_valid(Kind::RedirectUri, uri), "{uri}");
         }
         for uri in [
             "{baseUrl}/callback",
@@ -545,23 +545,23 @@ mod tests {
             "https://gw.example/login/oauth2/code/a?b",
             "{baseUrl}x/login/oauth2/code/{registrationId}{registrationId}",
         ] {
-            assert!(!ok(Kind::RedirectUri, uri), "{uri}");
+            assert!(!is_valid(Kind::RedirectUri, uri), "{uri}");
         }
-        assert!(ok(Kind::Registration, "keycloak"));
+        assert!(is_valid(Kind::Registration, "keycloak"));
         for id in ["Azure", "a1", "a-b", "", "ä"] {
-            assert!(!ok(Kind::Registration, id), "{id}");
+            assert!(!is_valid(Kind::Registration, id), "{id}");
         }
-        assert!(ok(Kind::Tenant, "9188040d-6c67-4c5b-b112-36a304b66dad"));
+        assert!(is_valid(Kind::Tenant, "9188040d-6c67-4c5b-b112-36a304b66dad"));
         for tenant in ["common", "Organizations", "a/b", "a b"] {
-            assert!(!ok(Kind::Tenant, tenant), "{tenant}");
+            assert!(!is_valid(Kind::Tenant, tenant), "{tenant}");
         }
-        assert!(ok(Kind::EmailDomain, "@machines.example"));
+        assert!(is_valid(Kind::EmailDomain, "@machines.example"));
         for domain in ["machines.example", "@", "@a@b", "@a b"] {
-            assert!(!ok(Kind::EmailDomain, domain), "{domain}");
+            assert!(!is_valid(Kind::EmailDomain, domain), "{domain}");
         }
-        assert!(!ok(Kind::GatewayId, "a b"));
-        assert!(!ok(Kind::Flag, "yes"));
-        assert!(!ok(Kind::Whole { min: 1, max: 2 }, "3"));
+        assert!(!is_valid(Kind::GatewayId, "a b"));
+        assert!(!is_valid(Kind::Flag, "yes"));
+        assert!(!is_valid(Kind::Whole { min: 1, max: 2 }, "3"));
         assert!(Kind::Text.parse(&Raw::List(vec!["a".into()])).is_err());
     }
 }

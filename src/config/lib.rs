@@ -1,15 +1,21 @@
-//! The configuration: one flat space of dotted names, read from files, the environment, credentials
-//! and the command line.
+//! Reads the configuration: dotted names with values from files, the environment, credentials and the command line.
 //!
-//! `table` lists every setting (name, type, default, meaning), `name` knows how it may be spelled,
-//! `kind` what its value may be; `sources` gathers the values with their origins (`yaml` and
-//! `properties` read the files), `load` merges and checks them, `build` (`security` for who may come
-//! in) makes [`Settings`], which is what the rest of the program sees.
+//! - `table` lists every setting: its name, type, default and meaning.
+//! - `name` defines the spellings of a name, `kind` the valid values.
+//! - `sources` reads the values with their origins; `yaml` and `properties` parse the files.
+//! - `load` merges and checks the values.
+//! - `build` creates [`Settings`], which the rest of the program uses; `security` does so for authentication and
+//!   authorization.
 //!
-//! What wins, from the weakest: the default; `application.yaml`, `.yml`, `.properties` of the working
-//! directory, then those of `/etc/penstock`; `application-<profile>.*` of both for each active profile
-//! in turn; the environment; files in `$CREDENTIALS_DIRECTORY`; `--name=value`. An empty value counts as
-//! not given, so that it brings the default back.
+//! The sources, from the lowest to the highest precedence:
+//! 1. the default;
+//! 2. `application.yaml`, `.yml`, `.properties` of the working directory, then those of `/etc/penstock`;
+//! 3. `application-<profile>.*` of both, for each active profile in order;
+//! 4. the environment;
+//! 5. files in `$CREDENTIALS_DIRECTORY`;
+//! 6. `--name=value`.
+//!
+//! An empty value counts as not set, which restores the default.
 
 #[cfg(test)]
 mod document;
@@ -38,8 +44,8 @@ pub use sources::Sources;
 pub use table::{Setting, TABLE};
 pub use window::{NoWindow, Window};
 
-/// Whether an argument of the command line, as far as its `=`, is the name of a setting: there is a dot
-/// in it, or it is a known name without one.
+/// Whether a command-line argument, up to its `=`, is the name of a setting: it contains a dot, or it is a known
+/// name without one.
 pub fn is_setting_argument(argument: &str) -> bool {
     let Some(rest) = argument.strip_prefix("--") else { return false };
     let name = rest.split('=').next().unwrap_or_default();

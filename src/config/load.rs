@@ -1,4 +1,4 @@
-//! From sources to settings: gathered, merged, checked.
+//! Loads the configuration: reads the sources, merges their values, and checks them.
 use super::fault::ConfigFault;
 use super::kind::{Kind, Raw, Value};
 use super::name::{self, Known};
@@ -8,16 +8,16 @@ use super::table::{self, SIGN_IN_PROFILES, Setting, TABLE};
 use super::{security, typed};
 use std::collections::BTreeMap;
 
-/// A configuration that stands.
+/// A valid configuration.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// What the program sees.
+    /// The settings.
     pub settings: Settings,
-    /// What the operator should know, a sentence each.
+    /// The warnings for the operator, a sentence each.
     pub warnings: Vec<String>,
 }
 
-/// A value of a setting and where it comes from.
+/// A value of a setting, and its origin.
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) setting: &'static Setting,
@@ -25,18 +25,18 @@ pub(super) struct Entry {
     pub(super) raw: Raw,
     pub(super) origin: String,
     source: Option<Source>,
-    /// Whether `raw` is a list made of `name[0]`, `name[1]`, ... of one source.
+    /// Whether `raw` was collected from `name[0]`, `name[1]`, ... of one source.
     indexed: bool,
 }
 
 impl Entry {
-    /// The value as it may be shown.
+    /// Returns the value for display, with secrets masked.
     pub(super) fn shown(&self) -> String {
         if self.setting.secret {
             return "******".to_owned();
         }
         let text = self.raw.to_string();
-        // A password may stand in a URL, even where none is allowed.
+        // A URL can contain a password, even where none is allowed.
         match (text.find("://"), text.rfind('@')) {
             (Some(scheme), Some(at)) if scheme < at => {
                 format!(
@@ -48,7 +48,7 @@ impl Entry {
         }
     }
 
-    /// The warning about a secret that every user of the machine can read.
+    /// Returns a warning if this is a secret that every user of the machine can read.
     fn exposed(&self, name: &str) -> Option<String> {
         let is_path = self.setting.kind == Kind::Pem
             && !self.raw.to_string().trim_start().starts_with("-----BEGIN ");
@@ -61,7 +61,7 @@ impl Entry {
         })
     }
 
-    /// A fault of this value.
+    /// Creates an error about this value.
     pub(super) fn fault(&self, name: &str, message: String) -> ConfigFault {
         ConfigFault {
             name: Some(name.to_owned()),
@@ -72,7 +72,7 @@ impl Entry {
     }
 }
 
-/// A value in force, read.
+/// A value in force, parsed.
 pub(super) struct Typed {
     pub(super) entry: Entry,
     pub(super) value: Value,
@@ -81,7 +81,7 @@ pub(super) struct Typed {
 /// Reads, merges and checks the configuration.
 ///
 /// # Errors
-/// Every fault found.
+/// Returns every fault found.
 pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
     let mut faults = Vec::new();
     let mut warnings = Vec::new();
@@ -103,7 +103,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
     Ok(Loaded { settings, warnings })
 }
 
-/// The faults and warnings of one file alone, as far as they can be known without the other sources.
+/// Checks one file, as far as that is possible without the other sources. Returns its faults and warnings.
 pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigFault>, Vec<String>) {
     let mut faults = Vec::new();
     let mut warnings = Vec::new();
@@ -114,7 +114,7 @@ pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigFault>, Vec<
     (faults, warnings)
 }
 
-/// Everything that the sources hold, what wins later.
+/// Reads all sources. Later values override earlier ones.
 fn gather(
     sources: &Sources,
     faults: &mut Vec<ConfigFault>,
@@ -137,7 +137,7 @@ fn gather(
             let of_profile = sources::files(sources, Some(&profile), faults, warnings);
             if of_profile.is_empty() && !SIGN_IN_PROFILES.contains(&profile.as_str()) {
                 warnings.push(format!(
-                    "the profile {profile} is active, and there is nothing in an application-{profile}.yaml or .properties in {} or {}",
+                    "the profile {profile} is active, but there are no settings in an application-{profile}.yaml or .properties in {} or {}",
                     sources.working_dir.display(),
                     sources.system_dir.display()
                 ));
@@ -145,7 +145,7 @@ fn gather(
             if let Some(inner) = of_profile.iter().find(is_profiles) {
                 faults.push(ConfigFault::of_source(
                     inner.origin.clone(),
-                    "profiles.active does not work in the file of a profile; name all profiles where the first is named".into(),
+                    "profiles.active has no effect in the file of a profile; list all profiles where the first one is set".into(),
                 ));
             }
             found.extend(of_profile);
@@ -155,7 +155,7 @@ fn gather(
     found
 }
 
-/// One value a name: the last, with the defaults below.
+/// Merges the values: for each name the last one, or else the default.
 fn merge(
     found: Vec<Found>,
     sources: &Sources,
@@ -193,7 +193,7 @@ fn merge(
     merged
 }
 
-/// Puts what a bundled profile presets in place of the defaults.
+/// Replaces defaults by the values that a bundled profile presets.
 fn preset(merged: &mut BTreeMap<String, Entry>) {
     let is_active = |profile: &str| {
         merged
@@ -231,17 +231,19 @@ fn preset(merged: &mut BTreeMap<String, Entry>) {
 fn unknown(found: &Found) -> String {
     let near = name::nearest(&found.name);
     let near = near.map_or(String::new(), |near| format!("; the nearest is {near}"));
-    format!("{} is no known setting (from {}){near}", found.name, found.origin)
+    format!("{} is not a known setting (from {}){near}", found.name, found.origin)
 }
 
-/// The environment holds much that is no setting of Penstock; a warning is worth it for what nearly is.
+/// Returns a warning only for a near miss, because the environment contains many variables of other programs.
 fn unknown_variable(variable: &str) -> Option<String> {
     let near = name::nearest_variable(variable)
         .filter(|_| variable.starts_with("SERVICE_") || variable.starts_with("FRAMEWORK_"))?;
-    Some(format!("the environment variable {variable} is no known setting; the nearest is {near}"))
+    Some(format!(
+        "the environment variable {variable} is not a known setting; the nearest is {near}"
+    ))
 }
 
-/// The setting that an environment variable means, with its `<...>` found among `ids`.
+/// Finds the setting for an environment variable, with its `<...>` among `ids`.
 fn variable(found: &Found, ids: &[String], faults: &mut Vec<ConfigFault>) -> Option<Known<String>> {
     let known = name::resolve_variable(&found.name)?;
     let Some(spelled) = &known.id else { return Some(known) };
@@ -294,7 +296,7 @@ fn defaults(sources: &Sources) -> BTreeMap<String, Entry> {
             source: None,
             indexed: false,
         };
-        // systemd.exec(5): the directories of StateDirectory=, with colons between them.
+        // `STATE_DIRECTORY` has the directories of `StateDirectory=`, separated by colons (systemd.exec(5)).
         let state = sources.environment.get("STATE_DIRECTORY").and_then(|d| d.split(':').next());
         let entry = match (s.name, state) {
             ("service.data-dir", Some(dir)) if !dir.is_empty() => {
@@ -307,7 +309,7 @@ fn defaults(sources: &Sources) -> BTreeMap<String, Entry> {
     of_table.collect()
 }
 
-/// Reads the values.
+/// Parses the values.
 fn read(merged: BTreeMap<String, Entry>, faults: &mut Vec<ConfigFault>) -> BTreeMap<String, Typed> {
     let mut typed = BTreeMap::new();
     for (name, entry) in merged {
@@ -323,7 +325,7 @@ fn read(merged: BTreeMap<String, Entry>, faults: &mut Vec<ConfigFault>) -> BTree
     typed
 }
 
-/// The default of a setting, read.
+/// Returns the parsed default of a setting.
 pub(super) fn default_of(name: &str) -> Option<Value> {
     let setting = table::find(name)?;
     setting.kind.parse(&Raw::Text(setting.default?.to_owned())).ok()

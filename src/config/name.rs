@@ -1,22 +1,21 @@
-//! Names of settings: how they may be spelled, and which setting is meant.
+//! Resolves the spellings of a setting's name.
 //!
-//! A name is a path of parts between dots; a part with dots of its own may stand in brackets. Case,
-//! `-` and `_` do not count (`tenantId`, `tenant-id`), except in the part that a `<...>` of the table
-//! stands for, which is taken as it is.
+//! A name is a path of parts separated by dots. A part that contains dots is in brackets. Case, `-` and `_` are
+//! ignored (`tenantId`, `tenant-id`), except in the part that replaces a `<...>` of the table.
 use super::table::{Setting, TABLE};
 
-/// A name that the table knows.
+/// A name that matches a setting of the table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<T> {
     pub(super) setting: &'static Setting,
-    /// What stands where the table has `<...>`.
+    /// The part that replaces the `<...>` of the table.
     pub(super) id: Option<T>,
     /// The position in a list, from a name such as `server.cors.allowed-origins[1]`.
     pub(super) index: Option<usize>,
 }
 
 impl Known<String> {
-    /// The name as the documentation spells it.
+    /// Returns the name in the spelling of the documentation.
     pub(super) fn name(&self) -> String {
         match (&self.id, placeholder(self.setting.name)) {
             (Some(id), Some((before, after))) => concrete(before, id, after),
@@ -25,7 +24,7 @@ impl Known<String> {
     }
 }
 
-/// `before` and `after` end and begin with a dot.
+/// Replaces the placeholder by `id`. `before` ends with a dot, and `after` begins with one.
 fn concrete(before: &str, id: &str, after: &str) -> String {
     if id.contains('.') {
         format!("{}[{id}]{after}", before.trim_end_matches('.'))
@@ -34,19 +33,19 @@ fn concrete(before: &str, id: &str, after: &str) -> String {
     }
 }
 
-/// What stands before and after the `<...>` of a name.
+/// Splits a name at its `<...>` and returns the parts before and after it.
 pub(super) fn placeholder(name: &str) -> Option<(&str, &str)> {
     let (before, rest) = name.split_once('<')?;
     let (_, after) = rest.split_once('>')?;
     Some((before, after))
 }
 
-/// A name without all that does not count.
+/// Returns the name without case and punctuation.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '-' | '_' | '.')).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// The parts of a name. What stands in brackets is one part.
+/// Splits a name into its parts. Text in brackets is one part.
 fn parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = name;
@@ -64,8 +63,9 @@ fn parts(name: &str) -> Vec<&str> {
     parts
 }
 
-/// `spring.` is `framework.`, `framework.profiles.active` is `profiles.active`, and `security.mode` is
-/// `security`: in YAML a key has a value or keys below it, and `security.role` is below it.
+/// Replaces aliases: `spring.` by `framework.`, `framework.profiles.active` by `profiles.active`, and
+/// `security.mode` by `security`. The last one exists because a YAML key has either a value or keys below it, and
+/// `security.role` is below `security`.
 fn canonical(mut parts: Vec<&str>) -> Vec<&str> {
     if let Some(first) = parts.first_mut()
         && first.eq_ignore_ascii_case("spring")
@@ -87,7 +87,7 @@ fn canonical(mut parts: Vec<&str>) -> Vec<&str> {
     parts
 }
 
-/// The setting that a name in a file, a credential or an argument means.
+/// Finds the setting for a name in a file, a credential or an argument.
 pub(super) fn resolve(name: &str) -> Option<Known<String>> {
     let parts = canonical(parts(name));
     if let Some(known) = matching(&parts, None) {
@@ -111,7 +111,7 @@ fn matching(parts: &[&str], index: Option<usize>) -> Option<Known<String>> {
     })
 }
 
-/// The parts that stand for the `<...>`; those of a name with dots outside brackets are put together.
+/// Returns the parts that replace the `<...>`. The parts of an unbracketed name with dots are joined.
 fn between(parts: &[&str], before: &str, after: &str) -> Option<String> {
     let before: Vec<_> = before.split_terminator('.').map(plain).collect();
     let after: Vec<_> = after.split('.').skip(1).map(plain).collect();
@@ -123,8 +123,8 @@ fn between(parts: &[&str], before: &str, after: &str) -> Option<String> {
     (!middle.is_empty() && same(&before, front) && same(&after, back)).then(|| middle.join("."))
 }
 
-/// The setting that an environment variable means. Its `<...>` part is as the variable spells it:
-/// [`id_of_variable`] finds the one that is meant.
+/// Finds the setting for an environment variable. Its `<...>` part keeps the spelling of the variable;
+/// [`id_of_variable`] finds the actual one.
 pub(super) fn resolve_variable(variable: &str) -> Option<Known<String>> {
     if !variable.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         return None;
@@ -146,11 +146,11 @@ pub(super) fn resolve_variable(variable: &str) -> Option<Known<String>> {
             let middle = words.get(start..end).filter(|m| m.iter().any(|w| !w.is_empty()))?;
             Some(Known { setting, id: Some(middle.join("_")), index: None })
         })
-        // The longest ending wins: `..._SECRET_ACCESS_KEY` rather than an id that ends in `_SECRET`.
+        // The longest ending wins: `..._SECRET_ACCESS_KEY` before an id that ends in `_SECRET`.
         .min_by_key(|known| known.id.as_ref().map_or(0, String::len))
 }
 
-/// How many words, from the front or the back, together are `expected`.
+/// Returns how many words, from the front or the back, form `expected`.
 fn boundary(words: &[&str], expected: &str, from_back: bool) -> Option<usize> {
     (1..words.len()).find(|count| {
         let taken = if from_back { words.get(words.len() - count..) } else { words.get(..*count) };
@@ -158,11 +158,11 @@ fn boundary(words: &[&str], expected: &str, from_back: bool) -> Option<usize> {
     })
 }
 
-/// Which `<...>` an environment variable means, which can spell neither `-` nor `.`: the one among
-/// those that other sources name, or else the lower case with `-` for `_`.
+/// Finds the `<...>` that an environment variable means. A variable cannot contain `-` or `.`, so the match is one
+/// of the names in other sources. If none matches, the result is lower case with `-` for `_`.
 ///
 /// # Errors
-/// All that it could mean, when it is more than one.
+/// Returns all matches if there are several.
 pub(super) fn id_of_variable<'a>(
     spelled: &str,
     others: impl Iterator<Item = &'a str>,
@@ -178,7 +178,7 @@ pub(super) fn id_of_variable<'a>(
     }
 }
 
-/// The known name nearest to one that is not known, if any is near.
+/// Returns the known name nearest to an unknown one, if any is near.
 pub(super) fn nearest(name: &str) -> Option<String> {
     let parts = canonical(parts(name));
     let known = TABLE.iter().map(|setting| match placeholder(setting.name) {
@@ -191,7 +191,7 @@ pub(super) fn nearest(name: &str) -> Option<String> {
     penstock_base::nearest::nearest(&parts.join("."), known)
 }
 
-/// The variable of the known name nearest to one that is not known, if any is near.
+/// Returns the environment variable of the known name nearest to an unknown one, if any is near.
 pub(super) fn nearest_variable(variable: &str) -> Option<String> {
     let spelled =
         |name: &str| name.replace('.', "_").replace(['-', '<', '>'], "").to_ascii_uppercase();
@@ -202,51 +202,55 @@ pub(super) fn nearest_variable(variable: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Option<String> {
+    fn resolved_name(text: &str) -> Option<String> {
         resolve(text).map(|known| known.name())
     }
 
     #[test]
-    fn spellings_lead_to_one_name() {
+    fn spellings_resolve_to_one_name() {
         for spelling in [
             "service.security.tenant-id",
             "service.security.tenantId",
             "SERVICE.security.tenant_id",
         ] {
-            assert_eq!(name(spelling).as_deref(), Some("service.security.tenant-id"), "{spelling}");
+            assert_eq!(
+                resolved_name(spelling).as_deref(),
+                Some("service.security.tenant-id"),
+                "{spelling}"
+            );
         }
         assert_eq!(
-            name("service.security.default-service-account-role").as_deref(),
+            resolved_name("service.security.default-service-account-role").as_deref(),
             Some("service.security.defaultServiceAccountRole")
         );
-        assert_eq!(name("spring.profiles.active").as_deref(), Some("profiles.active"));
+        assert_eq!(resolved_name("spring.profiles.active").as_deref(), Some("profiles.active"));
         assert_eq!(
-            name("spring.security.oauth2.client.registration.azure.clientId").as_deref(),
+            resolved_name("spring.security.oauth2.client.registration.azure.clientId").as_deref(),
             Some("framework.security.oauth2.client.registration.azure.client-id")
         );
-        assert_eq!(name("security.mode").as_deref(), Some("security"));
-        assert_eq!(name("service.security"), None);
-        assert_eq!(name("service.export.targets..type"), None);
-        assert_eq!(name(""), None);
-        assert_eq!(name("["), None);
+        assert_eq!(resolved_name("security.mode").as_deref(), Some("security"));
+        assert_eq!(resolved_name("service.security"), None);
+        assert_eq!(resolved_name("service.export.targets..type"), None);
+        assert_eq!(resolved_name(""), None);
+        assert_eq!(resolved_name("["), None);
     }
 
     #[test]
-    fn a_part_with_dots_stands_in_brackets() {
+    fn parts_with_dots_are_in_brackets() {
         let bracketed = "service.export.targets[my.bucket].type";
         for spelling in [
             bracketed,
             "service.export.targets.[my.bucket].type",
             "service.export.targets.my.bucket.type",
         ] {
-            assert_eq!(name(spelling).as_deref(), Some(bracketed), "{spelling}");
+            assert_eq!(resolved_name(spelling).as_deref(), Some(bracketed), "{spelling}");
         }
         let item = resolve("server.cors.allowed-origins[1]").unwrap();
         assert_eq!((item.name().as_str(), item.index), ("server.cors.allowed-origins", Some(1)));
     }
 
     #[test]
-    fn variables_are_relaxed() {
+    fn environment_variables_have_relaxed_names() {
         let variable = |text: &str| resolve_variable(text).map(|k| (k.setting.name, k.id));
         for spelling in
             ["SERVICE_SECURITY_TENANTID", "SERVICE_SECURITY_TENANT_ID", "service_security_tenantid"]
@@ -275,7 +279,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_name_that_is_known_leads_to_itself(id in "[a-z0-9.-]{1,12}", text in "[a-z.\\[\\]_<>-]{0,40}") {
+        fn known_names_resolve_to_themselves(id in "[a-z0-9.-]{1,12}", text in "[a-z.\\[\\]_<>-]{0,40}") {
             for setting in TABLE {
                 let Some((before, after)) = placeholder(setting.name) else { continue };
                 let known = resolve(&concrete(before, &id, after)).unwrap();

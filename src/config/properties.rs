@@ -1,8 +1,8 @@
-//! The `.properties` format, as `java.util.Properties.load` describes it, in UTF-8.
+//! Parses the `.properties` format as specified for `java.util.Properties.load`, in UTF-8.
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// One property and the line it begins on, from 1.
+/// A property and the line it begins on, counted from 1.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Property {
     pub(super) line: usize,
@@ -10,10 +10,10 @@ pub(super) struct Property {
     pub(super) value: String,
 }
 
-/// Reads every property, in order.
+/// Parses all properties, in order.
 ///
 /// # Errors
-/// The lines with a malformed `\u` escape, and what is wrong there.
+/// Returns the lines with a malformed `\u` escape, and the errors.
 pub(super) fn parse(text: &str) -> Result<Vec<Property>, Vec<(usize, String)>> {
     let mut found = Vec::new();
     let mut faults = Vec::new();
@@ -30,8 +30,7 @@ fn blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\u{c}')
 }
 
-/// Lines put together where they end in an odd number of backslashes; comments and blank lines are
-/// left out.
+/// Joins lines that end in an odd number of backslashes. Omits comments and blank lines.
 fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let normal = text.replace("\r\n", "\n").replace('\r', "\n");
     let mut lines = normal.split('\n').enumerate();
@@ -81,7 +80,8 @@ fn unescape(c: char, rest: &mut Peekable<Chars<'_>>, into: &mut String) -> Resul
                 && rest.next_if_eq(&'\\').is_some()
                 && rest.next_if_eq(&'u').is_some()
             {
-                // Two halves of a surrogate pair (UTF-16); anything else leaves the high half alone.
+                // Combine the two halves of a surrogate pair (UTF-16). A high half without a low half remains and
+                // fails below.
                 let low = self::unit(rest)?.checked_sub(0xdc00).filter(|low| *low < 0x400);
                 unit = low.map_or(unit, |low| 0x10000 + ((unit - 0xd800) << 10) + low);
             }
@@ -104,7 +104,7 @@ fn unit(rest: &mut Peekable<Chars<'_>>) -> Result<u32, String> {
     let digits: String = (0..4).map_while(|_| rest.next_if(char::is_ascii_hexdigit)).collect();
     match u32::from_str_radix(&digits, 16) {
         Ok(unit) if digits.len() == 4 => Ok(unit),
-        _ => Err("after \\u stand four hexadecimal digits".to_owned()),
+        _ => Err("\\u must be followed by four hexadecimal digits".to_owned()),
     }
 }
 
@@ -112,7 +112,7 @@ fn unit(rest: &mut Peekable<Chars<'_>>) -> Result<u32, String> {
 mod tests {
     use super::*;
 
-    fn pairs(text: &str) -> Vec<(String, String)> {
+    fn parse_pairs(text: &str) -> Vec<(String, String)> {
         parse(text).unwrap().into_iter().map(|p| (p.name, p.value)).collect()
     }
 
@@ -120,11 +120,11 @@ mod tests {
     fn the_examples_of_java_util_properties() {
         let truth = ("Truth".to_owned(), "Beauty".to_owned());
         assert_eq!(
-            pairs("Truth = Beauty\n Truth:Beauty\nTruth\t\t\t:Beauty\nTruth Beauty"),
+            parse_pairs("Truth = Beauty\n Truth:Beauty\nTruth\t\t\t:Beauty\nTruth Beauty"),
             vec![truth; 4]
         );
         assert_eq!(
-            pairs(
+            parse_pairs(
                 "fruits       apple, banana, pear, \\\n     cantaloupe, watermelon, \\\r\n   kiwi, mango"
             ),
             [(
@@ -132,22 +132,22 @@ mod tests {
                 "apple, banana, pear, cantaloupe, watermelon, kiwi, mango".to_owned()
             )]
         );
-        assert_eq!(pairs("cheeses"), [("cheeses".to_owned(), String::new())]);
-        assert_eq!(pairs("\\:\\= = a=b:c "), [(":=".to_owned(), "a=b:c ".to_owned())]);
+        assert_eq!(parse_pairs("cheeses"), [("cheeses".to_owned(), String::new())]);
+        assert_eq!(parse_pairs("\\:\\= = a=b:c "), [(":=".to_owned(), "a=b:c ".to_owned())]);
     }
 
     proptest::proptest! {
         #[test]
-        fn what_is_escaped_comes_back(name in "\\PC+", value in "(\\PC|[\n\r\t])*") {
+        fn escaped_text_round_trips(name in "\\PC+", value in "(\\PC|[\n\r\t])*") {
             let escape = |text: &str| {
                 text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<Vec<_>>().concat()
             };
             let text = format!("{} = {}\n", escape(&name), escape(&value));
-            proptest::prop_assert_eq!(pairs(&text), [(name, value)]);
+            proptest::prop_assert_eq!(parse_pairs(&text), [(name, value)]);
         }
 
         #[test]
-        fn no_text_is_too_much(text in "([a\\\\u0-9d=: #!\n]|\\PC)*") {
+        fn any_text_parses_without_panic(text in "([a\\\\u0-9d=: #!\n]|\\PC)*") {
             let _ = parse(&text);
         }
     }
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn comments_escapes_and_characters() {
         assert_eq!(
-            pairs("# a=b\\\n! c=d\n\n  e=\\u00e9\\ud83d\\ude00\\t\\q\nf=ü\\\\\ng=h"),
+            parse_pairs("# a=b\\\n! c=d\n\n  e=\\u00e9\\ud83d\\ude00\\t\\q\nf=ü\\\\\ng=h"),
             [
                 ("e".to_owned(), "é😀\tq".to_owned()),
                 ("f".to_owned(), "ü\\".to_owned()),

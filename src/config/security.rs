@@ -1,4 +1,4 @@
-//! Who may come in: the settings of sign-in and of machines, seen together (specification, 5).
+//! Builds the settings of authentication and authorization, for people and machines (specification, 5).
 use super::fault::ConfigFault;
 use super::load::Typed;
 use super::settings::{
@@ -20,8 +20,8 @@ const CLIENT: &str = "framework.security.oauth2.client.";
 const CLIENT_ID: &str = "framework.security.oauth2.client.registration.<id>.client-id";
 const JWT: &str = "framework.security.oauth2.resourceserver.jwt.";
 
-/// What the profile `azuread` presets, from the values given. What needs one that is not given is left
-/// out: that one is then reported as missing.
+/// Returns what the profile `azuread` presets, derived from the given values. A preset is omitted if it depends on a
+/// value that is not set; that value is then reported as missing.
 pub(super) fn presets(given: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let id = given(REGISTRATION).unwrap_or_else(|| "azure".to_owned());
     let provider = |property: &str| format!("{CLIENT}provider.{id}.{property}");
@@ -48,7 +48,7 @@ pub(super) fn presets(given: impl Fn(&str) -> Option<String>) -> Vec<(String, St
     presets
 }
 
-/// The settings of who may come in.
+/// Builds the settings of authentication and authorization.
 pub(super) fn security(
     values: &Values<'_>,
     faults: &mut Vec<ConfigFault>,
@@ -98,8 +98,8 @@ pub(super) fn security(
     }
 }
 
-/// The audience of access tokens of version 2.0 of the cloud directory, which is the bare client id, where
-/// `api://<client id>` is expected in those of version 1.0.
+/// Returns the audience of access tokens of version 2.0 of the cloud directory, which is the bare client id. Tokens
+/// of version 1.0 have `api://<client id>`.
 fn client_id_audience(
     oidc: &Oidc,
     server: &ResourceServer,
@@ -114,8 +114,8 @@ fn v2_issuer(tenant: &str) -> String {
     format!("https://login.microsoftonline.com/{tenant}/v2.0")
 }
 
-/// Whether people sign in at the provider that also issues the access tokens. The cloud directory's
-/// tenants have two forms of their issuer; without an issuer it is the same keys that tell.
+/// Whether users sign in at the provider that also issues the access tokens. Tenants of the cloud directory have two
+/// forms of their issuer. Without an issuer, equal key URIs decide.
 fn is_one_provider(oidc: &Oidc, server: &ResourceServer, tenant: Option<&str>) -> bool {
     let Some(issuer) = &oidc.issuer_uri else {
         return oidc.jwk_set_uri.is_some() && oidc.jwk_set_uri == server.jwk_set_uri;
@@ -126,7 +126,7 @@ fn is_one_provider(oidc: &Oidc, server: &ResourceServer, tenant: Option<&str>) -
         || forms.is_some_and(|forms| forms.contains(issuer) && forms.contains(&server.issuer_uri))
 }
 
-/// Whether sign-in is on: by `security=oauth2` together with one of its profiles.
+/// Builds the settings of sign-in, which `security=oauth2` turns on together with one of its profiles.
 fn sign_in(
     values: &Values<'_>,
     faults: &mut Vec<ConfigFault>,
@@ -151,14 +151,13 @@ fn sign_in(
             None
         }
         (true, false) => {
-            let message =
-                "it needs the profile oauth2 (profiles.active=oauth2), or azuread in its place";
+            let message = "it needs the profile oauth2 (profiles.active=oauth2) or azuread";
             fault(values, faults, MODE, message);
             None
         }
         (false, true) => {
-            // One that is there with another value has been reported.
-            let message = "the profile oauth2 is active, which needs security=oauth2";
+            // If another value is set, it has been reported already.
+            let message = "it is missing: the profile oauth2 is active and needs security=oauth2";
             absent(faults, MODE.to_owned(), message.to_owned());
             None
         }
@@ -180,21 +179,21 @@ fn registration(
     };
     let id = require(
         REGISTRATION.to_owned(),
-        "sign-in needs a registration identifier, a few lowercase letters",
+        "sign-in needs a registration identifier, 1 to 64 lowercase letters",
     );
     let tenant = is_azuread.then(|| require(TENANT.to_owned(), "the profile azuread needs it"));
     let id = id?;
     let registered = |property: &str| format!("{CLIENT}registration.{id}.{property}");
     let provided = |property: &str| format!("{CLIENT}provider.{id}.{property}");
-    let client_id = require(registered("client-id"), "the provider gives it");
-    let client_secret = require(registered("client-secret"), "the provider gives it");
+    let client_id = require(registered("client-id"), "the provider assigns it");
+    let client_secret = require(registered("client-secret"), "the provider assigns it");
     let issuer_uri = values.text(&provided("issuer-uri"));
-    // With `azuread` what is missing is the tenant.
+    // With `azuread`, the missing value is the tenant.
     if issuer_uri.is_none() && tenant != Some(None) {
         for property in ["authorization-uri", "token-uri", "jwk-set-uri"] {
             require(
                 provided(property),
-                &format!("give it, or {} to have it discovered", provided("issuer-uri")),
+                &format!("set it, or set {} to discover it", provided("issuer-uri")),
             );
         }
     }
@@ -215,14 +214,14 @@ fn registration(
         scopes = values.list(&format!("{CLIENT}registration.<id>.scope"));
     }
     if !scopes.iter().any(|scope| scope == "openid") {
-        let message = "openid is not among the scopes, and without it there is no sign-in";
+        let message = "sign-in requires the scope openid";
         fault(values, faults, &registered("scope"), message);
     }
     let redirect_uri = of("registration", "redirect-uri").unwrap_or_default();
     let redirect_uri = redirect_uri.replace("{registrationId}", &id);
     if !redirect_uri.ends_with(&format!("/{id}")) {
         let message =
-            format!("expected /login/oauth2/code/{id} at its end, since {REGISTRATION} is {id}");
+            format!("it must end with /login/oauth2/code/{id}, because {REGISTRATION} is {id}");
         fault(values, faults, &registered("redirect-uri"), &message);
     }
     let is_foreign = |name: &&String| {
@@ -266,13 +265,13 @@ fn resource_server(
         ] {
             if is_given && !values.list("profiles.active").iter().any(|name| name == AZUREAD) {
                 warnings.push(format!(
-                    "{name} does nothing: machine access is off, since {JWT}issuer-uri is not set"
+                    "{name} does nothing: machine access is off, because {JWT}issuer-uri is not set"
                 ));
             }
         }
         return None;
     };
-    // With `azuread` and no client id, that is what is missing.
+    // With `azuread`, the missing value is the client id.
     let is_reported =
         faults.iter().any(|f| f.name.as_deref().is_some_and(|name| name.ends_with(".client-id")));
     if audiences.is_empty() && !is_reported {
@@ -280,7 +279,7 @@ fn resource_server(
             faults,
             format!("{JWT}audiences"),
             format!(
-                "it is missing: {JWT}issuer-uri is set, and tokens made for another service must not be taken (form api://<client_id>)"
+                "it is missing: {JWT}issuer-uri is set, and tokens for other services must be refused (example: api://<client_id>)"
             ),
         );
     }
@@ -297,7 +296,7 @@ fn resource_server(
     })
 }
 
-/// The role by its name, or by the value that is mapped to it; a mapped value counts more.
+/// Finds the role by the value that is mapped to it, or else by its name.
 fn default_role(
     values: &Values<'_>,
     roles: &RoleValues,
@@ -315,7 +314,7 @@ fn default_role(
     let role = named.into_iter().find(|(name, _)| name.to_lowercase() == given.to_lowercase());
     if role.is_none() {
         let message = format!(
-            "expected a role: Admin, Contributor, User, or what security.role.* maps to one ({}, {}, {})",
+            "expected a role: Admin, Contributor, User, or a value that security.role.* maps to one ({}, {}, {})",
             roles.admin, roles.contributor, roles.user
         );
         fault(values, faults, DEFAULT_ROLE, &message);
@@ -336,7 +335,7 @@ fn role_values(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> RoleValues
         ("contributor", "user", roles.contributor == roles.user),
     ] {
         if same {
-            let message = format!("expected another value than that of security.role.{other}");
+            let message = format!("expected a value different from security.role.{other}");
             fault(values, faults, &format!("security.role.{role}"), &message);
         }
     }
@@ -348,13 +347,13 @@ fn ca_file(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<PathBuf
     let path = PathBuf::from(values.text(name)?);
     match std::fs::read(&path).map(|bytes| reqwest::Certificate::from_pem_bundle(&bytes)) {
         Ok(Ok(certificates)) if !certificates.is_empty() => {}
-        Ok(_) => fault(values, faults, name, "there is no certificate in it, in PEM"),
+        Ok(_) => fault(values, faults, name, "it contains no PEM certificate"),
         Err(error) => fault(values, faults, name, &format!("it cannot be read: {error}")),
     }
     Some(path)
 }
 
-/// A fault of a value that is there; of a default when it is not.
+/// Reports an error about a value, or about the default if no value is set.
 fn fault(values: &Values<'_>, faults: &mut Vec<ConfigFault>, name: &str, message: &str) {
     faults.push(match values.0.get(name) {
         Some(Typed { entry, .. }) => entry.fault(name, message.to_owned()),

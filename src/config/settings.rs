@@ -1,4 +1,4 @@
-//! The settings as the rest of the program sees them: typed, checked, complete.
+//! The typed, checked and complete settings that the rest of the program uses.
 use super::window::Window;
 use penstock_base::Role;
 use penstock_base::telemetry::LogFormat;
@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything the configuration decides.
+/// All settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// `server.*`
@@ -17,7 +17,7 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// `service.base-url`, without a slash at its end.
     pub base_url: Option<String>,
-    /// `service.gateway-id`; without it one is made at the first start and kept in the data directory.
+    /// `service.gateway-id`; by default it is generated at the first start and kept in the data directory.
     pub gateway_id: Option<String>,
     /// `service.namespace.auto-create`
     pub auto_create_namespaces: bool,
@@ -25,7 +25,7 @@ pub struct Settings {
     pub limits: Limits,
     /// `service.events.*`
     pub events: Events,
-    /// Who may come in: `security`, `service.security.*`, `framework.security.*`
+    /// `security`, `service.security.*`, `framework.security.*`: authentication and authorization.
     pub security: Security,
     /// `service.export.*`
     pub targets: Targets,
@@ -33,18 +33,18 @@ pub struct Settings {
     pub log_level: String,
     /// `service.log.format`
     pub log_format: LogFormat,
-    /// What the operator should know of the configuration, a sentence each.
+    /// The warnings about the configuration, a sentence each.
     pub warnings: Vec<String>,
-    /// Every value in force, by name, as it may be shown.
+    /// Every value in force, by name, with secrets masked.
     pub effective: Vec<Effective>,
 }
 
-/// One value in force.
+/// A value in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effective {
     /// The setting.
     pub name: String,
-    /// Its value; a secret one is masked.
+    /// Its value; secrets are masked.
     pub value: String,
     /// Where it comes from.
     pub origin: String,
@@ -55,17 +55,17 @@ pub struct Effective {
 pub struct Server {
     /// `server.address`
     pub address: IpAddr,
-    /// `server.port`; 0 lets the system choose, and the log says which.
+    /// `server.port`; with 0 the system chooses the port, and the log shows it.
     pub port: u16,
     /// `server.forward-headers-strategy`
     pub forward_headers: ForwardHeaders,
-    /// `service.trusted-proxies`: addresses or networks (`10.0.0.0/8`) whose forwarded headers are believed.
+    /// `service.trusted-proxies`: addresses or networks (`10.0.0.0/8`) whose forwarded headers are trusted.
     pub trusted_proxies: Vec<(IpAddr, u8)>,
     /// `server.cors.allowed-origins`
     pub cors_allowed_origins: Vec<String>,
-    /// `server.ssl.*`; without it HTTP is plain.
+    /// `server.ssl.*`; without it the gateway serves plain HTTP.
     pub tls: Option<Tls>,
-    /// `server.insecure-http`: plain HTTP beyond loopback, too.
+    /// `server.insecure-http`: whether plain HTTP is allowed beyond loopback.
     pub insecure_http: bool,
     /// `server.hsts.max-age`
     pub hsts_max_age: Duration,
@@ -76,18 +76,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// Why this address may not be served: credentials would go over the network in the clear.
+    /// Returns an error if this address must not be served, because credentials would go over the network in the
+    /// clear.
     pub fn may_serve(&self, address: IpAddr) -> Result<(), String> {
         if address.to_canonical().is_loopback() || self.tls.is_some() || self.insecure_http {
             return Ok(());
         }
-        Err("plain HTTP is served on loopback alone (127.0.0.1, ::1), since passwords and keys would go \
+        Err("plain HTTP is served only on loopback (127.0.0.1, ::1), because passwords and keys would go \
              over the network in the clear; set server.ssl.certificate or server.ssl.self-signed, or, \
-             behind a proxy that ends HTTPS, server.insecure-http=true"
+             behind a proxy that terminates HTTPS, server.insecure-http=true"
             .to_owned())
     }
 
-    /// Whether `service.trusted-proxies` names this address, also where it comes in as one of IPv6.
+    /// Whether `service.trusted-proxies` names this address, also in its IPv4-mapped IPv6 form.
     pub fn is_trusted_proxy(&self, address: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|network| is_within(address.to_canonical(), *network))
     }
@@ -115,7 +116,7 @@ pub struct Tls {
 }
 
 impl std::fmt::Debug for Tls {
-    /// The private key may stand there as text.
+    /// Omits the fields, because the private key may be present as text.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tls")
             .field("self_signed", &self.certificate.is_none())
@@ -126,65 +127,65 @@ impl std::fmt::Debug for Tls {
 /// `server.forward-headers-strategy`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForwardHeaders {
-    /// `none`: forwarded headers are not looked at.
+    /// `none`: forwarded headers are ignored.
     #[default]
     None,
-    /// `native` or `framework`: `Forwarded` and `X-Forwarded-*` of trusted proxies are believed.
+    /// `native` or `framework`: `Forwarded` and `X-Forwarded-*` of trusted proxies are used.
     Trusted,
 }
 
 /// `service.limits.*`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// `body`: bytes of one request body, or of one NDJSON line.
+    /// `body`: the maximum bytes of one request body, or of one NDJSON line.
     pub body: u64,
-    /// `nesting`: levels of JSON.
+    /// `nesting`: the maximum levels of JSON.
     pub nesting: usize,
-    /// `objects`: objects in one JSON request.
+    /// `objects`: the maximum objects in one JSON request.
     pub objects: usize,
-    /// `values`: JSON values in one JSON request, or in a chunk of NDJSON.
+    /// `values`: the maximum JSON values in one JSON request, or in a chunk of NDJSON.
     pub values: usize,
-    /// `in-flight`: bytes of all bodies at once.
+    /// `in-flight`: the maximum bytes of all concurrent bodies.
     pub in_flight: u64,
-    /// `memory`: bytes that the process may use, besides what its control group allows.
+    /// `memory`: the bytes that the process may use, in addition to the limit of its control group.
     pub memory: Option<u64>,
-    /// `disk-reserve`: bytes of the disk that are kept free.
+    /// `disk-reserve`: the bytes of the disk that are kept free.
     pub disk_reserve: u64,
-    /// `idempotency-keys`: answers kept for 24 h.
+    /// `idempotency-keys`: the number of answers kept for 24 h.
     pub idempotency_keys: usize,
-    /// `idempotency-bytes`: of those answers.
+    /// `idempotency-bytes`: the total bytes of those answers.
     pub idempotency_bytes: u64,
-    /// `history`: records of ingestions, and of delivered exports, kept.
+    /// `history`: the number of records kept, of ingestions and of delivered exports.
     pub history: usize,
-    /// `audit`: events of the audit trail kept.
+    /// `audit`: the number of events kept in the audit trail.
     pub audit: usize,
-    /// `graphql.*`: what one GraphQL request may ask for.
+    /// `graphql.*`: the limits of one GraphQL request.
     pub graphql: GraphqlLimits,
 }
 
 /// `service.limits.graphql.*`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GraphqlLimits {
-    /// `depth`: levels of fields.
+    /// `depth`: the maximum levels of fields.
     pub depth: usize,
-    /// `complexity`: fields of the answer, as told beforehand.
+    /// `complexity`: the maximum fields of the answer, computed before execution.
     pub complexity: u64,
-    /// `rows`: objects of the answer.
+    /// `rows`: the maximum objects of the answer.
     pub rows: u64,
-    /// `scan`: objects that are looked at.
+    /// `scan`: the maximum objects to examine.
     pub scan: u64,
-    /// `time`: how long it may take.
+    /// `time`: the maximum execution time.
     pub time: Duration,
-    /// `answer`: bytes of the answer.
+    /// `answer`: the maximum bytes of the answer.
     pub answer: u64,
-    /// `fields`: of all Business Objects in the schema.
+    /// `fields`: the maximum fields of all Business Objects in the schema.
     pub fields: usize,
 }
 
 impl Limits {
-    /// These, and no more of what takes memory than fits into so many bytes of it: a sixteenth for all bodies
-    /// at once, half of that for one, and a third for the values of the change under way, at a kilobyte each.
-    /// Smaller ones than a small gateway's are not asked for.
+    /// Returns these limits, reduced to fit into `memory` bytes: a sixteenth for all concurrent bodies, half of that
+    /// for one body. A third is for the values of the running change, at a kilobyte each. The results are never
+    /// below those of a small gateway.
     #[must_use]
     pub fn within(self, memory: u64) -> Self {
         let bodies = (memory / 16).max(8 << 20);
@@ -201,41 +202,40 @@ impl Limits {
 /// `service.events.*`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Events {
-    /// `depth`: events kept for those who were away.
+    /// `depth`: the number of events kept for listeners that reconnect.
     pub depth: usize,
-    /// `listeners`: listeners at once.
+    /// `listeners`: the maximum number of concurrent listeners.
     pub listeners: usize,
 }
 
-/// Who may come in.
+/// The settings of authentication and authorization.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Security {
-    /// Sign-in through an OpenID provider (`security=oauth2` with a profile that has it); without it the
-    /// accounts are built in.
+    /// Sign-in through an OpenID provider (`security=oauth2` with a profile that has it). Without it, the gateway
+    /// uses its built-in accounts.
     pub oidc: Option<Oidc>,
-    /// The access tokens of machines; without `issuer-uri` there are none.
+    /// The access tokens of machines; without `issuer-uri` they are refused.
     pub resource_server: Option<ResourceServer>,
-    /// The client id of each registration: ID tokens have one of them as their audience.
+    /// The client id of each registration. The audience of an ID token is one of them.
     pub client_ids: Vec<String>,
     /// `service.security.claims.*`
     pub claims: Claims,
     /// `security.role.*`
     pub role_values: RoleValues,
-    /// `service.security.jwt.algorithms`: what tokens may be signed with.
+    /// `service.security.jwt.algorithms`: the allowed signature algorithms of tokens.
     pub algorithms: Vec<String>,
-    /// `service.security.ca-file`: certificates that are trusted for providers beside the system's.
+    /// `service.security.ca-file`: certificates that are trusted for providers, in addition to the system's.
     pub ca_file: Option<PathBuf>,
     /// `service.security.session.*`
     pub session: SessionLimits,
 }
 
-/// `service.security.session.*`: how long a session lasts, in time that has passed, whatever the clock
-/// says.
+/// `service.security.session.*`: the lifetime of a session, in elapsed time, independent of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// `idle`: without a request.
+    /// `idle`: the maximum time without a request.
     pub idle: Duration,
-    /// `absolute`: from its start.
+    /// `absolute`: the maximum time from the start of the session.
     pub absolute: Duration,
 }
 
@@ -245,7 +245,7 @@ impl Default for SessionLimits {
     }
 }
 
-/// The registration and the provider of its id (specification, 5.3).
+/// The registration and its provider (specification, 5.3).
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Oidc {
     /// `service.security.registration`
@@ -256,7 +256,7 @@ pub struct Oidc {
     pub client_secret: String,
     /// `redirect-uri`, with its placeholders.
     pub redirect_uri: String,
-    /// `client-authentication-method`; without it what discovery says counts.
+    /// `client-authentication-method`; by default the discovery document decides.
     pub client_authentication: Option<ClientAuthentication>,
     /// `scope`
     pub scopes: Vec<String>,
@@ -274,7 +274,7 @@ pub struct Oidc {
     pub user_name_attribute: String,
 }
 
-/// How the token endpoint gets the client secret (RFC 6749, 2.3.1).
+/// How the client secret is sent to the token endpoint (RFC 6749, 2.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientAuthentication {
     /// `client_secret_basic`: in the header `Authorization`.
@@ -284,7 +284,7 @@ pub enum ClientAuthentication {
 }
 
 impl Oidc {
-    /// What accounts name as their issuer: the configured one, or else the registration identifier.
+    /// Returns the issuer that accounts name: the configured one, or else the registration identifier.
     pub fn identity_issuer(&self) -> &str {
         self.issuer_uri.as_deref().unwrap_or(&self.registration)
     }
@@ -296,7 +296,7 @@ impl std::fmt::Debug for Oidc {
     }
 }
 
-/// `framework.security.oauth2.resourceserver.jwt.*` and what belongs to it (specification, 5.7).
+/// `framework.security.oauth2.resourceserver.jwt.*` and related settings (specification, 5.7).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceServer {
     /// `issuer-uri`
@@ -305,21 +305,21 @@ pub struct ResourceServer {
     pub jwk_set_uri: Option<String>,
     /// `audiences`
     pub audiences: Vec<String>,
-    /// The client id of the registration, where access tokens carry it as their audience: the profile
-    /// `azuread` with the issuer of version 2.0.
+    /// The client id of the registration, if access tokens have it as their audience: the profile `azuread` with the
+    /// issuer of version 2.0.
     pub client_id_audience: Option<String>,
-    /// The issuer that the accounts of persons name, when the provider that they sign in at is this one:
-    /// a token that such a person delegated acts as that account.
+    /// The issuer that users' accounts name, if users sign in at this provider. A token that such a user delegated
+    /// acts as that account.
     pub sign_in_issuer: Option<String>,
     /// `service.security.defaultServiceAccountRole`
     pub default_role: Option<Role>,
     /// `service.security.serviceAccount.emailDomain`
     pub email_domain: Option<String>,
-    /// `service.security.jwks.max-stale`: how long keys are used while the provider is out of reach.
+    /// `service.security.jwks.max-stale`: how long cached keys are used while the provider is unreachable.
     pub max_stale: Duration,
 }
 
-/// `service.security.claims.*`: the claims that carry each piece, the first one present counts.
+/// `service.security.claims.*`: the claims for each attribute; the first claim that is present counts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Claims {
     /// `firstName`
@@ -334,7 +334,7 @@ pub struct Claims {
     pub roles: Vec<String>,
 }
 
-/// `security.role.*`: the value of the roles claim that makes each role.
+/// `security.role.*`: the value of the roles claim for each role.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RoleValues {
     /// `admin`
@@ -345,24 +345,24 @@ pub struct RoleValues {
     pub user: String,
 }
 
-/// Where bucketNames lead.
+/// The targets of bucketNames.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Targets {
     /// `service.export.targets.<bucketName>.*`
     pub named: BTreeMap<String, Target>,
-    /// `service.export.default.*`: for every bucketName without an entry.
+    /// `service.export.default.*`: the target for every bucketName without an entry.
     pub default: Option<Target>,
-    /// `service.export.history`: bytes of delivered files kept for reading and replay.
+    /// `service.export.history`: the maximum bytes of delivered files kept for reading and replay.
     pub history_bytes: u64,
-    /// `service.export.bandwidth`: bytes a second, all targets together.
+    /// `service.export.bandwidth`: bytes per second for all targets together.
     pub bandwidth: Option<u64>,
-    /// `service.export.window`, and its time zone.
+    /// `service.export.window` and its time zone.
     pub times: Option<Times>,
-    /// `service.export.spool`: bytes of files that wait for their targets.
+    /// `service.export.spool`: the maximum bytes of files that wait for their targets.
     pub spool_bytes: u64,
 }
 
-/// When deliveries are made.
+/// The times of day at which exports are delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Times {
     /// `service.export.window`
@@ -371,10 +371,10 @@ pub struct Times {
     pub zone: Zone,
 }
 
-/// How an object is compressed on its way.
+/// The compression of an exported object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
-    /// It is not.
+    /// No compression.
     #[default]
     None,
     /// `gzip` (RFC 1952).
@@ -383,16 +383,16 @@ pub enum Compression {
     Zstd,
 }
 
-/// One export target.
+/// An export target.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     /// `type`
     pub kind: TargetKind,
-    /// `prefix`: what every key begins with.
+    /// `prefix`: the prefix of every key.
     pub prefix: String,
 }
 
-/// What a target is.
+/// The kind of a target and its properties.
 #[derive(Clone, PartialEq, Eq)]
 pub enum TargetKind {
     /// `directory`: `path`, by default `<data-dir>/buckets/<bucketName>`.
@@ -414,7 +414,7 @@ pub enum TargetKind {
         secret_access_key: String,
         /// `path-style`
         path_style: bool,
-        /// `ca-file`: PEM certificates that are trusted for this target.
+        /// `ca-file`: a file of PEM certificates that are trusted for this target.
         ca_file: Option<PathBuf>,
         /// `compression`
         compression: Compression,
@@ -439,7 +439,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_hold_their_addresses() {
+    fn networks_contain_their_addresses() {
         let net = |text: &str, bits| (text.parse().unwrap(), bits);
         let within = |address: &str, net| is_within(address.parse().unwrap(), net);
         assert!(within("10.1.2.3", net("10.0.0.0", 8)));
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_hold_no_more_than_memory_has_room_for() {
+    fn limits_shrink_to_fit_memory() {
         let sources = crate::Sources::default();
         let configured = crate::load(&sources).unwrap().settings.limits;
         assert_eq!(configured.within(1 << 30), configured);

@@ -1,4 +1,4 @@
-//! Where values come from.
+//! Reads values from the configuration sources.
 use super::fault::ConfigFault;
 use super::kind::Raw;
 use super::{properties, yaml};
@@ -9,35 +9,35 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Everything that configuration is read from. It is given rather than taken from the process, so that
-/// reading it depends on nothing else.
+/// The sources of the configuration. The caller provides them, so that loading does not depend on the state of the
+/// process.
 #[derive(Clone, Default)]
 pub struct Sources {
     /// The first directory with `application*` files.
     pub working_dir: PathBuf,
-    /// The second: its files win over those of the first.
+    /// The second directory. Its files override those of the first.
     pub system_dir: PathBuf,
     /// Environment variables.
     pub environment: BTreeMap<String, String>,
-    /// `$CREDENTIALS_DIRECTORY` (systemd.exec(5), "Credentials"); for root without it, the folder that systemd
-    /// loads them from.
+    /// `$CREDENTIALS_DIRECTORY` (systemd.exec(5), "Credentials"). For root without that variable, the folder that
+    /// systemd loads them from.
     pub credentials_dir: Option<PathBuf>,
     /// Arguments of the form `--name=value`.
     pub arguments: Vec<String>,
-    /// Whether the process is root's. Root may be in a folder of anybody's, so it reads files of the working
-    /// directory only if they and the folder belong to root and only root can write them.
+    /// Whether the process runs as root. The working directory of root may belong to another user, so root reads
+    /// files there only if they and the folder belong to root and only root can write them.
     pub is_root: bool,
 }
 
 impl Sources {
-    /// Those of this process, with these arguments.
+    /// Returns the sources of this process, with these arguments.
     pub fn of_process(arguments: Vec<String>) -> Self {
         let environment: BTreeMap<_, _> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let system_dir = PathBuf::from("/etc/penstock");
-        // What systemd hands to the service a command of root's reads where it stands: else it would find the
-        // configuration incomplete.
+        // A command that root runs reads the credentials where systemd reads them for the service. Otherwise the
+        // configuration would be incomplete.
         let credentials_dir = environment
             .get("CREDENTIALS_DIRECTORY")
             .map(PathBuf::from)
@@ -54,7 +54,7 @@ impl Sources {
 }
 
 impl std::fmt::Debug for Sources {
-    /// Values may be secret.
+    /// Omits values, because they may be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sources")
             .field("working_dir", &self.working_dir)
@@ -64,18 +64,18 @@ impl std::fmt::Debug for Sources {
     }
 }
 
-/// A name and its value, as a source has them.
+/// A name and its value from a source.
 #[derive(Clone)]
 pub(super) struct Found {
     pub(super) name: String,
     pub(super) value: Raw,
-    /// What to tell a person.
+    /// The origin, for display.
     pub(super) origin: String,
-    /// The file, or other source, in the order of reading.
+    /// The source; its kinds are declared in the order of reading.
     pub(super) source: Source,
 }
 
-/// Of which kind a source is. Later kinds win.
+/// The kind of a source. Later kinds override earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
     File(PathBuf),
@@ -84,8 +84,8 @@ pub(super) enum Source {
     Argument,
 }
 
-/// Reads `application.*`, or with a profile `application-<profile>.*`, from both directories. Within
-/// one, `.properties` wins over `.yml` over `.yaml`.
+/// Reads `application.*`, or with a profile `application-<profile>.*`, from both directories. In one directory,
+/// `.properties` overrides `.yml`, which overrides `.yaml`.
 pub(super) fn files(
     sources: &Sources,
     profile: Option<&str>,
@@ -109,7 +109,7 @@ pub(super) fn files(
                 Ok(None) => {}
                 Err(Unread::Untrusted(why)) => warnings.push(format!(
                     "{} was ignored: run by root, Penstock reads configuration in the working directory only if \
-                     nobody else can change it, and {why}; move the file to {}, or give file and folder to root \
+                     no other user can change it, but {why}; move the file to {}, or give file and folder to root \
                      (chown root, chmod go-w)",
                     std::path::absolute(&path).unwrap_or(path).display(),
                     sources.system_dir.display(),
@@ -123,7 +123,7 @@ pub(super) fn files(
     found
 }
 
-/// The names and values in the text of one file.
+/// Parses the text of one file into names and values.
 pub(super) fn file(path: &Path, text: &str, faults: &mut Vec<ConfigFault>) -> Vec<Found> {
     let origin = shown(path);
     let source = Source::File(path.to_owned());
@@ -157,8 +157,8 @@ pub(super) fn file(path: &Path, text: &str, faults: &mut Vec<ConfigFault>) -> Ve
     }
 }
 
-/// Files in the credentials directory: the name is the property, with or without `penstock_` before it;
-/// a line end at the end is not part of the value.
+/// Reads the files in the credentials directory. A file's name is the name of the setting, with or without the
+/// prefix `penstock_`. A trailing line end is not part of the value.
 pub(super) fn credentials(sources: &Sources, faults: &mut Vec<ConfigFault>) -> Vec<Found> {
     let Some(dir) = &sources.credentials_dir else { return Vec::new() };
     let entries = match std::fs::read_dir(dir) {
@@ -174,9 +174,9 @@ pub(super) fn credentials(sources: &Sources, faults: &mut Vec<ConfigFault>) -> V
     names.sort();
     let mut found = Vec::new();
     for file in names {
-        // `LoadCredential=penstock:FOLDER` gives the files of the folder this prefix.
+        // `LoadCredential=penstock:FOLDER` adds this prefix to the names of the folder's files.
         let name = file.strip_prefix("penstock_").unwrap_or(&file).to_owned();
-        // Credentials that are not settings, such as keys of other programs, may be binary or unreadable.
+        // Other files, such as keys of other programs, may be binary or unreadable.
         if super::name::resolve(&name).is_none() && !is_ours(&name) {
             continue;
         }
@@ -195,7 +195,7 @@ pub(super) fn credentials(sources: &Sources, faults: &mut Vec<ConfigFault>) -> V
     found
 }
 
-/// Environment variables, all of them.
+/// Reads all environment variables.
 pub(super) fn environment(sources: &Sources) -> Vec<Found> {
     let found = sources.environment.iter().map(|(name, value)| Found {
         name: name.clone(),
@@ -206,7 +206,7 @@ pub(super) fn environment(sources: &Sources) -> Vec<Found> {
     found.collect()
 }
 
-/// `--name=value`.
+/// Reads arguments of the form `--name=value`.
 pub(super) fn arguments(sources: &Sources, faults: &mut Vec<ConfigFault>) -> Vec<Found> {
     let mut found = Vec::new();
     for argument in &sources.arguments {
@@ -217,16 +217,14 @@ pub(super) fn arguments(sources: &Sources, faults: &mut Vec<ConfigFault>) -> Vec
                 origin: format!("--{name}"),
                 source: Source::Argument,
             }),
-            None => faults.push(ConfigFault::of_source(
-                argument.clone(),
-                "a setting on the command line is --name=value".into(),
-            )),
+            None => faults
+                .push(ConfigFault::of_source(argument.clone(), "expected --name=value".into())),
         }
     }
     found
 }
 
-/// Whether a name is one that only Penstock would be given.
+/// Whether a name looks like a setting of Penstock.
 pub(super) fn is_ours(name: &str) -> bool {
     let first = name.split(['.', '[']).next().unwrap_or_default();
     ["service", "framework", "spring", "server"].iter().any(|own| first.eq_ignore_ascii_case(own))
@@ -238,9 +236,9 @@ fn trim_line_end(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// Why there is no text of a file that is there.
+/// Why the text of an existing file is not available.
 enum Unread {
-    /// Somebody else than root could have written it.
+    /// Another user than root could have written it.
     Untrusted(String),
     /// It cannot be read.
     Failed(String),
@@ -260,12 +258,12 @@ fn text(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// The text of a file in this folder, if only root can change the two.
+/// Reads a file in this folder if only root can change both.
 fn text_of_root(folder: &Path, path: &Path) -> Result<Option<String>, Unread> {
     if !path.is_symlink() && !path.try_exists()? {
         return Ok(None);
     }
-    // The folder comes first: opening what somebody else put there could wait forever (a named pipe).
+    // Check the folder first: opening a file of another user could block forever (a named pipe).
     check_of_root(&std::fs::metadata(folder)?, "its folder")?;
     let mut file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -1,19 +1,19 @@
-//! Every setting there is: the one place that names them. Validation, the settings' documentation and
-//! the nearest known name all come from here.
+//! The table of all settings. Validation, the documentation of the settings, and suggestions for unknown names use
+//! it.
 use super::kind::Kind;
 
-/// One setting.
+/// A setting.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// Its name; a part in angle brackets stands for any name.
+    /// Its name. A part in angle brackets is a placeholder for any name.
     pub name: &'static str,
-    /// What its value is.
+    /// The kind of its value.
     pub kind: Kind,
-    /// Its default, written as in a file.
+    /// Its default, in the form of a configuration file.
     pub default: Option<&'static str>,
-    /// Whether its value is shown to nobody.
+    /// Whether its value is masked wherever it would be shown.
     pub secret: bool,
-    /// What it decides.
+    /// A description of its effect.
     pub meaning: &'static str,
 }
 
@@ -35,30 +35,30 @@ const KIB: u64 = 1 << 10;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
-/// Those with a public key: a shared secret would let whoever checks a token make one.
+/// The algorithms with a public key. With a shared secret, everyone who can check a token could also create one.
 const ALGORITHMS: &[&str] =
     &["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
-/// In milliseconds, as the one that follows.
+/// In milliseconds, as is `DAY`.
 const MINUTE: u64 = 60_000;
 const DAY: u64 = 24 * 60 * MINUTE;
 
-/// All of them, in the order of the documentation.
+/// All settings, in the order of the documentation.
 pub static TABLE: &[Setting] = &[
     setting("profiles.active", Kind::Profiles, "Profiles whose `application-<profile>.*` files are read too, later ones win."),
-    setting("server.address", Kind::Address, "The IP address to listen on. Beyond loopback it needs HTTPS (`server.ssl.*`), or `server.insecure-http`. A socket that systemd passes on comes before it.").or("127.0.0.1"),
+    setting("server.address", Kind::Address, "The IP address to listen on. Beyond loopback it needs HTTPS (`server.ssl.*`), or `server.insecure-http`. A socket passed by systemd takes precedence.").or("127.0.0.1"),
     setting("server.port", Kind::Whole { min: 0, max: 65_535 }, "The TCP port to listen on; with 0 the system chooses one, and the log says which.").or("8080"),
-    setting("server.forward-headers-strategy", Kind::Choice(&["none", "native", "framework"]), "Whether `Forwarded` and `X-Forwarded-*` of trusted proxies are believed; `native` and `framework` are the same.").or("none"),
+    setting("server.forward-headers-strategy", Kind::Choice(&["none", "native", "framework"]), "Whether the gateway uses `Forwarded` and `X-Forwarded-*` of trusted proxies; `native` and `framework` are the same.").or("none"),
     setting("server.cors.allowed-origins", Kind::Origins, "Origins whose pages may call the API (CORS); `*` is any."),
-    setting("server.insecure-http", Kind::Flag, "Plain HTTP beyond loopback, where passwords and keys go over the network in the clear: for a network of one's own behind a proxy that ends HTTPS.").or("false"),
+    setting("server.insecure-http", Kind::Flag, "Allows plain HTTP beyond loopback. Passwords and keys then cross the network unencrypted, so use it only in a private network behind a proxy that terminates HTTPS.").or("false"),
     setting("server.ssl.certificate", Kind::Pem, "HTTPS with this certificate chain, the server's certificate first. Files are read again at SIGHUP."),
     setting("server.ssl.certificate-private-key", Kind::Pem, "The certificate's private key.").secret(),
-    setting("server.ssl.self-signed", Kind::Flag, "HTTPS with a certificate that is made at the first start and kept in `<data-dir>/tls`; not with `server.ssl.certificate`.").or("false"),
-    setting("server.ssl.client-auth", Kind::Choice(&["none", "want", "need"]), "Whether clients show a certificate of their own: `need` refuses those without one, `want` those with a wrong one. It is asked for beside the credentials of a request, never in their place.").or("none"),
-    setting("server.ssl.trust-certificate", Kind::Pem, "The certificates of the authorities that client certificates are checked against."),
+    setting("server.ssl.self-signed", Kind::Flag, "HTTPS with a self-signed certificate, created at the first start and kept in `<data-dir>/tls`. Not together with `server.ssl.certificate`.").or("false"),
+    setting("server.ssl.client-auth", Kind::Choice(&["none", "want", "need"]), "Whether clients present a certificate: `need` refuses clients without a valid one, `want` only clients with an invalid one. A client certificate never replaces the credentials of a request.").or("none"),
+    setting("server.ssl.trust-certificate", Kind::Pem, "The certificates of the authorities that issue client certificates."),
     setting("server.connections", Kind::Whole { min: 1, max: 65_535 }, "Connections at once; more wait in the system's queue.").or("512"),
     setting("server.connections-per-address", Kind::Whole { min: 1, max: 65_535 }, "Connections at once from one address (IPv6: from one /64); more are closed. `service.trusted-proxies` are not counted.").or("128"),
-    setting("server.hsts.max-age", Kind::Duration { min: 0, max: 3650 * DAY }, "How long browsers that were here over HTTPS refuse plain HTTP to this host (`Strict-Transport-Security`, RFC 6797). It holds for every port of the host. Not sent to an IP address, to `localhost`, or with `server.ssl.self-signed`, unless a trusted proxy ends HTTPS; `0s` makes browsers forget it.").or("365d"),
-    setting("service.base-url", Kind::Url, "The URL that the outside knows the service by; new namespaces get `<service.base-url>/id/<Namespace>/` as their URI base."),
+    setting("server.hsts.max-age", Kind::Duration { min: 0, max: 3650 * DAY }, "How long browsers that used HTTPS refuse plain HTTP to this host (`Strict-Transport-Security`, RFC 6797). It holds for every port of the host. Not sent to an IP address, to `localhost`, or with `server.ssl.self-signed`, unless a trusted proxy terminates HTTPS; `0s` makes browsers forget it.").or("365d"),
+    setting("service.base-url", Kind::Url, "The public URL of the service. New namespaces get `<service.base-url>/id/<Namespace>/` as their URI base."),
     setting("service.data-dir", Kind::Text, "The directory for all data. Defaults to `$STATE_DIRECTORY`, which systemd sets, if that is present.").or("/var/lib/penstock"),
     setting("service.gateway-id", Kind::GatewayId, "The name of this gateway in export metadata and in default URI bases. Created at the first start, and kept."),
     setting("service.trusted-proxies", Kind::Networks, "Addresses or networks (`10.0.0.0/8`) of the proxies whose forwarded headers are trusted."),
@@ -73,15 +73,15 @@ pub static TABLE: &[Setting] = &[
     setting("service.limits.idempotency-keys", Kind::Whole { min: 0, max: 1_000_000 }, "The number of answers kept, for 24 h, for requests with an `Idempotency-Key`. Past it the oldest are dropped.").or("1000"),
     setting("service.limits.idempotency-bytes", Kind::Size { min: 0, max: TIB }, "The total size of those answers. Past it the oldest are dropped. The newest is always kept.").or("16MiB"),
     setting("service.limits.history", Kind::Whole { min: 0, max: 10_000_000 }, "Records of ingestions, and of delivered exports, kept.").or("10000"),
-    setting("service.limits.audit", Kind::Whole { min: 0, max: 10_000_000 }, "Events of the audit log kept. Changes to accounts and API keys, other changes, sign-ins and refusals are guaranteed a quarter each; past it the oldest go.").or("10000"),
-    setting("service.limits.graphql.depth", Kind::Whole { min: 1, max: 50 }, "Levels of fields that a GraphQL query asks for; introspection may have 20 in any case.").or("20"),
+    setting("service.limits.audit", Kind::Whole { min: 0, max: 10_000_000 }, "Events of the audit log kept. Changes to accounts and API keys, other changes, sign-ins and refusals are guaranteed a quarter each. Past it the oldest are deleted.").or("10000"),
+    setting("service.limits.graphql.depth", Kind::Whole { min: 1, max: 50 }, "The maximum levels of fields of a GraphQL query. Introspection may always have 20.").or("20"),
     setting("service.limits.graphql.complexity", Kind::Whole { min: 1, max: 100_000_000 }, "The number of fields that a GraphQL query may ask for, computed before it is executed. Fields below a page count times the items of the page (`first`), those below a list 5 times.").or("100000"),
     setting("service.limits.graphql.rows", Kind::Whole { min: 1, max: 10_000_000 }, "The number of objects that a GraphQL query may ask for: those of its pages before it is executed, nested ones too during execution.").or("10000"),
     setting("service.limits.graphql.scan", Kind::Whole { min: 1, max: 1_000_000_000 }, "The number of objects that a GraphQL query may look at if no index answers it. Past it there is an error, never a shorter list.").or("1000000"),
     setting("service.limits.graphql.time", Kind::Duration { min: 100, max: 60 * MINUTE }, "The time limit of a GraphQL query. It also waits this long for one of 4 slots.").or("10s"),
-    setting("service.limits.graphql.answer", Kind::Size { min: KIB, max: GIB }, "Bytes of an answer to a GraphQL query, about.").or("4MiB"),
-    setting("service.limits.graphql.fields", Kind::Whole { min: 0, max: 1_000_000 }, "Fields of all Business Objects in the GraphQL schema, nested ones too; the newest that do not fit have no type there. Introspection and the schema in SDL take some 10 KB of memory a field while they are written, and get 503 where less is left; queries need only the types that they name.").or("20000"),
-    setting("service.events.depth", Kind::Whole { min: 1, max: 100_000 }, "Events kept in memory, 4 MiB of them at most, for listeners that were away; one that missed more is told so.").or("1000"),
+    setting("service.limits.graphql.answer", Kind::Size { min: KIB, max: GIB }, "The approximate maximum size of an answer to a GraphQL query.").or("4MiB"),
+    setting("service.limits.graphql.fields", Kind::Whole { min: 0, max: 1_000_000 }, "The maximum number of fields of all Business Objects in the GraphQL schema, including nested ones. The newest Business Objects that do not fit have no type there. Introspection and the SDL need about 10 KB of memory a field, and get 503 if less is available. Queries need only the types that they name.").or("20000"),
+    setting("service.events.depth", Kind::Whole { min: 1, max: 100_000 }, "The number of events kept in memory, at most 4 MiB, for listeners that reconnect. A listener that missed more is notified.").or("1000"),
     setting("service.events.listeners", Kind::Whole { min: 0, max: 256 }, "The number of concurrent listeners to events. Past it the answer is 503.").or("32"),
     setting("service.export.history", Kind::Size { min: 0, max: TIB }, "Bytes of delivered files kept for reading and replay. Past it the oldest are deleted.").or("64MiB"),
     setting("service.export.spool", Kind::Size { min: 0, max: TIB }, "Bytes of files that wait for their targets; each file counts once for each target. When it is full, automatic exports wait and later changes join them, and a push gets 507. The export that reaches the limit is completed.").or("256MiB"),
@@ -113,7 +113,7 @@ pub static TABLE: &[Setting] = &[
     setting("service.log.level", Kind::Filter, "What is logged: `error`, `warn`, `info`, `debug`, `trace` or `off`, also per part (`info,penstock::http=debug`).").or("info"),
     setting("service.log.format", Kind::Choice(&["text", "json"]), "How it is logged: readable lines, or a JSON object a line.").or("text"),
     setting("security", Kind::Choice(&["oauth2"]), "`oauth2` for sign-in through an OpenID provider, together with the profile `oauth2`; the profile `azuread` implies it. Without it the accounts are built in. Also `security.mode`: beside `security.role` in nested YAML it is `security: {mode: oauth2, role: {…}}`."),
-    setting("service.security.registration", Kind::Registration, "The registration identifier: a few lowercase letters. `azure` with the profile `azuread`."),
+    setting("service.security.registration", Kind::Registration, "The registration identifier: 1 to 64 lowercase letters. `azure` with the profile `azuread`."),
     setting("service.security.tenant-id", Kind::Tenant, "The tenant, for the profile `azuread`. Required there."),
     setting("service.security.ca-file", Kind::Text, "A PEM file of certificates that are trusted for identity providers, beside the system's."),
     setting("service.security.claims.firstName", Kind::List, "Claims with the given name. The first one present counts.").or("given_name"),
@@ -134,7 +134,7 @@ pub static TABLE: &[Setting] = &[
     setting("framework.security.oauth2.client.registration.<id>.client-secret", Kind::Text, "The client secret from the provider. Required for sign-in.").secret(),
     setting("framework.security.oauth2.client.registration.<id>.client-authentication-method", Kind::Choice(&["client_secret_basic", "client_secret_post"]), "How the token endpoint gets the client secret: in the header `Authorization`, or in the body. Without it: what discovery says, else `client_secret_basic`."),
     setting("framework.security.oauth2.client.registration.<id>.redirect-uri", Kind::RedirectUri, "The redirect URI. `{baseUrl}` is `service.base-url`, or without it the address that the request was sent to, by the forwarded headers of trusted proxies; `{registrationId}` is the registration identifier.").or("{baseUrl}/login/oauth2/code/{registrationId}"),
-    setting("framework.security.oauth2.client.registration.<id>.scope", Kind::List, "The scopes asked for; `openid` among them.").or("profile,openid"),
+    setting("framework.security.oauth2.client.registration.<id>.scope", Kind::List, "The requested scopes, which must include `openid`.").or("profile,openid"),
     setting("framework.security.oauth2.client.registration.<id>.authorization-grant-type", Kind::Choice(&["authorization_code"]), "Always `authorization_code`.").or("authorization_code"),
     setting("framework.security.oauth2.client.provider.<id>.issuer-uri", Kind::Endpoint, "The issuer. The gateway discovers the endpoints there (those given below override them), and checks the issuer of answers and ID tokens. Without it the three endpoints below are required, and no issuer is checked."),
     setting("framework.security.oauth2.client.provider.<id>.authorization-uri", Kind::Endpoint, "The authorization endpoint."),
@@ -147,10 +147,10 @@ pub static TABLE: &[Setting] = &[
     setting("framework.security.oauth2.resourceserver.jwt.audiences", Kind::List, "The expected `aud` claim: one of these. Required with `issuer-uri`."),
 ];
 
-/// The profiles that turn sign-in on (specification, 5.1 and 5.6).
+/// The profiles that turn on sign-in (specification, 5.1 and 5.6).
 pub(super) const SIGN_IN_PROFILES: [&str; 2] = ["oauth2", "azuread"];
 
-/// The setting of this exact name.
+/// Finds the setting of this exact name.
 pub(super) fn find(name: &str) -> Option<&'static Setting> {
     TABLE.iter().find(|setting| setting.name == name)
 }

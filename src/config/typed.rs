@@ -1,4 +1,4 @@
-//! From values to [`Settings`], with what only shows when values are seen together.
+//! Builds [`Settings`] from the values, and checks what depends on several values.
 use super::fault::ConfigFault;
 use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
@@ -15,7 +15,8 @@ use std::time::Duration;
 const TARGETS: &str = "service.export.targets.";
 const DEFAULT_TARGET: &str = "service.export.default.";
 
-/// The settings. Where there are faults already the result is not used, and defaults stand in.
+/// Builds the settings. If there are faults already, defaults replace the missing values, and the caller discards
+/// the result.
 pub(super) fn settings(
     typed: &BTreeMap<String, Typed>,
     faults: &mut Vec<ConfigFault>,
@@ -68,7 +69,7 @@ pub(super) fn settings(
     settings
 }
 
-/// Faults in the names that stand for a `<...>`.
+/// Checks the names that replace a `<...>`.
 pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, faults: &mut Vec<ConfigFault>) {
     let mut seen = BTreeSet::new();
     for (name, Typed { entry, .. }) in typed {
@@ -115,7 +116,7 @@ fn check_together(
         && settings.server.trusted_proxies.is_empty()
     {
         warnings.push(
-            "server.forward-headers-strategy is on and service.trusted-proxies is empty, so no forwarded header is believed".into(),
+            "server.forward-headers-strategy is on and service.trusted-proxies is empty, so forwarded headers are ignored".into(),
         );
     }
 }
@@ -144,8 +145,8 @@ fn server(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Server {
     }
 }
 
-/// `server.ssl.*`: what does not fit together is a fault, so that nobody believes in a protection that
-/// is not there.
+/// Builds `server.ssl.*`. Contradictory settings are faults, so that an operator never relies on protection that is
+/// not active.
 fn tls(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<Tls> {
     let certificate = values.text("server.ssl.certificate");
     let private_key = values.text("server.ssl.certificate-private-key");
@@ -162,7 +163,7 @@ fn tls(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<Tls> {
         (None, Some(_)) => absent(
             faults,
             "server.ssl.certificate".to_owned(),
-            "it is missing: server.ssl.certificate-private-key is of no use without it".to_owned(),
+            "it is missing: server.ssl.certificate-private-key needs it".to_owned(),
         ),
         _ => {}
     }
@@ -172,7 +173,10 @@ fn tls(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<Tls> {
         }
     };
     if certificate.is_some() && self_signed {
-        fault("server.ssl.self-signed", "server.ssl.certificate is set, too; keep one of them");
+        fault(
+            "server.ssl.self-signed",
+            "server.ssl.certificate is set as well; remove one of them",
+        );
     }
     let on = certificate.is_some() || self_signed;
     if asks && !on {
@@ -184,13 +188,13 @@ fn tls(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<Tls> {
     if asks && trust.is_none() {
         fault(
             "server.ssl.client-auth",
-            "it needs server.ssl.trust-certificate: the authorities that clients' certificates come from",
+            "it needs server.ssl.trust-certificate: the authorities that issue the clients' certificates",
         );
     }
     if !asks && trust.is_some() {
         fault(
             "server.ssl.trust-certificate",
-            "it does nothing while server.ssl.client-auth is none; set that to want or need",
+            "it has no effect while server.ssl.client-auth is none; set that to want or need",
         );
     }
     on.then(|| Tls {
@@ -236,7 +240,7 @@ fn times(values: &Values<'_>) -> Option<Times> {
     Some(Times { window, zone })
 }
 
-/// The target whose properties begin with `prefix`; `None` when it has none, or with a fault.
+/// Builds the target whose properties begin with `prefix`. Returns `None` if there are none, or if one has a fault.
 fn target(
     values: &Values<'_>,
     prefix: &str,
@@ -303,14 +307,14 @@ fn target(
     Some(Target { kind, prefix: text("prefix").unwrap_or_default() })
 }
 
-/// The fault of a value that is missing; one that is there with a fault of its own has been reported.
+/// Reports a missing value, unless the name already has a fault.
 pub(super) fn absent(faults: &mut Vec<ConfigFault>, name: String, message: String) {
     if faults.iter().all(|fault| fault.name.as_ref() != Some(&name)) {
         faults.push(ConfigFault::absent(name, message));
     }
 }
 
-/// Values by name. A name with a fault is absent; its default stands in.
+/// The values by name. A name with a fault is absent and counts with its default.
 pub(super) struct Values<'a>(pub(super) &'a BTreeMap<String, Typed>);
 
 impl Values<'_> {

@@ -1,15 +1,15 @@
-//! Times of day: `22:00-06:00,12:30-13:00`.
+//! Parses times of day: `22:00-06:00,12:30-13:00`.
 use std::fmt;
 use std::str::FromStr;
 
 const DAY: u16 = 24 * 60;
 
-/// Ranges of minutes of a day, each with its beginning and without its end; one may go past midnight.
+/// Ranges of minutes of a day. A range includes its start and excludes its end, and may cross midnight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window(Vec<(u16, u16)>);
 
 impl Window {
-    /// Whether this minute of the day is within.
+    /// Whether this minute of the day is in one of the ranges.
     pub fn holds(&self, minute: u16) -> bool {
         self.0.iter().any(|&(from, to)| {
             if from < to { (from..to).contains(&minute) } else { minute >= from || minute < to }
@@ -17,7 +17,7 @@ impl Window {
     }
 }
 
-/// What a text is not.
+/// The error for a text that is not a list of times of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected times of day, such as 22:00-06:00")]
 pub struct NoWindow;
@@ -25,7 +25,7 @@ pub struct NoWindow;
 impl FromStr for Window {
     type Err = NoWindow;
 
-    /// Reads `HH:MM-HH:MM`, several with commas.
+    /// Parses `HH:MM-HH:MM`; several ranges are separated by commas.
     fn from_str(text: &str) -> Result<Self, NoWindow> {
         let ranges: Option<Vec<_>> = text.split(',').map(|range| range_of(range.trim())).collect();
         ranges.map(Self).ok_or(NoWindow)
@@ -48,7 +48,7 @@ fn range_of(text: &str) -> Option<(u16, u16)> {
     (from != to && from < DAY).then_some((from, to))
 }
 
-/// The minute of the day; `24:00` is its end.
+/// Parses a time as the minute of the day; `24:00` is the end of the day.
 fn minute_of(text: &str) -> Option<u16> {
     let (hours, minutes) = text.split_once(':')?;
     let digits = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_hold_their_beginning_and_not_their_end_and_go_past_midnight() {
+    fn ranges_include_their_start_exclude_their_end_and_cross_midnight() {
         let window = "22:00-06:00, 12:30-13:00".parse::<Window>().unwrap();
         for (minute, within) in [
             (0, true),

@@ -1,4 +1,4 @@
-//! YAML files as a flat space of names.
+//! Parses YAML files into flat names and values.
 use super::kind::Raw;
 use saphyr_parser::{Event, Parser};
 use serde::de::{
@@ -8,10 +8,10 @@ use serde_yaml::Value;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Reads every name and value, in order.
+/// Parses all names and values, in order.
 ///
 /// # Errors
-/// What is wrong, with its line and column.
+/// Describes the error, with its line and column.
 pub(super) fn parse(text: &str) -> Result<Vec<(String, Raw)>, String> {
     let shape: Value = serde_yaml::from_str(text)
         .map_err(|error| duplicate_key(text).unwrap_or_else(|| error.to_string()))?;
@@ -24,14 +24,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, Raw)>, String> {
         Tree::Map(_) => flatten(String::new(), tree, &mut found),
         Tree::Scalar(_) | Tree::List(_) => {
             return Err(
-                "at the top there are names with values, such as `server.port: 8080`".into()
+                "expected names with values at the top level, such as `server.port: 8080`".into()
             );
         }
     }
     Ok(found)
 }
 
-/// The message about the first key that a mapping has twice: `serde_yaml` names neither line.
+/// Describes the first key that occurs twice in a mapping, because `serde_yaml` names neither line.
 fn duplicate_key(text: &str) -> Option<String> {
     /// The keys of an open mapping with their lines, and whether the next node is one.
     struct Keys {
@@ -63,7 +63,7 @@ fn duplicate_key(text: &str) -> Option<String> {
                     "write `security.mode` for the one with a value, such as `security.mode: oauth2`, or put \
                      `mode: oauth2` below the other one, beside `role`"
                 } else {
-                    "put what is below both under one of them"
+                    "move the keys of both below one of them"
                 };
                 return Some(format!(
                     "line {line}: the duplicate key {key:?}, which is in line {first} already; {remedy}"
@@ -82,7 +82,7 @@ fn duplicate_key(text: &str) -> Option<String> {
     None
 }
 
-/// A document in which every scalar is as it was written: `0123` and `1.10` keep their digits.
+/// A document in which every scalar keeps its original text: `0123` and `1.10` keep their digits.
 enum Tree {
     Nothing,
     Scalar(String),
@@ -115,7 +115,7 @@ fn flatten(name: String, tree: Tree, into: &mut Vec<(String, Raw)>) {
     }
 }
 
-/// Reads a document of the shape of this value, whose scalars are the typed ones.
+/// Reads a document with the shape of this value, which has the types of the scalars.
 struct Like<'a>(&'a Value);
 
 impl<'de> DeserializeSeed<'de> for Like<'_> {
@@ -130,7 +130,7 @@ impl<'de> DeserializeSeed<'de> for Like<'_> {
                 String::deserialize(deserializer).map(Tree::Scalar)
             }
             Value::Tagged(tagged) => Err(serde::de::Error::custom(format!(
-                "the tag {} means nothing in a configuration",
+                "the tag {} is not supported in a configuration file",
                 tagged.tag
             ))),
         }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_have_a_place() {
+    fn errors_have_a_position() {
         for (text, expected) in [
             ("a: 1\nb: [\n", "line 3"),
             ("a: 1\na: 2\n", "line 2: the duplicate key \"a\", which is in line 1"),

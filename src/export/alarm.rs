@@ -1,13 +1,14 @@
-//! The alarm: rings at a time of the clock, by tokio-cron-scheduler.
+//! A timer that fires at a wall-clock time, built on tokio-cron-scheduler.
 //!
-//! The scheduler looks at the clock twice a second and starts what is due, which is right as long as the
-//! clock only goes on. What it does not do (0.15), is done elsewhere:
-//! - Its cron jobs keep the offset that their zone had when they were added, and so are an hour off after it
-//!   changed: the moments are found by `business_object::resource::Schedule`.
-//! - After the clock was set back it waits until the clock is where it was; repeated jobs catch up tick by
-//!   tick after it was set ahead: `automatic` notices both and sets the alarm anew.
-//! - It keeps nothing: `schedule` does.
-//! - Its queues lose jobs when many are added or due at once: there is one job at a time, the next one due.
+//! The scheduler checks the clock twice a second and starts due jobs. That is correct as long as the clock only
+//! moves forward. Other modules cover what the scheduler (0.15) does not handle:
+//! - Its cron jobs keep the UTC offset that their zone had when they were added. They are an hour off after
+//!   that offset changes. So `business_object::resource::Schedule` computes the due times.
+//! - After the clock is set back, it waits until the clock reaches the old time. After the clock is set ahead,
+//!   repeated jobs catch up tick by tick. `automatic` detects both and sets the timer again.
+//! - It persists nothing. `schedule` does.
+//! - Its queues lose jobs when many are added or due at once. So there is only one job at a time, the next one
+//!   due.
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use tokio::sync::Notify;
 use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use uuid::Uuid;
 
-/// The alarm. Nothing runs for it until it is first set.
+/// A one-shot timer. Its scheduler starts when it is first set.
 #[derive(Default)]
 pub(super) struct Alarm {
     scheduler: Option<JobScheduler>,
@@ -24,14 +25,14 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Lets it ring at this time, in place of the one before; at once when the time is over.
+    /// Sets the time to fire at and replaces the previous time. A time in the past fires immediately.
     pub(super) async fn set(&mut self, at: Option<DateTime<Utc>>) -> Result<(), JobSchedulerError> {
         if self.set.map(|(at, _)| at) == at {
             return Ok(());
         }
         self.clear().await?;
         let Some(at) = at else { return Ok(()) };
-        // It counts in whole seconds of the clock, and must not ring early.
+        // The scheduler counts in whole seconds, and the timer must not fire early.
         let left = (at - Utc::now()).num_milliseconds().max(0).cast_unsigned().div_ceil(1000);
         let rang = Arc::clone(&self.rang);
         let job = Job::new_one_shot_async(Duration::from_secs(left), move |_, _| {
@@ -49,28 +50,28 @@ impl Alarm {
         Ok(())
     }
 
-    /// Sets it anew for the same time, since the clock is another now.
+    /// Clears the timer, so that the same time can be set again after the clock changed.
     pub(super) async fn clear(&mut self) -> Result<(), JobSchedulerError> {
         if let (Some((at, job)), Some(scheduler)) = (self.set.take(), &self.scheduler)
             && at > Utc::now()
         {
-            // One that rang takes itself away.
+            // A job that has fired removes itself.
             scheduler.remove(&job).await?;
         }
         Ok(())
     }
 
-    /// Waits until it rings.
+    /// Waits until the timer fires.
     pub(super) async fn rang(&self) {
         self.rang.notified().await;
     }
 
-    /// Ends what runs for it.
+    /// Shuts down the scheduler.
     pub(super) async fn end(&mut self) {
         if let Some(mut scheduler) = self.scheduler.take()
             && let Err(error) = scheduler.shutdown().await
         {
-            tracing::warn!(%error, "The scheduler did not end in good order.");
+            tracing::warn!(%error, "The scheduler did not shut down cleanly.");
         }
     }
 }
@@ -81,7 +82,7 @@ mod tests {
     use chrono::TimeDelta;
 
     #[tokio::test]
-    async fn it_rings_not_before_its_time_and_can_be_set_again_and_again() {
+    async fn alarm_never_fires_early_and_can_be_set_many_times() {
         let mut alarm = Alarm::default();
         for hours in 1..300 {
             alarm.set(Some(Utc::now() + TimeDelta::hours(hours))).await.unwrap();
@@ -90,7 +91,7 @@ mod tests {
         alarm.set(Some(at)).await.unwrap();
         alarm.rang().await;
         assert!(Utc::now() >= at);
-        // One whose time is over rings at once.
+        // A time in the past fires immediately.
         alarm.set(Some(Utc::now() - TimeDelta::hours(1))).await.unwrap();
         alarm.rang().await;
         alarm.set(None).await.unwrap();

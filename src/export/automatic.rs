@@ -1,7 +1,8 @@
-//! Exports by themselves: full ones on a schedule, and what changed.
+//! Automatic exports: full exports on a schedule, and incremental exports of changes.
 //!
-//! One export is made at a time. What is due is durable: the schedules' document and the sets of what
-//! changed. So a failure, a full spool or a stop only puts it off, and what comes meanwhile joins it.
+//! One export is created at a time. Due exports are derived from durable data: the document of the schedules
+//! and the sets of changes. So a failure, a full spool or a shutdown only delays an export. Changes that arrive
+//! in the meantime become part of it.
 use super::alarm::Alarm;
 use super::entry::Kind;
 use super::{By, Inner, Push, make, retention, room, schedule};
@@ -16,47 +17,48 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 use tokio::task;
 
-/// How often the clock is looked at while there are schedules, and the room while something waits for it.
+/// The interval at which schedules and waiting exports are checked again.
 const LOOK: Duration = Duration::from_secs(5);
-/// How far the clock may go from the time that passes before it counts as set.
+/// The maximum drift between the clock and the elapsed time before the clock counts as set.
 const SET: Duration = Duration::from_secs(2);
-/// A steady stream of changes is exported after so many times `debounce` at the latest.
+/// The maximum delay of an export during a steady stream of changes, as a multiple of `debounce`.
 const MOST_DEBOUNCES: u32 = 10;
-/// The first wait after an export that failed; it doubles each time.
+/// The delay after the first failed export. It doubles with each failure.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// The longest of them.
+/// The maximum delay after a failed export.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
-/// The longest after one that the disk had no room for: each try writes as much as there was.
+/// The maximum delay after an export ran out of disk space. Each attempt writes up to the free space again.
 const LONGEST_WAIT_FOR_ROOM: Duration = Duration::from_hours(1);
 
-/// What is planned, by the Business Object's id.
+/// The planned automatic exports by Business Object id.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// As of which count of the catalogue's; `None` before the first.
+    /// The catalogue version that the plan was built from, `None` before the first.
     version: Option<u64>,
     by_id: BTreeMap<String, Planned>,
 }
 
-/// One Business Object that is exported by itself.
+/// The automatic exports of one Business Object.
 struct Planned {
     business_object: Arc<Compiled>,
     schedule: Option<Schedule>,
-    /// When the next run is due.
+    /// When the next scheduled run is due.
     next: Option<DateTime<Utc>>,
     debounce: Duration,
     retention: Option<Duration>,
-    /// When objects whose time is over are looked for next.
+    /// When to check next for objects past their retention.
     sweep_at: Instant,
-    /// Whether some target may have to have a full export.
+    /// Whether a target may still need its first full export.
     is_new: bool,
-    /// Failures since the last success, and when to try again.
+    /// Failures since the last success.
     failures: u32,
+    /// When to try again after a failure.
     not_before: Option<Instant>,
-    /// What was free on the disk before the last try, if that was not enough.
+    /// The free disk space in bytes before the last attempt, if the attempt ran out of space.
     had: Option<u64>,
 }
 
-/// What to wait for.
+/// The events to wait for before the next round.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Next {
     clock: Option<DateTime<Utc>>,
@@ -67,13 +69,13 @@ pub(super) struct Next {
 
 #[cfg(test)]
 impl Next {
-    /// Whether there is nothing to wait for.
+    /// Returns whether the next round is due now.
     pub(super) fn is_now(&self) -> bool {
         self.passed.is_some_and(|passed| passed <= Instant::now())
     }
 }
 
-/// Makes the exports that are due until `stop` becomes true.
+/// Creates due exports until `stop` becomes true.
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let watch = inner.options.catalogue.watch().clone();
     let mut alarm = Alarm::default();
@@ -90,7 +92,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
         let turned = tokio::select! {
             turned = moved => turned,
             _ = stop.wait_for(|stop| *stop) => {
-                // It ends at its next page; what was made of it is removed.
+                // The export in progress stops at its next page and removes its files.
                 inner.stopping.store(true, Ordering::Relaxed);
                 break;
             }
@@ -104,7 +106,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             }
         };
         if let Err(error) = alarm.set(next.clock).await {
-            tracing::warn!(%error, "The scheduler failed; schedules are looked at every few seconds.");
+            tracing::warn!(%error, "The scheduler failed; the gateway checks schedules every few seconds instead.");
         }
         let look = (next.has_schedules || next.waits_for_room).then(|| Instant::now() + LOOK);
         let until = next.passed.into_iter().chain(look).min();
@@ -116,11 +118,11 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             _ = stop.wait_for(|stop| *stop) => break,
         }
         if let Some(seconds) = clock.was_set() {
-            tracing::info!(seconds, "The clock was set; schedules are looked at anew.");
+            tracing::info!(seconds, "The clock was set; the gateway computes all schedules again.");
             plan.version = None;
-            // The time is no longer what it was set for.
+            // The remaining time was computed with the old clock.
             if let Err(error) = alarm.clear().await {
-                tracing::warn!(%error, "The scheduler failed; schedules are looked at every few seconds.");
+                tracing::warn!(%error, "The scheduler failed; the gateway checks schedules every few seconds instead.");
             }
         }
     }
@@ -134,7 +136,7 @@ async fn sleep_until(until: Option<Instant>) {
     }
 }
 
-/// The clock beside the time that passes.
+/// Compares the wall clock with the elapsed time.
 struct Clock {
     wall: SystemTime,
     passed: Instant,
@@ -145,7 +147,7 @@ impl Clock {
         Self { wall: SystemTime::now(), passed: Instant::now() }
     }
 
-    /// By how many seconds the clock was set since it was last asked, if it was.
+    /// Returns by how many seconds the clock was set since the last call, or `None` if it was not set.
     fn was_set(&mut self) -> Option<i64> {
         let now = Self::now();
         let expected = self.wall + (now.passed - self.passed);
@@ -158,14 +160,14 @@ impl Clock {
     }
 }
 
-/// Makes what is due, and tells what to wait for. Blocks.
+/// Creates the due exports and returns the events to wait for. Blocking.
 pub(super) fn turn(inner: &Inner, plan: &mut Plan) -> Next {
     let version = inner.options.catalogue.watch().version();
     if plan.version != Some(version) {
         match plan.renew(inner) {
             Ok(()) => plan.version = Some(version),
             Err(fault) => {
-                tracing::warn!(%fault, "What is to be exported by itself could not be planned yet.");
+                tracing::warn!(%fault, "Planning the automatic exports failed; the gateway retries in a few seconds.");
                 return Next { passed: Some(Instant::now() + LOOK), ..Next::default() };
             }
         }
@@ -184,7 +186,7 @@ pub(super) fn turn(inner: &Inner, plan: &mut Plan) -> Next {
 }
 
 impl Plan {
-    /// Lets a run of this Business Object's schedule have been due since then.
+    /// Sets the time since which a scheduled run of this Business Object is due.
     #[cfg(test)]
     pub(super) fn run_now(&mut self, id: &str, since: DateTime<Utc>) {
         if let Some(planned) = self.by_id.get_mut(id) {
@@ -192,7 +194,7 @@ impl Plan {
         }
     }
 
-    /// Lets the waits be over of what failed.
+    /// Ends the delays after failures.
     #[cfg(test)]
     pub(super) fn try_now(&mut self) {
         let over =
@@ -200,19 +202,19 @@ impl Plan {
         self.by_id.values_mut().for_each(over);
     }
 
-    /// Lets the disk have more room now than when room lacked.
+    /// Simulates that disk space was freed since the last attempt.
     #[cfg(test)]
     pub(super) fn has_more_room(&mut self) {
         self.by_id.values_mut().for_each(|planned| planned.had = planned.had.map(|_| 0));
     }
 
-    /// Tries that failed, of all, since the last that did not.
+    /// Returns the number of failed attempts since the last success, over all Business Objects.
     #[cfg(test)]
     pub(super) fn failures(&self) -> u32 {
         self.by_id.values().map(|planned| planned.failures).sum()
     }
 
-    /// Reads the definitions again.
+    /// Rebuilds the plan from the current definitions.
     fn renew(&mut self, inner: &Inner) -> Result<(), Fault> {
         let store = &inner.queue.store;
         let mut by_id = BTreeMap::new();
@@ -234,7 +236,7 @@ impl Plan {
                     tracing::error!(
                         business_object = definition.name,
                         cause,
-                        "What is to be exported by itself is not valid; replace the Business Object."
+                        "The automatic exports of a Business Object are not valid; correct its definition."
                     );
                     continue;
                 }
@@ -288,7 +290,7 @@ impl Plan {
 }
 
 impl Planned {
-    /// When what changed is to be exported.
+    /// Returns when changes are due for export.
     fn due(&self, mark: Option<&Mark>) -> Option<Instant> {
         if !self.business_object.object.definition.export_on_change {
             return None;
@@ -298,7 +300,7 @@ impl Planned {
         Some((mark.last + self.debounce).min(latest))
     }
 
-    /// Finds when the next run of the schedule is due.
+    /// Updates the time of the next scheduled run.
     fn look_at_clock(&mut self, inner: &Inner) -> Result<(), Fault> {
         let object = &self.business_object.object;
         let Some(schedule) = &self.schedule else { return Ok(()) };
@@ -307,7 +309,7 @@ impl Planned {
         Ok(())
     }
 
-    /// Makes the export that is due, if one is.
+    /// Creates the due export, if any.
     fn make_due(&mut self, inner: &Inner) {
         let business_object = Arc::clone(&self.business_object);
         let id = business_object.object.id.as_str();
@@ -321,7 +323,7 @@ impl Planned {
         let due = self.due(mark.as_ref());
         let is_due = due.is_some_and(|due| due <= Instant::now());
         if !is_run && !is_due && !self.is_new {
-            // Another definition may have taken away what waited for room.
+            // A new definition may have removed the reason for the waiting export.
             if due.is_none() {
                 inner.waiting.remove(id);
             }
@@ -331,7 +333,10 @@ impl Planned {
             Ok(()) => {
                 (self.failures, self.had) = (0, None);
                 if inner.waiting.remove(id) {
-                    tracing::info!(business_object = name, "There is room for exports again.");
+                    tracing::info!(
+                        business_object = name,
+                        "Spool capacity is available again; the automatic exports continue."
+                    );
                 }
             }
             Err(Delay::NoRoom { kind, cause, had }) => {
@@ -346,7 +351,7 @@ impl Planned {
                     tracing::warn!(
                         business_object = name,
                         cause,
-                        "An export waits for room; what changes meanwhile joins it."
+                        "An automatic export waits for spool or disk space; it will include further changes."
                     );
                 }
             }
@@ -358,14 +363,14 @@ impl Planned {
                         business_object = name,
                         failures = self.failures,
                         cause = %fault,
-                        "An export could not be made by itself and is tried again."
+                        "An automatic export failed; the gateway retries it."
                     );
                 }
             }
         }
     }
 
-    /// Lets the next try wait, twice as long with each that failed.
+    /// Delays the next attempt. The delay doubles with each failure.
     fn put_off(&mut self, first: Duration, longest: Duration) {
         let doublings = self.failures.min(16);
         self.failures = self.failures.saturating_add(1);
@@ -373,7 +378,8 @@ impl Planned {
         self.not_before = Some(Instant::now() + wait);
     }
 
-    /// Whether it waits for the next try still; one that lacked room ends with clearly more of it.
+    /// Returns whether the next attempt is still delayed. After a lack of disk space the delay also ends when
+    /// clearly more space is free.
     fn is_put_off(&self, inner: &Inner) -> bool {
         let has_more_room = |had: u64| {
             inner.options.disk.free().is_some_and(|free| free > had.saturating_add(had / 8))
@@ -382,7 +388,7 @@ impl Planned {
             && !self.had.is_some_and(has_more_room)
     }
 
-    /// Removes the objects whose time is over, now and then.
+    /// Removes objects past their retention if the check is due.
     fn sweep(&mut self, inner: &Inner) {
         let Some(time) = self.retention else { return };
         if Instant::now() < self.sweep_at {
@@ -393,7 +399,7 @@ impl Planned {
             tracing::warn!(
                 business_object = self.business_object.object.definition.name,
                 cause = %fault,
-                "Objects whose time is over could not be removed yet."
+                "Objects past their retention could not be removed; the gateway retries."
             );
         }
     }
@@ -424,7 +430,7 @@ impl Planned {
         }
         let free = inner.options.disk.free().unwrap_or(u64::MAX);
         if is_due {
-            // Every commit that has marked so far is seen by the commits that follow here.
+            // Every commit that set the mark so far is visible to the reads that follow.
             watch.unmark(id);
         }
         let made = if full.is_empty() {
@@ -460,7 +466,7 @@ impl Planned {
         Ok(())
     }
 
-    /// How far its exports have come, if it exports on change.
+    /// Returns the cursor of the changes, or `None` if the Business Object does not export on change.
     fn cursor(&self, inner: &Inner) -> Result<Option<Cursor>, Fault> {
         let object = &self.business_object.object;
         if !object.definition.export_on_change {
@@ -476,12 +482,12 @@ impl Planned {
     }
 }
 
-/// Why an export was not made.
+/// The reason why an export was delayed.
 enum Delay {
     NoRoom {
         kind: Kind,
         cause: String,
-        /// What was free on the disk before it was tried and found too little; `None` when it was not tried.
+        /// The free disk space in bytes before the failed attempt, `None` if it was not attempted.
         had: Option<u64>,
     },
     Fault(Fault),

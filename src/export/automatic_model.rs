@@ -1,5 +1,5 @@
-//! Exports by themselves against a consumer that applies the files in the order of their sequences: whatever
-//! happens in whatever order, it ends with exactly what the view shows.
+//! Tests automatic exports against a model consumer that applies the files in sequence order. After any series
+//! of actions it has exactly what the view shows.
 mod empty_run;
 mod holders;
 mod reopened;
@@ -39,7 +39,7 @@ const LIMITS: Limits = Limits {
     idempotency_bytes: 0,
     history: 10,
 };
-/// Some files; so that exports wait for room now and then.
+/// The size of a few files, so that exports sometimes wait for spool capacity.
 const SPOOL: u64 = 1500;
 
 #[derive(Debug, Clone)]
@@ -68,7 +68,7 @@ struct Defined {
 }
 
 impl Defined {
-    /// Exported to these targets at each change.
+    /// Exports to these targets on each change.
     fn to(targets: &[usize]) -> Self {
         Self {
             on_change: true,
@@ -81,7 +81,7 @@ impl Defined {
     }
 
     fn json(&self, of: usize) -> Value {
-        // Parts are objects of their own in one view and nested in the other, two levels deep.
+        // Parts are top-level objects in one view and nested in the other, two levels deep.
         let config = match (of, self.other_mapping) {
             (0, false) => {
                 "type: object\npath: Plant:.\nfields:\n  name: {type: string, path: <urn:name>}\n  parts:\n    \
@@ -160,25 +160,25 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..60)
 }
 
-/// A subject of the plants, the parts or the makers.
+/// Returns the URI of a plant, a part or a maker.
 fn uri(number: usize) -> String {
     let kind = ["x-plant", "x-part", "x-maker"][number / 3 % 3];
     format!("urn:{kind}:{}", number % 3)
 }
 
-struct World {
+struct Fixture {
     dir: tempfile::TempDir,
     catalogue: Catalogue,
     exporter: Exporter,
     plan: Plan,
     consumer: Consumer,
-    /// Milliseconds by which ages count.
+    /// The elapsed time in milliseconds that ages are measured with.
     elapsed: Arc<AtomicU64>,
-    /// For how many objects that hold it a change is noted.
+    /// The maximum number of containing objects for which a change is recorded.
     most_holders: usize,
 }
 
-/// What a consumer of all targets has seen, and the files by target, name and sequence.
+/// A consumer of all targets: the files it has read, by target, name and sequence.
 #[derive(Default)]
 struct Consumer {
     files: BTreeMap<(String, String), Files>,
@@ -187,14 +187,14 @@ struct Consumer {
 type Files = BTreeMap<u64, (Kind, Vec<Value>)>;
 
 impl Consumer {
-    /// The kinds of the files that have come of the plants, in order.
+    /// Returns the kinds of the plants' files in order.
     fn kinds(&self, target: &str) -> Vec<Kind> {
         let files = &self.files[&(target.to_owned(), "Plant".to_owned())];
         files.values().map(|(kind, _)| *kind).collect()
     }
 
-    /// What it holds of one name in one target: by URI.
-    fn holds(&self, target: &str, name: &str) -> BTreeMap<String, Value> {
+    /// Returns the consumer's objects of one name in one target, by URI.
+    fn objects(&self, target: &str, name: &str) -> BTreeMap<String, Value> {
         let mut held = BTreeMap::new();
         let files = self.files.get(&(target.to_owned(), name.to_owned()));
         for (expected, (sequence, (kind, data))) in (1..).zip(files.into_iter().flatten()) {
@@ -243,21 +243,21 @@ fn open(dir: &Path, elapsed: &Arc<AtomicU64>, most_holders: usize) -> (Catalogue
     (catalogue, Exporter::open(store, options).unwrap())
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
-        Self::noting(10_000)
+        Self::with_max_holders(10_000)
     }
 
-    fn noting(most_holders: usize) -> Self {
+    fn with_max_holders(most_holders: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let elapsed = Arc::new(AtomicU64::new(1_000_000));
         let (catalogue, exporter) = open(dir.path(), &elapsed, most_holders);
         let (plan, consumer) = (Plan::default(), Consumer::default());
-        let mut world = Self { dir, catalogue, exporter, plan, consumer, elapsed, most_holders };
+        let mut fixture = Self { dir, catalogue, exporter, plan, consumer, elapsed, most_holders };
         for of in 0..2 {
-            world.define(of, &Defined { scheduled: of == 0, ..Defined::to(&[0, 1]) });
+            fixture.define(of, &Defined { scheduled: of == 0, ..Defined::to(&[0, 1]) });
         }
-        world
+        fixture
     }
 
     fn inner(&self) -> Arc<Inner> {
@@ -270,7 +270,7 @@ impl World {
 
     fn define(&mut self, of: usize, definition: &Defined) {
         let body = definition.json(of).to_string();
-        // What belongs changes at random here.
+        // Membership changes at random here.
         let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
         self.catalogue.put(by, body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
@@ -346,7 +346,7 @@ impl World {
             events: None,
             body: Body::Json(body.as_bytes()),
         };
-        // Many are refused: another value is there, the view lacks a field, the URI is unknown.
+        // Many requests are refused: a different value exists, the view lacks a field, or the URI is unknown.
         let _ = ingest(&self.store().into(), &LIMITS, &request);
     }
 
@@ -382,7 +382,7 @@ impl World {
             Act::Load { quads } => self.load(&quads),
             Act::Push { of } => {
                 if let Some(business_object) = self.catalogue.get(NAMES[of]) {
-                    // It may be disabled, or without a target, or without room.
+                    // It may be disabled, without a target, or without spool capacity.
                     let _ = self.exporter.push(&business_object, By::gateway());
                 }
                 self.consume();
@@ -417,7 +417,7 @@ impl World {
         self
     }
 
-    /// Lets everything get through.
+    /// Delivers everything and runs all due exports.
     fn settle(&mut self) {
         for _ in 0..30 {
             for target in TARGETS {
@@ -448,11 +448,11 @@ impl World {
             }
             drop(read);
             for target in &definition.push_targets {
-                let held = self.consumer.holds(&target.bucket_name, &definition.name);
+                let held = self.consumer.objects(&target.bucket_name, &definition.name);
                 assert_eq!(held, shown, "{} in {}", definition.name, target.bucket_name);
             }
         }
-        // Nothing is left behind of what is done.
+        // No change records remain for finished exports.
         let range = penstock_store::DocumentRange { limit: 10, ..Default::default() };
         let exported: BTreeSet<String> = self
             .catalogue
@@ -468,7 +468,7 @@ impl World {
     }
 }
 
-/// `PENSTOCK_MODEL_CASES` asks for more.
+/// Returns the number of test cases, by default 40. `PENSTOCK_MODEL_CASES` overrides it.
 fn cases() -> u32 {
     std::env::var("PENSTOCK_MODEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
 }
@@ -477,37 +477,37 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
-    fn a_consumer_that_applies_the_files_in_order_ends_with_what_the_view_shows(acts in acts()) {
-        ends_with_what_the_view_shows(World::new(), acts);
+    fn a_consumer_that_applies_the_files_in_order_matches_the_view(acts in acts()) {
+        assert_consumer_matches_view(Fixture::new(), acts);
     }
 
     #[test]
-    fn also_where_a_change_concerns_more_objects_than_are_noted(acts in acts()) {
-        ends_with_what_the_view_shows(World::noting(1), acts);
+    fn the_consumer_matches_the_view_when_a_change_affects_more_objects_than_are_recorded(acts in acts()) {
+        assert_consumer_matches_view(Fixture::with_max_holders(1), acts);
     }
 }
 
-fn ends_with_what_the_view_shows(mut world: World, acts: Vec<Act>) {
+fn assert_consumer_matches_view(mut fixture: Fixture, acts: Vec<Act>) {
     for act in acts {
-        world = world.act(act);
+        fixture = fixture.act(act);
     }
-    world.settle();
-    world.check();
+    fixture.settle();
+    fixture.check();
 }
 
 #[test]
-fn changes_in_the_midst_of_exports_are_not_missed() {
-    changes_in_the_midst(World::new());
+fn changes_during_exports_are_not_missed() {
+    write_changes_during_exports(Fixture::new());
 }
 
 #[test]
-fn changes_for_more_objects_than_are_noted_are_not_missed_either() {
-    changes_in_the_midst(World::noting(1));
+fn changes_to_more_objects_than_are_recorded_are_not_missed() {
+    write_changes_during_exports(Fixture::with_max_holders(1));
 }
 
-fn changes_in_the_midst(mut world: World) {
-    world.load(&[(true, 0, 0, 0)]);
-    let (store, catalogue) = (world.store(), world.catalogue.clone());
+fn write_changes_during_exports(mut fixture: Fixture) {
+    fixture.load(&[(true, 0, 0, 0)]);
+    let (store, catalogue) = (fixture.store(), fixture.catalogue.clone());
     let writer = std::thread::spawn(move || {
         for round in 0..400_usize {
             let parts: Vec<Value> = (0..3)
@@ -540,65 +540,65 @@ fn changes_in_the_midst(mut world: World) {
     });
     while !writer.is_finished() {
         for target in TARGETS {
-            while world.deliver(target) {}
+            while fixture.deliver(target) {}
         }
-        world.turn();
+        fixture.turn();
     }
     writer.join().unwrap();
-    world.settle();
-    world.check();
-    let exports = world.consumer.files.values().map(BTreeMap::len).sum::<usize>();
-    assert!(exports > 20, "{exports} exports were made beside the changes");
+    fixture.settle();
+    fixture.check();
+    let exports = fixture.consumer.files.values().map(BTreeMap::len).sum::<usize>();
+    assert!(exports > 20, "{exports} exports ran during the changes");
 }
 
 #[test]
-fn what_came_and_went_between_two_exports_is_not_told() {
-    let mut world = World::new();
-    world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-    world.settle();
-    world.ingest(0, Mode::Add, &[(1, 1, vec![])]);
-    world.ingest(0, Mode::Delete, &[(1, 1, vec![])]);
-    world.settle();
-    world.check();
-    assert_eq!(world.consumer.kinds("north"), [Kind::Full]);
-    world.ingest(0, Mode::Delete, &[(0, 1, vec![])]);
-    world.settle();
-    let files = &world.consumer.files[&("north".to_owned(), "Plant".to_owned())];
+fn an_object_added_and_removed_between_two_exports_is_not_exported() {
+    let mut fixture = Fixture::new();
+    fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.settle();
+    fixture.ingest(0, Mode::Add, &[(1, 1, vec![])]);
+    fixture.ingest(0, Mode::Delete, &[(1, 1, vec![])]);
+    fixture.settle();
+    fixture.check();
+    assert_eq!(fixture.consumer.kinds("north"), [Kind::Full]);
+    fixture.ingest(0, Mode::Delete, &[(0, 1, vec![])]);
+    fixture.settle();
+    let files = &fixture.consumer.files[&("north".to_owned(), "Plant".to_owned())];
     let (kind, data) = &files[&2];
     assert_eq!((*kind, data), (Kind::Deleted, &vec![json!({ "uri": uri(0) })]));
 }
 
 #[test]
-fn a_target_that_was_left_out_for_a_while_starts_anew() {
-    let mut world = World::new();
-    world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-    world.settle();
-    world.define(0, &Defined::to(&[0]));
-    world.ingest(0, Mode::Add, &[(1, 1, vec![])]);
-    world.settle();
-    world.define(0, &Defined::to(&[0, 1]));
-    world.settle();
-    world.check();
-    assert_eq!(world.consumer.kinds("north"), [Kind::Full, Kind::Incremental]);
-    assert_eq!(world.consumer.kinds("south"), [Kind::Full, Kind::Full]);
+fn a_target_that_was_removed_and_added_again_gets_a_full_export() {
+    let mut fixture = Fixture::new();
+    fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.settle();
+    fixture.define(0, &Defined::to(&[0]));
+    fixture.ingest(0, Mode::Add, &[(1, 1, vec![])]);
+    fixture.settle();
+    fixture.define(0, &Defined::to(&[0, 1]));
+    fixture.settle();
+    fixture.check();
+    assert_eq!(fixture.consumer.kinds("north"), [Kind::Full, Kind::Incremental]);
+    assert_eq!(fixture.consumer.kinds("south"), [Kind::Full, Kind::Full]);
 }
 
 #[test]
-fn a_new_target_holds_up_no_deletion_while_there_is_no_object() {
+fn a_new_target_does_not_block_deletions_while_there_are_no_objects() {
     for is_left_off in [false, true] {
-        let mut world = World::new();
-        world.define(0, &Defined::to(&[0]));
-        world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-        world.settle();
-        world.ingest(0, Mode::Delete, &[(0, 1, vec![])]);
+        let mut fixture = Fixture::new();
+        fixture.define(0, &Defined::to(&[0]));
+        fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+        fixture.settle();
+        fixture.ingest(0, Mode::Delete, &[(0, 1, vec![])]);
         if is_left_off {
-            // It leaves the generation with the deletion closed.
-            world = world.act(Act::LeftOff { push: Some(0) });
+            // The failed push has closed the generation that contains the deletion.
+            fixture = fixture.act(Act::LeftOff { push: Some(0) });
         }
-        world.define(0, &Defined::to(&[0, 1]));
-        world.settle();
-        world.check();
-        assert_eq!(world.consumer.kinds("north"), [Kind::Full, Kind::Deleted]);
-        assert_eq!(world.consumer.kinds("south")[0], Kind::Full);
+        fixture.define(0, &Defined::to(&[0, 1]));
+        fixture.settle();
+        fixture.check();
+        assert_eq!(fixture.consumer.kinds("north"), [Kind::Full, Kind::Deleted]);
+        assert_eq!(fixture.consumer.kinds("south")[0], Kind::Full);
     }
 }

@@ -1,26 +1,27 @@
-//! When the next attempt comes, and when the log says that one failed.
+//! The delay before the next delivery attempt, and the rate limit of the log lines about failures.
 use super::cause::{Class, Failure};
 use rand::Rng as _;
 use std::time::{Duration, Instant};
 
-/// How delivery keeps time.
+/// Timeouts and retry intervals of deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// The longest wait before the second attempt, where time may mend it; it doubles with each failure.
+    /// The maximum delay before the second attempt after a transient failure. It doubles with each failure.
     pub first: Duration,
-    /// The same where somebody has to mend something.
+    /// The maximum delay before the second attempt if an operator has to fix the cause.
     pub first_unless_mended: Duration,
-    /// The longest wait of all.
+    /// The maximum delay between attempts.
     pub longest: Duration,
-    /// How long a connection may take.
+    /// The connect timeout.
     pub connect: Duration,
-    /// How long a connection may stand still.
+    /// The idle timeout of a connection.
     pub idle: Duration,
-    /// How often it is asked whether a link that was away is back, and how long that may take.
+    /// The interval of probes while the link is down, and the timeout of each probe.
     pub probe: Duration,
-    /// How long a server that did not say how storing a file ended is asked for it before it is sent again.
+    /// After a store request without a clear result, how long the gateway queries the server before it sends
+    /// the file again.
     pub settle: Duration,
-    /// How often it is looked for what is left of uploads.
+    /// The interval of the cleanup of abandoned uploads.
     pub sweep: Duration,
 }
 
@@ -40,8 +41,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Between nothing and the cap, evenly ("full jitter"), so that many gateways do not come at once; and
-    /// not before the server wants it.
+    /// Returns the delay before the next attempt: exponential backoff with full jitter, so that many gateways
+    /// do not retry at once. It is never less than the server's `Retry-After`, up to the maximum delay.
     pub(super) fn wait(&self, failure: &Failure, failures: u64) -> Duration {
         let first = if failure.class.passes() { self.first } else { self.first_unless_mended };
         let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
@@ -51,11 +52,11 @@ impl Pace {
     }
 }
 
-/// The log lines about a target that does not take its exports: the first failure, then at intervals that
-/// grow to a day. So a week without a link is a dozen lines.
+/// Limits the log lines about a failing target: the first failure, then at intervals that grow to a day. A week
+/// without a link is about a dozen lines.
 #[derive(Debug, Default)]
 pub(super) struct Announcements {
-    /// The class told last, when, and how often it has been told.
+    /// The class logged last, when, and the number of lines logged so far.
     told: Option<(Class, Instant, usize)>,
 }
 
@@ -64,7 +65,7 @@ const HOUR: u64 = 60 * MINUTE;
 const INTERVALS: [u64; 6] = [MINUTE, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 6 * HOUR, 24 * HOUR];
 
 impl Announcements {
-    /// Whether this failure is to be told. Another class is told at once, but at most once a minute.
+    /// Returns whether to log this failure. A different class is logged at most once a minute.
     pub(super) fn is_due(&mut self, class: Class, now: Instant) -> bool {
         let (due, times) = match self.told {
             None => (true, 0),
@@ -81,7 +82,7 @@ impl Announcements {
         due
     }
 
-    /// It goes on; whether a failure had been told.
+    /// Resets the state after a success. Returns whether a failure had been logged.
     pub(super) fn over(&mut self) -> bool {
         self.told.take().is_some()
     }
@@ -94,12 +95,12 @@ mod tests {
     #[test]
     fn waits_grow_up_to_five_minutes() {
         let pace = Pace::default();
-        let (link, wrong) = (Failure::new(Class::Broken, ""), Failure::new(Class::Policy, ""));
+        let (link, policy) = (Failure::new(Class::Broken, ""), Failure::new(Class::Policy, ""));
         for failures in [1, 2, 5, 9, 10, 1_000, u64::MAX] {
             let wait = pace.wait(&link, failures);
             let cap = Duration::from_secs(1 << (failures - 1).min(9)).min(pace.longest);
             assert!(wait <= cap && wait >= cap / 21, "{failures}: {wait:?}");
-            let wait = pace.wait(&wrong, failures);
+            let wait = pace.wait(&policy, failures);
             let cap = Duration::from_secs(30 << (failures - 1).min(5)).min(pace.longest);
             assert!(wait <= cap && wait >= cap / 21, "{failures}: {wait:?}");
         }
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_week_offline_is_a_dozen_lines() {
+    fn a_week_offline_logs_about_a_dozen_lines() {
         let mut announcements = Announcements::default();
         let begun = Instant::now();
         let week = 7 * 24 * 30;
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn two_causes_in_turn_do_not_fill_the_log() {
+    fn alternating_causes_do_not_flood_the_log() {
         let mut announcements = Announcements::default();
         let begun = Instant::now();
         let lines = (0..3_600)

@@ -1,52 +1,52 @@
-//! Why a file did not get through, in words and by class: the class says how soon another attempt is
-//! worth it, and whether the link is asked meanwhile.
+//! Why a delivery failed: a cause for the operator and a class. The class decides how soon to retry, and
+//! whether to probe the link in the meantime.
 use serde::Serialize;
 use std::time::Duration;
 
-/// What kind of failure it was; its name is that of the API and the metrics.
+/// The class of a failure. Its serialized name is used by the API and the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Nobody answers: no name, no route, nobody listens, no answer in time.
+    /// The server cannot be reached: DNS failure, no route, connection refused, or connect timeout.
     Unreachable,
-    /// The connection broke, or the answer stayed away.
+    /// The connection broke, or no answer arrived in time.
     Broken,
-    /// The server asks for patience, or has a fault of its own.
+    /// The server is overloaded or has an internal error.
     Busy,
-    /// The server does not know the credentials.
+    /// The server rejects the credentials.
     Credentials,
-    /// The bucket is not there.
+    /// The bucket does not exist.
     Bucket,
     /// The credentials may not write to the bucket.
     Policy,
-    /// There is no room for more in the bucket.
+    /// The quota of the bucket or the disk space of the directory is used up.
     Quota,
-    /// The certificate is not trusted, expired, or for another name.
+    /// The TLS certificate is not trusted, not valid now, or for another name.
     Certificate,
     /// The clocks of the gateway and of the server differ.
     Clock,
-    /// The key is taken by an object that is not this export.
+    /// Another object already exists under the key.
     Conflict,
-    /// The gateway's own settings or files are in the way.
+    /// The gateway's own settings or files cause the failure.
     Gateway,
-    /// The server refuses for a reason that is not known here.
+    /// The server refuses for a reason that the gateway does not recognize.
     Refused,
-    /// No failure: the window closed.
+    /// Not a failure: the delivery window closed.
     Closed,
 }
 
 impl Class {
-    /// Whether time alone may mend it; else somebody has to.
+    /// Returns whether the failure may recover without an operator.
     pub(super) fn passes(self) -> bool {
         matches!(self, Self::Unreachable | Self::Broken | Self::Busy)
     }
 
-    /// Whether it is the link, so that it is worth asking whether that is back.
+    /// Returns whether the link is down, so that it is worth probing.
     pub(super) fn is_link(self) -> bool {
         matches!(self, Self::Unreachable | Self::Broken)
     }
 
-    /// Whether the target was reached; `None` when that was not tried.
+    /// Returns whether the target was reached, or `None` if it was not contacted.
     pub(super) fn reached(self) -> Option<bool> {
         match self {
             Self::Unreachable | Self::Broken | Self::Certificate => Some(false),
@@ -56,17 +56,17 @@ impl Class {
     }
 }
 
-/// Why a file was not delivered.
+/// The failure of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// The kind.
+    /// The class.
     pub(super) class: Class,
-    /// Why, in words, with the mend, without a secret.
+    /// The cause and what to do about it, as text without secrets.
     pub(super) cause: String,
-    /// How long the server asks to be left alone.
+    /// The server's `Retry-After`.
     pub(super) patience: Option<Duration>,
-    /// The server was asked to store the whole file, and it is not known or not noted how that ended: it may be
-    /// there, or come yet.
+    /// Whether the server received the whole file but the result is unknown or not recorded. The object may
+    /// exist or appear later.
     pub(super) unanswered: bool,
 }
 
@@ -75,7 +75,7 @@ impl Failure {
         Self { class, cause: cause.into(), patience: None, unanswered: false }
     }
 
-    /// The gateway itself is in the way.
+    /// Creates a failure that the gateway itself causes.
     pub(super) fn gateway(cause: impl Into<String>) -> Self {
         Self::new(Class::Gateway, cause)
     }

@@ -1,4 +1,5 @@
-//! Delivery: one worker for each target with entries waiting, oldest first, and again until it is through.
+//! Delivery. Each target with queued entries has one worker, which delivers the oldest entry and retries until
+//! it succeeds.
 use super::backoff::Announcements;
 use super::cause::{Class, Failure};
 use super::entry::Entry;
@@ -14,12 +15,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::{self, JoinSet};
 
-/// How long a delivery under way may go on when the gateway stops.
+/// The time that a delivery in progress has to finish when the gateway stops.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long a closed window is trusted to stay closed: the clock may be set.
+/// The interval at which a closed window is checked again, because the clock may be set.
 const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(20);
 
-/// Delivers until `stop` becomes true. A target that is blocked holds up no other.
+/// Delivers until `stop` becomes true. A blocked target does not block the others.
 pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut workers = JoinSet::new();
     let mut targets: HashMap<task::Id, String> = HashMap::new();
@@ -40,7 +41,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
                 let id = match ended {
                     Ok((id, ())) => id,
                     Err(error) => {
-                        tracing::error!(%error, "A delivery worker failed and is started anew.");
+                        tracing::error!(%error, "A delivery worker failed; the gateway starts it again.");
                         error.id()
                     }
                 };
@@ -51,12 +52,12 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     while workers.join_next().await.is_some() {}
 }
 
-/// Delivers what waits for one target; ends when nothing does.
+/// Delivers the queue of one target, and ends when it is empty.
 struct Worker {
     inner: Arc<Inner>,
     name: String,
     stop: watch::Receiver<bool>,
-    /// Opened anew after each failure: what was mended (a certificate, a name's address) counts then.
+    /// Reopened after each failure, so that fixes (a certificate, a DNS address) take effect.
     opened: Option<Target>,
     announcements: Announcements,
 }
@@ -116,7 +117,7 @@ impl Worker {
         }
     }
 
-    /// Waits until deliveries may be made; false when the gateway stops.
+    /// Waits until the delivery window is open. Returns false if the gateway stops.
     async fn opens(&mut self) -> bool {
         let mut paused = false;
         while !*self.stop.borrow() {
@@ -156,7 +157,7 @@ impl Worker {
         target.deliver(parcel).await
     }
 
-    /// Commits that the target has it.
+    /// Commits that the export is delivered.
     async fn note(&self, order: u64) -> Result<Entry, Failure> {
         let noted = blocking(&self.inner, move |inner| {
             let entry = inner.queue.delivered(order, inner.stamp())?;
@@ -164,7 +165,8 @@ impl Worker {
             Ok(entry)
         });
         noted.await.map_err(|fault| {
-            let cause = format!("the target has it, and the gateway could not note that: {fault}");
+            let cause =
+                format!("the target stored the file, but recording the delivery failed: {fault}");
             Failure { unanswered: true, ..Failure::gateway(cause) }
         })
     }
@@ -186,7 +188,7 @@ impl Worker {
         }
     }
 
-    /// Notes and tells a failure, and waits; false when the gateway stops.
+    /// Records and reports a failure, then waits for the next attempt. Returns false if the gateway stops.
     async fn failed(&mut self, job: &Job, failure: Failure, wake: &Notify) -> bool {
         let (name, order, pace) = (self.name.clone(), job.order, self.inner.options.pace);
         let (class, cause) = (failure.class, failure.cause.clone());
@@ -203,7 +205,7 @@ impl Worker {
                 sequence = job.entry.sequence,
                 attempts = failures,
                 cause,
-                "An export did not get through and is tried again."
+                "A delivery failed; the gateway retries it."
             );
         }
         if failures == 1 {
@@ -227,11 +229,11 @@ impl Worker {
             export_id = entry.id,
             target_name = self.name,
             why,
-            "A delivery was left off; it goes on later."
+            "A delivery was interrupted; it continues later."
         );
     }
 
-    /// Tells of the target, which was just reached again or lost.
+    /// Publishes the state of the target after it became reachable or unreachable.
     async fn tell(&self) {
         let name = self.name.clone();
         let _ = blocking(&self.inner, move |inner| {
@@ -242,7 +244,7 @@ impl Worker {
     }
 }
 
-/// Ends once the target, which was away, answers again.
+/// Probes the target and returns once it answers again after it was unreachable.
 async fn back(target: &Target, every: Duration) {
     let mut away = false;
     loop {
@@ -258,7 +260,7 @@ async fn back(target: &Target, every: Duration) {
     }
 }
 
-/// Waits until the time is over, somebody asks for an attempt, or the link is back; false when the gateway
+/// Waits until the time is over, an attempt is requested, or the link is back. Returns false if the gateway
 /// stops.
 async fn wait(
     time: Duration,

@@ -1,4 +1,4 @@
-//! A directory as a target: files appear whole or not at all.
+//! A directory as a target. Files appear atomically: complete or not at all.
 use super::cause::{Class, Failure};
 use super::file;
 use super::parcel::{self, Parcel};
@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The folder that stands for a bucket.
+/// The folder used as a bucket.
 #[derive(Debug)]
 pub(super) struct Directory {
     root: PathBuf,
@@ -24,11 +24,13 @@ impl Directory {
         Self { root }
     }
 
-    /// Whether files can be written there, or the folder made.
+    /// Checks whether files can be written to the folder, or whether the folder can be created.
     pub(super) fn probe(&self) -> Result<Option<&'static str>, Failure> {
         let there = self.root.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
         if !there.is_dir() {
-            return Err(Failure::gateway("there is a file where the directory should be"));
+            return Err(Failure::gateway(
+                "the path of the directory is a file; remove it or change the target's `path`",
+            ));
         }
         access(there, AccessFlags::W_OK | AccessFlags::X_OK)
             .map_err(|errno| failure(&io::Error::from(errno)))?;
@@ -36,15 +38,15 @@ impl Directory {
             return Err(failure(&io::ErrorKind::StorageFull.into()));
         }
         let is_made = there == self.root;
-        Ok((!is_made).then_some("the directory is not there yet; the first delivery makes it"))
+        Ok((!is_made).then_some("the directory does not exist yet; the first delivery creates it"))
     }
 
-    /// Copies the file under a temporary name, syncs it, renames it. Dropping the future ends the copy.
+    /// Copies the file under a temporary name, syncs it, and renames it. Dropping the future cancels the copy.
     pub(super) async fn deliver(&self, parcel: Parcel<'_>) -> Result<(), Failure> {
         let entry = parcel.entry;
         if Path::new(&entry.key).components().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(Failure::gateway(format!(
-                "the key `{}` leads out of the directory; mend the target's `prefix`",
+                "the key `{}` leads out of the directory; correct the target's `prefix`",
                 entry.key
             )));
         }
@@ -63,18 +65,18 @@ impl Directory {
     }
 }
 
-/// What went wrong, in words.
+/// Converts an I/O error into a failure with a hint for the operator.
 fn failure(error: &io::Error) -> Failure {
     let (class, mend) = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            (Class::Quota, "; make room there")
+            (Class::Quota, "; free space there")
         }
         io::ErrorKind::PermissionDenied => (Class::Policy, "; let the gateway's user write there"),
-        // The unit lets the service write into its own directories alone.
+        // The systemd unit lets the service write only into its own directories.
         io::ErrorKind::ReadOnlyFilesystem => (
             Class::Policy,
-            "; under systemd, open the folder to the service: systemctl edit penstock, and there [Service] and \
-             ReadWritePaths=/the/folder; a disk that failed is mounted read-only, too: the kernel's log tells",
+            "; under systemd, allow the service to write there: run systemctl edit penstock and add [Service] and \
+             ReadWritePaths=/the/folder; a failed disk is also mounted read-only, see the kernel log",
         ),
         _ => (Class::Broken, ""),
     };
@@ -89,7 +91,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// One file on its way.
+/// The copy of one file.
 struct Copying {
     path: PathBuf,
     id: String,
@@ -106,7 +108,7 @@ impl Copying {
                 return Err(Failure::new(
                     Class::Conflict,
                     format!(
-                        "the directory holds another file as `{}`, and it is not written over; give each gateway \
+                        "the directory already has another file `{}`, which is not overwritten; give each gateway \
                          a `prefix` of its own, or move that file away",
                         self.path.file_name().unwrap_or_default().to_string_lossy()
                     ),
@@ -122,7 +124,7 @@ impl Copying {
         })
     }
 
-    /// Whether a file is there, and the same one.
+    /// Returns whether the existing file is the same export, or `None` if there is no file.
     fn found(&self) -> io::Result<Option<bool>> {
         let mut file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -130,7 +132,7 @@ impl Copying {
         };
         let same = file::digest(&mut file)?.1 == self.sha256;
         if same {
-            // A crash may have come between the rename and the sync of the folder.
+            // A crash may have happened between the rename and the sync of the folder.
             self.path.parent().map_or(Ok(()), files::sync_folder)?;
         }
         Ok(Some(same))
@@ -139,7 +141,7 @@ impl Copying {
     fn copy(&self, source: File) -> Result<(), Stopped> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         files::create_folders(folder)?;
-        // Its name begins with a dot and does not end in `.json`: nobody who looks for exports takes it.
+        // The name starts with a dot and does not end in `.json`, so that no consumer reads it as an export.
         let temporary = folder.join(format!(".{}.part", self.id));
         let copied = self
             .write(source, &temporary)
@@ -174,7 +176,7 @@ impl Copying {
     }
 }
 
-/// Why a copy came to no end.
+/// The reason why a copy did not finish.
 enum Stopped {
     Failed(io::Error),
     Damaged,

@@ -1,12 +1,12 @@
-//! One export in the queue.
+//! An export in the queue.
 use penstock_base::clock::Doubt;
 use serde::{Deserialize, Serialize};
 
-/// One file for one Business Object and one target.
+/// An export: one file for one Business Object and one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// Its identifier (a UUID).
+    /// The identifier (a UUID).
     pub id: String,
     /// The Business Object's id.
     pub business_object: String,
@@ -14,15 +14,15 @@ pub struct Entry {
     pub business_object_name: String,
     /// The bucketName.
     pub target: String,
-    /// From 1, without a gap, per target and Business Object name; 0 while it has none yet.
+    /// From 1 without gaps, for each target and Business Object name. 0 if not assigned yet.
     pub sequence: u64,
-    /// What it holds.
+    /// What the export contains.
     pub kind: Kind,
-    /// How far it has come.
+    /// The state of the export.
     pub status: Status,
-    /// Objects in it.
+    /// The number of objects.
     pub object_count: u64,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub bytes: u64,
     /// `metadata.data_checksum` of the file.
     pub data_checksum: String,
@@ -30,45 +30,45 @@ pub struct Entry {
     pub sha256: String,
     /// The key in the bucket, prefix included.
     pub key: String,
-    /// When it was made (RFC 3339, UTC); never before one of an earlier sequence.
+    /// When it was created (RFC 3339, UTC). Never before the previous sequence.
     pub created_at: String,
-    /// Why that time, and the date in the key, may be wrong.
+    /// Why the clock, and so this time and the date in the key, may be wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Doubt>,
-    /// When the target had taken it.
+    /// When the target confirmed the delivery.
     #[serde(default)]
     pub delivered_at: Option<String>,
-    /// Attempts so far.
+    /// The number of delivery attempts so far.
     #[serde(default)]
     pub attempts: u64,
-    /// Why the last attempt failed, in words.
+    /// The cause of the last failure, as text.
     #[serde(default)]
     pub last_error: Option<String>,
-    /// The account that pushed it; absent for one that was made by itself.
+    /// The account that pushed it. Absent for an automatic export.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed_by: Option<String>,
     /// The trace that the push was part of (W3C Trace Context).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
-    /// What the view warned of while rendering, bounded.
+    /// Warnings of the view while rendering, limited in number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// What an export holds.
+/// The content of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Every object of the Business Object.
+    /// All objects of the Business Object.
     Full,
-    /// The objects changed since the last one.
+    /// The objects changed since the last export.
     Incremental,
-    /// The URIs of objects that are gone.
+    /// The URIs of objects that were removed.
     Deleted,
 }
 
 impl Kind {
-    /// Its name on the wire.
+    /// Returns the serialized name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -78,21 +78,21 @@ impl Kind {
     }
 }
 
-/// How far an export has come.
+/// The state of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// There is no room in the spool: what it will hold, and its sequence, are settled once there is. It
-    /// has no id that lasts, since it is no entry yet.
+    /// It waits for spool capacity. Its content and sequence are not decided yet. Its id is temporary, because
+    /// it is not in the queue yet.
     Waiting,
-    /// It waits its turn.
+    /// It is in the queue.
     Queued,
-    /// It is under way.
+    /// It is being delivered.
     Delivering,
-    /// The target has it.
+    /// The target confirmed it.
     Delivered,
-    /// It is at the head and does not get through; it is tried again.
+    /// It is at the head of the queue and its last attempt failed. The gateway retries.
     Blocked,
-    /// An operator took it out of the way.
+    /// An operator removed it from the queue.
     Parked,
 }

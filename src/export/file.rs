@@ -1,7 +1,7 @@
 //! The export file of the specification (2.4), written as a stream.
 //!
-//! `metadata` comes first and holds the count and the checksum of what follows it, so its place is
-//! left open, and filled at the end with white space behind its last field. The data is written once.
+//! `metadata` comes first and contains the count and the checksum of the data after it. So its space is
+//! reserved, filled at the end, and padded with white space after its last field. The data is written once.
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 const BUFFER: usize = 64 << 10;
 
-/// An export file in the making.
+/// Writes an export file.
 #[derive(Debug)]
 pub(super) struct FileWriter {
     path: PathBuf,
     file: File,
-    /// Data that is yet to be written.
+    /// Buffered data that is not written yet.
     waiting: Vec<u8>,
     export_date: String,
     object_type: String,
@@ -25,12 +25,12 @@ pub(super) struct FileWriter {
     data: Sha256,
 }
 
-/// What a finished file says of itself.
+/// The metadata of a finished file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finished {
     /// `metadata.object_count`
     pub(super) objects: u64,
-    /// Bytes of the whole file.
+    /// The size of the whole file in bytes.
     pub(super) bytes: u64,
     /// `metadata.data_checksum`
     pub(super) data_checksum: String,
@@ -39,7 +39,7 @@ pub(super) struct Finished {
 }
 
 impl FileWriter {
-    /// Begins a file at `path`, which must not exist.
+    /// Creates a file at `path`, which must not exist.
     pub(super) fn create(path: &Path, object_type: &str, export_date: &str) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         let longest = header(export_date, object_type, u64::MAX, &hex(&[0; 32]), 0);
@@ -59,7 +59,7 @@ impl FileWriter {
         Ok(writer)
     }
 
-    /// Appends one object, given as JSON.
+    /// Appends one object as JSON.
     pub(super) fn object(&mut self, json: &[u8]) -> io::Result<()> {
         if self.objects > 0 {
             self.data(b",")?;
@@ -68,12 +68,12 @@ impl FileWriter {
         self.data(json)
     }
 
-    /// Bytes of data that were written so far.
+    /// Returns the bytes of data written so far.
     pub(super) fn bytes(&self) -> u64 {
         self.data_bytes
     }
 
-    /// Writes the metadata, syncs the file, and reads it back for the checksum of the whole.
+    /// Writes the metadata, syncs the file, and reads it back to compute the checksum of the whole file.
     pub(super) fn finish(mut self) -> io::Result<Finished> {
         self.data(b"]")?;
         self.write_out()?;
@@ -95,7 +95,7 @@ impl FileWriter {
         let expected = self.header_length as u64 + self.data_bytes + 1;
         if bytes != expected {
             return Err(io::Error::other(format!(
-                "{} holds {bytes} bytes, and {expected} were written",
+                "{} has {bytes} bytes, but {expected} were written",
                 self.path.display()
             )));
         }
@@ -128,7 +128,7 @@ impl FileWriter {
     }
 }
 
-/// The file up to its data, at least `length` bytes long.
+/// Returns the start of the file up to its data, padded to at least `length` bytes.
 fn header(date: &str, object_type: &str, objects: u64, checksum: &str, length: usize) -> String {
     let object_type = serde_json::Value::from(object_type);
     let start = format!(
@@ -143,7 +143,7 @@ fn header(date: &str, object_type: &str, objects: u64, checksum: &str, length: u
     )
 }
 
-/// Reads to the end: the number of bytes, and their SHA-256.
+/// Reads to the end and returns the number of bytes and their SHA-256.
 pub(super) fn digest(read: &mut impl Read) -> io::Result<(u64, String)> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; BUFFER];
@@ -161,7 +161,7 @@ pub(super) fn digest(read: &mut impl Read) -> io::Result<(u64, String)> {
     }
 }
 
-/// Lowercase hexadecimal.
+/// Formats bytes as lowercase hexadecimal.
 pub(super) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_byte_for_byte_what_the_specification_says() {
+    fn a_file_matches_the_specification_byte_for_byte() {
         for (name, objects) in
             [("Pump", vec![]), ("Größe \"x\"", vec!["{\"uri\":\"urn:a\"}", "{}"])]
         {

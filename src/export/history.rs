@@ -1,23 +1,23 @@
-//! The history: delivered entries and their files stay for reading and replay, up to a bound, and the
-//! oldest go first.
+//! The history: delivered entries and their files are kept for reading and replay, up to a limit. The oldest
+//! are removed first.
 use super::queue::Limits;
 use super::record;
 use super::state::State;
 use penstock_store::{Error, Transaction};
 
-/// What falls out of the history when one more entry is delivered.
+/// The entries and files that the next delivery removes from the history.
 #[derive(Debug, Default)]
 pub(super) struct Fallen {
-    /// Orders whose records go, and their files with them.
+    /// Orders of records that are removed together with their files.
     records: Vec<u64>,
-    /// Orders whose files go.
+    /// Orders of records whose file is removed.
     files: Vec<u64>,
-    /// The names of the files of both.
+    /// The file names of both.
     names: Vec<String>,
 }
 
 impl Fallen {
-    /// Finds what falls out once `order`, with a file of `bytes`, is delivered.
+    /// Finds what to remove once `order`, with a file of `bytes`, is delivered.
     pub(super) fn find(state: &State, limits: Limits, order: u64, bytes: u64) -> Self {
         let mut all = state.delivered.clone();
         all.insert(order, bytes);
@@ -41,7 +41,7 @@ impl Fallen {
         fallen
     }
 
-    /// Makes it part of the commit.
+    /// Adds the removals to the commit.
     pub(super) fn commit(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Error> {
         for &order in &self.records {
             if let Some(record) = record::by_order(transaction, order)? {
@@ -59,7 +59,7 @@ impl Fallen {
         Ok(())
     }
 
-    /// Makes it so in memory, after the commit; returns the names of the files to remove.
+    /// Applies the removals in memory after the commit. Returns the names of the files to remove.
     pub(super) fn apply(self, state: &mut State) -> Vec<String> {
         for order in self.records {
             state.forget(order);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_first() {
+    fn the_oldest_are_removed_first() {
         let state = state(&[(1, 10), (2, 0), (3, 10), (4, 10)]);
         let fallen = Fallen::find(&state, Limits { records: 3, bytes: 15 }, 5, 5);
         assert_eq!(fallen.records, [1, 2]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn within_the_bounds_nothing_goes() {
+    fn nothing_is_removed_within_the_limits() {
         let state = state(&[(1, 10), (2, 10)]);
         let fallen = Fallen::find(&state, Limits { records: 3, bytes: 25 }, 3, 5);
         assert_eq!((fallen.records.len(), fallen.files.len()), (0, 0));

@@ -1,22 +1,23 @@
-//! Exports: rendered into the spool, queued with a sequence, delivered oldest first to each target.
+//! Exports. Each export is rendered into the spool and queued with a sequence number. Each target receives its
+//! exports oldest first.
 //!
 //! | file | what |
 //! |---|---|
-//! | `file`, `render`, `verify`, `tokens` | the file of the specification: written, filled from the store, checked |
-//! | `spool` | the folder that holds the files |
-//! | `queue`, `record`, `state` | the entries, as they are kept with the store's commits and in memory |
-//! | `operate`, `history` | retry, park, replay; what is kept of the delivered ones |
-//! | `make` | an export made: rendered, synced, queued, with how far the changes have come |
-//! | `pushes` | whose turn it is to be pushed |
-//! | `automatic`, `schedule`, `alarm` | the exports that are due by themselves |
-//! | `retention` | objects removed once every target has them |
-//! | `room` | the bound of the spool, and what waits for room |
-//! | `deliver`, `backoff`, `cause`, `uplink` | the workers, one a target; when they try, what goes wrong, what they share |
-//! | `parcel`, `uploads`, `sweep` | what goes out; what is kept of a long upload, and what is left of one |
-//! | `target`, `directory`, `s3` | where a bucketName leads |
-//! | `probe` | whether it would take files |
-//! | `targets` | how each target is |
-//! | `walk` | a bucket checked as a consumer would |
+//! | `file`, `render`, `verify`, `tokens` | the export file: writing, filling from the store, verifying. |
+//! | `spool` | the folder with the files. |
+//! | `queue`, `record`, `state` | the entries, in the store's commits and in memory. |
+//! | `operate`, `history` | retry, park and replay; how long delivered entries are kept. |
+//! | `make` | creates an export: renders, syncs and queues it, and commits how far the changes are exported. |
+//! | `pushes` | limits concurrent pushes. |
+//! | `automatic`, `schedule`, `alarm` | automatic exports: when they are due, and a timer for them. |
+//! | `retention` | removes objects once every target has them. |
+//! | `room` | the capacity of the spool, and the exports that wait for capacity. |
+//! | `deliver`, `backoff`, `cause`, `uplink` | the delivery worker of each target, retries, errors, bandwidth. |
+//! | `parcel`, `uploads`, `sweep` | one delivery, recorded multipart uploads, and their cleanup. |
+//! | `target`, `directory`, `s3` | the target that a bucketName refers to. |
+//! | `probe` | tests whether a target would accept files. |
+//! | `targets` | the state of each target. |
+//! | `walk` | checks a bucket as a consumer would. |
 
 mod alarm;
 mod automatic;
@@ -83,26 +84,27 @@ use tokio::sync::watch;
 use uplink::Uplink;
 use uploads::Uploads;
 
-/// What exporting takes from the configuration.
+/// The part of the configuration that exports use.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `service.export.*`
     pub targets: Targets,
     /// `service.gateway-id`
     pub gateway_id: String,
-    /// `service.data-dir`: the spool is `spool` in it, the embedded buckets are `buckets` in it.
+    /// `service.data-dir`. It contains the spool (`spool`) and the embedded buckets (`buckets`).
     pub data_dir: PathBuf,
     /// `service.limits.history`
     pub history: usize,
-    /// How delivery keeps time.
+    /// Timeouts and retry intervals of deliveries.
     pub pace: Pace,
-    /// Where changes of exports and targets are told.
+    /// Receives an event for each change of an export or a target.
     pub events: Events,
-    /// `service.export.spool`: bytes of files that no target has taken yet, at which no more are made.
+    /// `service.export.spool`: the maximum bytes of undelivered files. At this limit no further exports are
+    /// created.
     pub spool: u64,
-    /// The disk that the spool is on.
+    /// The disk of the spool.
     pub disk: Disk,
-    /// The Business Objects that are exported by themselves.
+    /// The Business Objects, for automatic exports.
     pub catalogue: Catalogue,
 }
 
@@ -118,76 +120,76 @@ struct Inner {
     queue: Queue,
     uplink: Arc<Uplink>,
     uploads: Uploads,
-    /// One lock for each Business Object: its exports are made one after the other, so that sequences
+    /// One lock for each Business Object id. Its exports are created one after the other, so that sequences
     /// follow the content.
     making: Mutex<HashMap<String, Arc<Mutex<()>>>>,
     pushes: Pushes,
     waiting: Waiting,
-    /// Whether the gateway stops.
+    /// Whether the gateway is stopping.
     stopping: AtomicBool,
 }
 
 impl Inner {
-    /// The lock to hold while an export of this Business Object is made.
+    /// Returns the lock to hold while an export of this Business Object is created.
     fn making(&self, id: &str) -> Arc<Mutex<()>> {
         let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(making.entry(id.to_owned()).or_default())
     }
 }
 
-/// Who asks for an export.
+/// The requester of an export.
 #[derive(Debug, Clone, Copy)]
 pub struct By<'a> {
-    /// The check of whoever asks, made in the commit.
+    /// The authorization check of the requester. It runs inside the commit.
     pub check: &'a dyn CommitCheck,
-    /// The account.
+    /// The account of the requester.
     pub account: Option<&'a str>,
-    /// The trace that the request is part of, as the header `traceparent`.
+    /// The `traceparent` header of the request (W3C Trace Context).
     pub traceparent: Option<&'a str>,
 }
 
 impl By<'_> {
-    /// The gateway itself.
+    /// Returns the gateway itself as the requester.
     pub fn gateway() -> Self {
         Self { check: &NoClient, account: None, traceparent: None }
     }
 }
 
-/// What a push did.
+/// The result of a push.
 #[derive(Debug, Clone)]
 pub struct Push {
-    /// The exports queued, one a target.
+    /// The queued exports, one for each target.
     pub exports: Vec<Entry>,
-    /// Why there are none.
+    /// The reason why no export was queued.
     pub reason: Option<String>,
 }
 
-/// What the spool holds, in bytes of files, each counted for each target.
+/// The usage of the spool in bytes. A file counts once for each target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Of exports that no target has taken yet.
+    /// Undelivered exports.
     pub waiting: u64,
-    /// How many of those there may be before no more are made (`service.export.spool`).
+    /// The maximum of `waiting` (`service.export.spool`). At this limit no further exports are created.
     pub limit: u64,
-    /// Of delivered exports that are kept for reading and replay.
+    /// Delivered exports that are kept for reading and replay.
     pub delivered: u64,
-    /// Exports that an operator took out of the way.
+    /// The number of parked exports.
     pub parked: u64,
 }
 
-/// The bytes of an export's file.
+/// The content of an export's file.
 #[derive(Debug)]
 pub struct Content {
     /// The entry.
     pub entry: Entry,
-    /// The spool file; it stays readable while it is held open.
+    /// The spool file. It stays readable while this handle is open, even after the file is removed.
     pub file: std::fs::File,
     /// Its length in bytes.
     pub length: u64,
 }
 
 impl Exporter {
-    /// Opens the spool and the queue as they were left: files that no entry names are removed.
+    /// Opens the spool and the queue, and removes spool files that no entry refers to.
     pub fn open(store: Store, options: Options) -> Result<Self, Fault> {
         let spool = Spool::open(options.data_dir.join("spool"))?;
         let limits =
@@ -208,24 +210,24 @@ impl Exporter {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Why a bucketName leads nowhere.
+    /// Checks that a bucketName refers to a target. The error is the reason.
     pub fn check_target(&self, bucket_name: &str) -> Result<(), String> {
         target::check(&self.inner.options, bucket_name)
     }
 
-    /// Renders everything that belongs to the Business Object and queues it for each of its targets; `by` is
-    /// who asks. Blocks; where many may ask at once, take a [`Self::turn`] first. When it returns, the files
-    /// and the entries are on disk.
+    /// Renders all members of the Business Object and queues the export for each of its targets. When it
+    /// returns, the files and the entries are on disk. Blocking. Callers with many concurrent requests first
+    /// acquire a push permit.
     ///
     /// # Errors
-    /// `Kind::Conflict` when it is disabled or has no target; `Kind::Invalid` when a target leads
-    /// nowhere any more; `Kind::NoRoom`, also when the spool is full.
+    /// `Kind::Conflict` if the Business Object is disabled or has no target. `Kind::Invalid` if a bucketName no
+    /// longer refers to a target. `Kind::NoRoom` if the disk or the spool is full.
     pub fn push(&self, business_object: &Compiled, by: By<'_>) -> Result<Push, Fault> {
         let inner = &*self.inner;
         make::check(inner, business_object)?;
         let making = inner.making(&business_object.object.id);
         let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that were made meanwhile count.
+        // Checked under the lock, so that exports created in the meantime count.
         if let Some(cause) = room::spool(inner) {
             return Err(Fault::new(fault::Kind::NoRoom, cause));
         }
@@ -233,15 +235,14 @@ impl Exporter {
         make::full(inner, business_object, &targets, by, &mut |_| Ok(()))
     }
 
-    /// Delivers, and makes the exports that are due by themselves, until `stop` becomes true; then ends what
-    /// is under way in good order.
+    /// Delivers exports and creates automatic exports until `stop` becomes true, then shuts down gracefully.
     pub async fn run(&self, stop: watch::Receiver<bool>) {
         let automatic = automatic::run(Arc::clone(&self.inner), stop.clone());
         tokio::join!(automatic, deliver::run(Arc::clone(&self.inner), stop));
     }
 
-    /// Entries, newest first, those older than the one with the id `after`. Before them stand those that
-    /// wait for room in the spool.
+    /// Lists entries, newest first, starting after the entry with the id `after`. Exports that wait for spool
+    /// capacity come before all others.
     pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Entry>, Fault> {
         let mut entries = self.inner.waiting.entries();
         let mut after = after;
@@ -260,12 +261,12 @@ impl Exporter {
         Ok(entries)
     }
 
-    /// Entries that wait for a target, in the order they will be delivered; and how many there are in all.
+    /// Returns the entries in a target's queue in delivery order, and their total number.
     pub fn line(&self, target: &str, limit: usize) -> Result<(Vec<Entry>, usize), Fault> {
         self.inner.queue.line(target, limit)
     }
 
-    /// One entry.
+    /// Returns the entry with this id.
     pub fn get(&self, id: &str) -> Result<Option<Entry>, Fault> {
         if let Some(entry) = self.inner.waiting.entry(id) {
             return Ok(Some(entry));
@@ -274,19 +275,19 @@ impl Exporter {
         Ok(queue.find(&queue.state(), id)?.map(|(_, _, entry)| entry))
     }
 
-    /// The file of an entry.
+    /// Opens the file of an entry.
     ///
     /// # Errors
-    /// `Kind::NotFound` when there is no such entry, or its file is no longer kept.
+    /// `Kind::NotFound` if there is no such entry, or if its file is no longer kept.
     pub fn content(&self, id: &str) -> Result<Content, Fault> {
         let (entry, file) = self.inner.queue.content(id)?;
         Ok(Content { length: entry.bytes, entry, file })
     }
 
-    /// Tries a waiting entry's target now, or queues a parked one again at its place.
+    /// Retries the target of a queued entry now, or queues a parked entry again at its original place.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::Conflict` for a delivered one.
+    /// `Kind::NotFound` if there is no such entry, `Kind::Conflict` if it is delivered.
     pub fn retry(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         if let Some(entry) = self.inner.waiting.entry(id) {
             self.inner.queue.commit(check, |_| Ok(()))?;
@@ -297,13 +298,15 @@ impl Exporter {
         self.inner.queue.retry(check, id)
     }
 
-    /// Takes a waiting entry out of the way; the ones behind it go on.
+    /// Parks a queued entry, so that the entries behind it can be delivered.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::Conflict` for one that is under way, delivered, or parked already.
+    /// `Kind::NotFound` if there is no such entry, `Kind::Conflict` if it is being delivered, delivered, or
+    /// parked.
     pub fn park(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         if let Some(entry) = self.inner.waiting.entry(id) {
-            let why = "waits for room in the spool, and holds nothing yet that could be parked";
+            let why =
+                "waits for spool capacity, so it is not in the queue yet and cannot be parked";
             return Err(Fault::new(
                 fault::Kind::Conflict,
                 format!("the export of {} for {} {why}", entry.business_object_name, entry.target),
@@ -312,15 +315,16 @@ impl Exporter {
         self.inner.queue.park(check, id)
     }
 
-    /// Queues a delivered file again under its own key.
+    /// Queues a delivered file again under the same key.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::Conflict` for one that was not delivered, or whose file is no longer kept.
+    /// `Kind::NotFound` if there is no such entry. `Kind::Conflict` if it is not delivered, or if its file is
+    /// no longer kept.
     pub fn replay(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         self.inner.queue.replay(check, id)
     }
 
-    /// What the spool holds, and may hold.
+    /// Returns the usage and the limit of the spool.
     pub fn room(&self) -> Room {
         let state = self.inner.queue.state();
         Room {
@@ -331,7 +335,7 @@ impl Exporter {
         }
     }
 
-    /// The names of the Business Objects whose exports by themselves wait for room in the spool.
+    /// Returns the names of the Business Objects whose automatic exports wait for spool capacity.
     pub fn waiting(&self) -> Vec<String> {
         let mut names: Vec<_> = self
             .inner
@@ -344,21 +348,21 @@ impl Exporter {
         names
     }
 
-    /// Where the spool is.
+    /// Returns the folder of the spool.
     pub fn spool(&self) -> &Path {
         self.inner.queue.spool.folder()
     }
 }
 
 impl Inner {
-    /// The time, for what stands in an order.
+    /// Returns a timestamp that never goes back, for records in an order.
     fn stamp(&self) -> Stamp {
         self.options.catalogue.watch().stamp()
     }
 
-    /// Tells of a target as it is now.
+    /// Publishes an event with the current state of a target.
     fn tell_target(&self, name: &str) {
-        // What the store could not read shows where it is asked for.
+        // A store error is reported to the next caller that reads the target's state.
         if let Ok(target) = self.target(name.to_owned()) {
             self.options.events.publish(events::Kind::Target, name, &target);
         }

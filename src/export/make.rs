@@ -1,5 +1,5 @@
-//! Making an export: rendered into the spool, synced, and queued in the commit that also says how far the
-//! changes have come.
+//! Creates an export: renders it into the spool, syncs it, and queues it. The same commit records how far the
+//! changes are exported.
 use super::entry::{Entry, Kind};
 use super::queue::{self, AddError, New, NewFile, To};
 use super::render::{self, Rendered, Rendering};
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use uuid::Uuid;
 
-/// What else goes into the commit of an export.
+/// A hook that adds further writes to the commit of an export.
 pub(super) type Also<'a> = &'a mut dyn FnMut(&mut Transaction<'_>) -> Result<(), Error>;
 
 /// Checks that a Business Object can be exported.
@@ -41,7 +41,7 @@ pub(super) fn check(inner: &Inner, business_object: &Compiled) -> Result<(), Fau
     Ok(())
 }
 
-/// The bucketNames of all its targets.
+/// Returns the bucketNames of all targets, without duplicates.
 pub(super) fn all_targets(business_object: &Compiled) -> Vec<String> {
     let mut targets: Vec<String> = Vec::new();
     for push_target in &business_object.object.definition.push_targets {
@@ -52,7 +52,7 @@ pub(super) fn all_targets(business_object: &Compiled) -> Vec<String> {
     targets
 }
 
-/// The targets that have to have a full export before they can have changes.
+/// Returns the targets that need a full export before they can receive changes.
 pub(super) fn without_full(
     inner: &Inner,
     business_object: &Compiled,
@@ -79,8 +79,7 @@ pub(super) fn without_full(
     Ok(lacking)
 }
 
-/// Renders everything that belongs, and queues it for these targets. The caller holds the Business
-/// Object's lock.
+/// Renders all members and queues the export for these targets. The caller holds the Business Object's lock.
 pub(super) fn full(
     inner: &Inner,
     business_object: &Compiled,
@@ -94,7 +93,7 @@ pub(super) fn full(
     let store = &inner.queue.store;
     let is_for_all = targets.len() == all_targets(business_object).len();
     let instance = store.read().instance();
-    // A store that takes no commits says so before a file is written for nothing.
+    // If the store accepts no commits, fail before a file is written for nothing.
     commit::<_, Fault>(store, by.check, |_| Ok(()))?;
     let cursor = if is_for_all {
         changes::close_generation(store, id)?
@@ -124,15 +123,15 @@ pub(super) fn full(
         cursor.exports += 1;
         changes::put_cursor(t, id, &cursor)
     };
-    // A target that is left without its full export holds up the changes of the others.
+    // A target that still lacks its full export would block the changes for the others.
     let holds_up = match &cursor {
         Some(cursor) if !is_for_all => changes::has_changes(&store.read(), id, cursor)?,
         _ => false,
     };
     if rendered.0.objects == 0 && !holds_up && !inner.queue.is_held(targets, name)? {
         let reason = render::why_none(store, business_object)?;
-        // Nobody holds anything, so nothing is to be told; a target still starts with a full export, once
-        // there is something.
+        // No consumer has an object of it, so there is nothing to report. A target still gets a full export
+        // first, once there are objects.
         commit::<_, Fault>(store, by.check, |t| {
             making.check(t)?;
             also(t)?;
@@ -148,21 +147,21 @@ pub(super) fn full(
     Ok(Push { exports, reason: None })
 }
 
-/// Renders what changed in the oldest generation that is not done, and queues it for all targets, each of
-/// which has had everything before. The caller holds the Business Object's lock.
+/// Renders the changes of the oldest unfinished generation and queues them for all targets, each of which has
+/// received everything before. The caller holds the Business Object's lock.
 pub(super) fn incremental(inner: &Inner, business_object: &Compiled) -> Result<Vec<Entry>, Fault> {
     let started = Instant::now();
     let id = business_object.object.id.as_str();
     let name = business_object.object.definition.name.as_str();
     let store = &inner.queue.store;
     let instance = store.read().instance();
-    // In a commit, as it were, so that one that is just being made is seen.
+    // Read inside a transaction, so that a commit in progress is visible.
     let (cursor, _) = store.transact::<_, Error>(|t| match changes::cursor(t, id)? {
         Some(cursor) if changes::has_changes(t, id, &cursor)? => Ok(Some(cursor)),
         _ => Ok(None),
     })?;
     let Some(mut cursor) = cursor else { return Ok(Vec::new()) };
-    // One may have been closed by an export that came to nothing.
+    // An earlier export that was not queued may have closed a generation already.
     if cursor.open == cursor.done + 1 {
         match changes::close_generation(store, id)? {
             Some(closed) => cursor = closed,
@@ -170,7 +169,7 @@ pub(super) fn incremental(inner: &Inner, business_object: &Compiled) -> Result<V
         }
     }
     if cursor.begins_anew() {
-        // Since it was looked at, so much changed that a full export is due in place of this one.
+        // So much has changed since the last check that a full export is due instead.
         return Ok(Vec::new());
     }
     let generation = cursor.done + 1;
@@ -205,7 +204,7 @@ pub(super) fn incremental(inner: &Inner, business_object: &Compiled) -> Result<V
     making.queue(files, Some((generation - 1, generation)), &mut also, started)
 }
 
-/// Notes that these targets have everything up to their last sequence.
+/// Records that these targets have everything up to their last sequence.
 fn know(
     inner: &Inner,
     read: &impl Read,
@@ -222,7 +221,7 @@ fn know(
     Ok(())
 }
 
-/// A digest of what decides what an export of all holds, and under which name.
+/// Returns a digest of what determines the content and the name of a full export.
 fn view(business_object: &Compiled) -> String {
     let definition = &business_object.object.definition;
     let conditions = business_object.conditions_in_full();
@@ -230,17 +229,17 @@ fn view(business_object: &Compiled) -> String {
     super::file::hex(&Sha256::digest(view.to_string()))
 }
 
-/// An export in the making; its files are removed unless it is queued.
+/// An export that is being created. Its files are removed unless it is queued.
 pub(super) struct Making<'a> {
     inner: &'a Inner,
-    /// The index that it is made from.
+    /// The index instance that it is rendered from.
     instance: u64,
     business_object: &'a Compiled,
     targets: &'a [String],
     begun: Stamp,
     export_date: String,
     by: By<'a>,
-    /// The ids of the first target's entries, which name the rendered files.
+    /// The ids of the first target's entries. They name the rendered files.
     ids: Vec<String>,
     files: Unqueued<'a>,
 }
@@ -277,7 +276,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Where one more file goes.
+    /// Adds a file and returns its path.
     pub(super) fn add_file(&mut self) -> PathBuf {
         let id = Uuid::now_v7().to_string();
         let path = self.files.add(&id);
@@ -285,7 +284,7 @@ impl<'a> Making<'a> {
         path
     }
 
-    /// Takes back the files that hold nothing.
+    /// Removes the files that are empty.
     fn drop_unless(&mut self, keep: [bool; 2]) {
         let mut keep = keep.into_iter();
         let ids = std::mem::take(&mut self.ids);
@@ -298,12 +297,13 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Refuses to act on what was read when reopening the store may have cut it off since.
+    /// Fails if the store was reopened since rendering started, because the reopening may have cut off the
+    /// data.
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), Error> {
         if transaction.instance() == self.instance { Ok(()) } else { Err(Error::Reopening) }
     }
 
-    /// Queues the files, in the order in which they were added.
+    /// Queues the files in the order they were added.
     pub(super) fn queue(
         mut self,
         rendered: Vec<(Kind, Rendered)>,
@@ -355,7 +355,7 @@ impl<'a> Making<'a> {
             }
             AddError::Store(error) => error.is_no_room() && queue.store.poisoned().is_none(),
         });
-        // Another commit that failed may still be there after the next start, and needs the files then.
+        // After any other error the commit may still be there after the next start, and then needs the files.
         if !none_remains {
             self.files.names.clear();
         }
@@ -388,7 +388,7 @@ fn link_or_copy(path: &std::path::Path, link: &std::path::Path) -> std::io::Resu
         .or_else(|_| std::fs::copy(path, link).and_then(|_| std::fs::File::open(link)?.sync_all()))
 }
 
-/// Files of an export that is not queued yet; they are removed unless it is.
+/// The files of an export that is not queued yet. They are removed on drop.
 struct Unqueued<'a> {
     spool: &'a Spool,
     names: Vec<String>,

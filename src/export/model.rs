@@ -1,5 +1,5 @@
-//! The queue against a small model: any order of pushes, deliveries, failures, operator's acts and
-//! restarts keeps the order of each target, the sequences, and just the files that are needed.
+//! Tests the queue against a small model. Any series of pushes, deliveries, failures, operator actions and
+//! restarts keeps the order of each target, the sequences, and exactly the files that are needed.
 use super::By;
 use super::cause::{Class, Failure};
 use super::entry::{Kind, Status};
@@ -35,7 +35,7 @@ struct Known {
     kept: bool,
 }
 
-/// What should be: entries by the order they were made in, waiting ones in the order of their places.
+/// The expected state: entries by creation order, queued ones by their places.
 #[derive(Debug, Default)]
 struct Model {
     entries: BTreeMap<u64, (String, Known)>,
@@ -231,7 +231,7 @@ proptest! {
                     }
                     drop(queue);
                     queue = open(&store, dir.path());
-                    // Numbers that nothing has any more may be given again.
+                    // Numbers that are no longer in use may be assigned again.
                     model.next = queue.state().next;
                 }
             }

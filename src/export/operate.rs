@@ -1,4 +1,4 @@
-//! What an operator does to an entry: retry, park, replay, and reading its file.
+//! Operator actions on an entry: retry, park, replay, and reading its file.
 use super::entry::{Entry, Status};
 use super::queue::Queue;
 use super::record::{self, Record};
@@ -9,12 +9,12 @@ use penstock_store::{Error, Transaction};
 use std::fs::File;
 
 impl Queue {
-    /// Tries a waiting entry's target now, or queues a parked one again at its place.
+    /// Retries the target of a queued entry now, or queues a parked entry again at its original place.
     pub(super) fn retry(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
         match entry.status {
-            // Nothing changes; whoever asks must still be allowed to.
+            // Nothing changes, but the requester must still be authorized.
             Status::Queued | Status::Blocked | Status::Delivering | Status::Waiting => {
                 self.commit(check, |_| Ok(()))?;
             }
@@ -33,7 +33,7 @@ impl Queue {
         Ok(state.now(order, record.entry))
     }
 
-    /// Takes a waiting entry out of the way.
+    /// Parks a queued entry.
     pub(super) fn park(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
@@ -43,7 +43,9 @@ impl Queue {
                 return Err(conflict(&entry, "is being delivered; try again later"));
             }
             Status::Parked => return Err(conflict(&entry, "is parked already")),
-            Status::Delivered => return Err(conflict(&entry, "was delivered; nothing waits")),
+            Status::Delivered => {
+                return Err(conflict(&entry, "was delivered; only queued exports can be parked"));
+            }
         }
         record.entry = Entry { status: Status::Parked, ..entry };
         self.commit(check, |t| record::put(t, order, &record))?;
@@ -55,7 +57,7 @@ impl Queue {
         Ok(record.entry)
     }
 
-    /// Queues a delivered file again, at the tail of its target's queue.
+    /// Queues a delivered file again at the end of its target's queue.
     pub(super) fn replay(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
         let mut state = self.state();
         let (order, mut record, entry) = self.known(&state, id)?;
@@ -78,7 +80,7 @@ impl Queue {
         Ok(record.entry)
     }
 
-    /// The entry and its open file.
+    /// Returns the entry and its open file.
     pub(super) fn content(&self, id: &str) -> Result<(Entry, File), Fault> {
         let state = self.state();
         let (_, record, entry) = self.known(&state, id)?;
@@ -97,7 +99,7 @@ impl Queue {
         self.find(state, id)?.ok_or_else(unknown)
     }
 
-    /// Commits on behalf of whoever operates the queue.
+    /// Commits on behalf of the operator.
     pub(super) fn commit(
         &self,
         check: &dyn CommitCheck,

@@ -1,4 +1,4 @@
-//! What is handed to a target: an entry, its file, and what else a delivery needs.
+//! One delivery: an entry, its file, and what the target needs to deliver it.
 use super::cause::Failure;
 use super::entry::Entry;
 use super::file;
@@ -10,25 +10,25 @@ use std::io::{self, Seek as _, SeekFrom};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The usual level of each: beyond it they take many times longer for a few per cent.
+/// The default compression levels. Higher levels take many times longer for a few per cent.
 const GZIP: u32 = 6;
 const ZSTD: i32 = 3;
 
-/// An entry on its way.
+/// One delivery of an entry.
 #[derive(Debug)]
 pub(super) struct Parcel<'a> {
     pub(super) entry: &'a Entry,
-    /// The spool file, or why it cannot be used.
+    /// The spool file, or the reason why it is not usable.
     pub(super) file: Result<File, String>,
     /// Whether an earlier attempt may have stored it ([`super::queue::Job::unclear`]).
     pub(super) unclear: bool,
-    /// When the target was asked last to store it and did not say how that ended: it may be at it still.
+    /// When the last attempt without a clear result ended. The target may still be storing the object.
     pub(super) unanswered: Option<Instant>,
     pub(super) uploads: &'a Uploads,
     pub(super) uplink: &'a Arc<Uplink>,
 }
 
-/// The bytes of an object.
+/// The content of an object.
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) file: Arc<File>,
@@ -39,7 +39,7 @@ pub(super) struct Content {
     pub(super) encoding: Option<&'static str>,
 }
 
-/// `Content-Encoding` of a compression.
+/// Returns the `Content-Encoding` of a compression.
 pub(super) fn encoding(compression: Compression) -> Option<&'static str> {
     match compression {
         Compression::None => None,
@@ -48,20 +48,21 @@ pub(super) fn encoding(compression: Compression) -> Option<&'static str> {
     }
 }
 
-/// Why a file whose bytes changed is not sent.
-pub(super) const DAMAGED: &str = "the file in the spool is damaged: its SHA-256 is not what it was when it was written; put the right one \
-     back, or park the export to let the others go on";
+/// The error text for a file whose bytes have changed.
+pub(super) const DAMAGED: &str = "the file in the spool is damaged: its SHA-256 has changed since it was written; \
+     restore the file, or park the export so that the next ones can be delivered";
 
-/// The failure of a file that is not in the spool.
+/// Returns the failure for a file that is missing in the spool.
 pub(super) fn missing(cause: &str) -> Failure {
     Failure::gateway(format!(
-        "{cause}, and the target does not have it either; put the file back, or park the export to let the \
-         others go on"
+        "{cause}, and the target does not have it either; restore the file, or park the export so that the \
+         next ones can be delivered"
     ))
 }
 
 impl Parcel<'_> {
-    /// The file as it goes out, read through once: what is sent must be what was written.
+    /// Reads the file once, checks its SHA-256, and compresses it if configured. Only the bytes that were
+    /// rendered may be sent.
     pub(super) async fn content(self, compression: Compression) -> Result<Content, Failure> {
         let file = self.file.map_err(|cause| missing(&cause))?;
         let expected = self.entry.sha256.clone();
@@ -90,7 +91,7 @@ impl Parcel<'_> {
                 ) =>
             {
                 Err(Failure::gateway(
-                    "there is no room on the disk of the gateway to compress the file",
+                    "the gateway's disk has no space to compress the file; free space on it",
                 ))
             }
             Err(error) => {
@@ -100,8 +101,9 @@ impl Parcel<'_> {
     }
 }
 
-/// Compresses a file beside the notes of its upload. The same file gives the same bytes, as long as the
-/// program is the same; where it gives others, the upload's notes do not fit them and it begins anew.
+/// Compresses a file into the folder of the upload records. The same program compresses the same file to the
+/// same bytes. A newer version may produce other bytes; then the upload record no longer matches and the upload
+/// starts again.
 fn pack(
     mut source: File,
     uploads: &Uploads,

@@ -1,4 +1,4 @@
-//! A test of a target: whether it would take files, as far as that can be told without writing one.
+//! A test whether a target would accept files, without writing one.
 use super::Exporter;
 use super::cause::{Class, Failure};
 use super::target::{self, Target};
@@ -6,7 +6,7 @@ use penstock_base::fault::{Fault, Kind};
 use serde::Serialize;
 use std::time::Instant;
 
-/// What a test of a target found.
+/// The result of a target test.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Probe {
@@ -15,24 +15,24 @@ pub struct Probe {
     /// `directory` or `s3`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether nothing was found that is in the way of a delivery.
+    /// Whether no obstacle to a delivery was found.
     pub ok: bool,
-    /// Whether it was reached; null when that was not tried.
+    /// Whether the target was reached, null if it was not contacted.
     pub reachable: Option<bool>,
-    /// What is in the way, or what could not be told, in words.
+    /// The obstacle, or what could not be checked, as text.
     pub cause: Option<String>,
-    /// What kind of cause that is; null when nothing is in the way.
+    /// The class of the obstacle, null if there is none.
     pub caused_by: Option<Class>,
-    /// How long the answer took.
+    /// The duration of the test in milliseconds.
     pub milliseconds: u64,
 }
 
 impl Exporter {
-    /// Asks a target, with the credentials it is configured with, whether it would take files. Nothing is
-    /// written, and the queue goes on as it does.
+    /// Tests with the configured credentials whether a target would accept files. It writes nothing and does
+    /// not affect the queue.
     ///
     /// # Errors
-    /// `Kind::NotFound` when the bucketName leads nowhere.
+    /// `Kind::NotFound` if the bucketName refers to no target.
     pub async fn probe(&self, bucket_name: &str) -> Result<Probe, Fault> {
         let options = &self.inner.options;
         target::check(options, bucket_name).map_err(|why| Fault::new(Kind::NotFound, why))?;

@@ -1,5 +1,6 @@
-//! The turns of pushes. A push renders on a thread of its own, of which there are few: those that wait do so
-//! without one, each Business Object's in the order they came, and go when nobody waits for the answer.
+//! Limits concurrent pushes. A push renders on a blocking thread, of which there are few. So pushes wait for a
+//! permit without occupying a thread, in order of arrival for each Business Object. A waiting push is dropped
+//! when its client disconnects.
 use super::{Exporter, render};
 use penstock_base::fault::{Fault, Kind};
 use penstock_model::resource::Compiled;
@@ -9,18 +10,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Pushes that are made at once, each of another Business Object.
+/// The maximum number of concurrent pushes, each of another Business Object.
 const AT_ONCE: usize = 3;
-/// Pushes that are made or wait.
+/// The maximum number of pushes that run or wait.
 const PLACES: usize = 64;
-/// When one for which there was no place may come again.
+/// The `Retry-After` of a push that is refused because too many wait.
 const LATER: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Pushes {
     places: Arc<Semaphore>,
     at_once: Arc<Semaphore>,
-    /// By the Business Object's id.
+    /// One permit for each Business Object id.
     of_one: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
@@ -34,7 +35,7 @@ impl Default for Pushes {
     }
 }
 
-/// Leave to push, until it is dropped.
+/// A permit to push, released on drop.
 #[derive(Debug)]
 pub struct Turn {
     _held: [OwnedSemaphorePermit; 3],
@@ -46,7 +47,7 @@ impl Pushes {
         Arc::clone(of_one.entry(id.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 
-    /// `None` when there is no place to wait at.
+    /// Waits for a permit. Returns `None` if too many pushes wait already.
     async fn take(&self, id: &str) -> Option<Turn> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         let of_one = self.of_one(id).acquire_owned().await.ok()?;
@@ -56,10 +57,11 @@ impl Pushes {
 }
 
 impl Exporter {
-    /// Waits until this Business Object may be pushed ([`Self::push`]); hold the turn until that is done.
+    /// Waits for the permit to push this Business Object with [`Self::push`]. Hold the permit until the push is
+    /// done.
     ///
     /// # Errors
-    /// `Kind::Unavailable` when too many wait, or the gateway stops.
+    /// `Kind::Unavailable` if too many pushes wait, or if the gateway stops.
     pub async fn turn(&self, business_object: &Compiled) -> Result<Turn, Fault> {
         let inner = &*self.inner;
         let turn = inner.pushes.take(&business_object.object.id).await;
@@ -68,8 +70,8 @@ impl Exporter {
             Fault::new(
                 Kind::Unavailable(LATER),
                 format!(
-                    "{PLACES} pushes wait already, so none was made of `{}`; try again in {} s, and wait for \
-                     an answer before the next push",
+                    "{PLACES} pushes run or wait already, so `{}` was not pushed; retry in {} s, and wait for \
+                     the answer before the next push",
                     business_object.object.definition.name,
                     LATER.as_secs()
                 ),
@@ -77,7 +79,7 @@ impl Exporter {
         })
     }
 
-    /// Leaves off what is being rendered, and lets nothing more be: the gateway stops.
+    /// Cancels the rendering in progress and prevents further rendering, because the gateway stops.
     pub fn stop(&self) {
         self.inner.stopping.store(true, Ordering::Relaxed);
     }

@@ -1,11 +1,12 @@
-//! The queue: entries are kept with the store's commits, and waiting ones stand in a line per target.
+//! The export queue. Entries are stored in the store's commits; undelivered entries are also in memory, one
+//! queue for each target.
 //!
 //! Invariants:
-//! - An entry is committed only after its spool file and the spool's folder are synced, in one commit
-//!   with its sequence number: what stands in the queue can be delivered, and no sequence is lost.
-//! - A record says `kept` before its file is there to be read, and says so no more before the file is
-//!   removed: after a crash a file that no record keeps is nobody's.
-//! - `delivering`, and failures since the start, live in memory alone: no retry writes to the disk.
+//! - An entry is committed only after its spool file and the spool's folder are synced, in one commit with its
+//!   sequence number. So every queued entry can be delivered, and no sequence is lost.
+//! - A record says `kept` before its file can be read, and stops saying so before the file is removed. So after
+//!   a crash a file without a `kept` record is not needed.
+//! - `delivering` and the failures since the start are only in memory, so retries do not write to the disk.
 use super::By;
 use super::cause::Failure;
 use super::entry::{Entry, Kind, Status};
@@ -25,66 +26,66 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// The queue of every target.
+/// The queues of all targets.
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) store: Store,
     pub(super) spool: Spool,
     pub(super) limits: Limits,
     pub(super) events: Events,
-    /// Tells the workers' overseer that a target may have an entry waiting.
+    /// Notifies the delivery loop that a target may have a queued entry.
     pub(super) added: Notify,
-    /// Tells that a target has taken a file.
+    /// Notifies that a delivery has freed spool capacity.
     pub(super) room: Notify,
     state: Mutex<State>,
 }
 
-/// What is kept of delivered entries.
+/// The limits of the history of delivered entries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Records.
+    /// The maximum number of records.
     pub(super) records: usize,
-    /// Bytes of files.
+    /// The maximum total size of the files in bytes.
     pub(super) bytes: u64,
 }
 
-/// Rendered files to be queued.
+/// Rendered files to queue.
 #[derive(Debug)]
 pub(super) struct New<'a> {
     pub(super) business_object: &'a str,
     pub(super) name: &'a str,
     pub(super) export_date: &'a str,
-    /// In the order of their sequences.
+    /// In sequence order.
     pub(super) files: &'a [NewFile],
     pub(super) targets: &'a [To],
-    /// The generations of changes that they bring.
+    /// The generations of changes that the files contain.
     pub(super) covers: Option<(u64, u64)>,
-    /// Who asked for them.
+    /// The requester.
     pub(super) by: By<'a>,
-    /// When they were made.
+    /// When the files were created.
     pub(super) made: Stamp,
 }
 
-/// A target that files are queued for.
+/// A target to queue files for.
 #[derive(Debug)]
 pub(super) struct To {
     pub(super) name: String,
-    /// What its keys begin with.
+    /// The prefix of its keys.
     pub(super) prefix: String,
     /// [`Record::made_for`]
     pub(super) place: Option<String>,
 }
 
-/// What else goes into the commit of new entries.
+/// A hook that adds further writes to the commit of new entries.
 pub(super) type Also<'a> = &'a mut dyn FnMut(&mut Transaction<'_>, &[Entry]) -> Result<(), Error>;
 
-/// One rendered file to be queued.
+/// One rendered file to queue.
 #[derive(Debug)]
 pub(super) struct NewFile {
     pub(super) kind: Kind,
     pub(super) finished: Finished,
     pub(super) warnings: Vec<String>,
-    /// The id of its entry for each target.
+    /// The ids of its entries, one for each target.
     pub(super) ids: Vec<String>,
 }
 
@@ -95,15 +96,15 @@ pub(super) struct Job {
     pub(super) entry: Entry,
     /// [`Record::made_for`]
     pub(super) made_for: Option<String>,
-    /// Whether an attempt may have come to an end that nobody heard of: the target did not say, the gateway may
-    /// have crashed during one, or it was parked or replayed after one.
+    /// Whether an earlier attempt may have stored the object unnoticed. The target may not have answered, or
+    /// the gateway may have crashed during the attempt. Or the entry was parked or replayed after an attempt.
     pub(super) unclear: bool,
-    /// When the target was asked last to store it and did not say how that ended: it may be at it still.
+    /// When the last attempt without a clear result ended. The target may still be storing the object.
     pub(super) unanswered: Option<Instant>,
 }
 
 impl Queue {
-    /// Opens the queue as it was left.
+    /// Opens the queue from the store.
     pub(super) fn open(
         store: Store,
         spool: Spool,
@@ -146,7 +147,7 @@ impl Queue {
                     target_name = target,
                     business_object = business_object_name,
                     cause,
-                    "The file of an export was missing or damaged; put it back, or park the export."
+                    "The file of an export is missing or damaged; restore it, or park the export."
                 );
             }
         }
@@ -160,7 +161,7 @@ impl Queue {
         } else {
             tracing::error!(
                 unread,
-                "records of the export queue cannot be read, and their files stay in the spool; was this \
+                "Records of the export queue could not be read, and their files stay in the spool. Was this \
                  data directory written by a newer version?"
             );
         }
@@ -172,7 +173,7 @@ impl Queue {
                 target_name = target,
                 exports,
                 bytes,
-                "Exports were found that wait for their target."
+                "Undelivered exports were found; the gateway delivers them."
             );
         }
         let queue = Self {
@@ -192,8 +193,8 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues files for their targets: entries, sequences, what consumers may hold, and what `also` puts, in
-    /// one commit. The files must be synced already.
+    /// Queues files for their targets. One commit writes the entries, the sequences, the object counts of the
+    /// consumers, and what `also` adds. The files must be synced already.
     pub(super) fn add(&self, new: &New<'_>, also: Also<'_>) -> Result<Vec<Entry>, AddError> {
         let mut state = self.state();
         let first = state.next;
@@ -226,19 +227,19 @@ impl Queue {
             state.take_up(*order, record);
             self.tell(&record.entry);
         }
-        // The wait of a target that does not take its head goes on: one more behind it mends nothing.
+        // The backoff of a blocked target continues: a further entry behind its head does not help.
         self.added.notify_one();
         Ok(records.into_iter().map(|(_, record)| record.entry).collect())
     }
 
-    /// Tells of an entry as it is now. The lock of the state is held, so that no listener is told what
-    /// was before.
+    /// Publishes an event with the current state of an entry. The caller holds the state lock, so that events
+    /// arrive in order.
     pub(super) fn tell(&self, entry: &Entry) {
         let trace = entry.traceparent.as_deref();
         self.events.publish_in(trace, events::Kind::Export, &entry.id, entry);
     }
 
-    /// Whether the consumers of one of these targets may hold an object of this Business Object.
+    /// Returns whether the consumers of one of these targets may have objects of this Business Object.
     pub(super) fn is_held(&self, targets: &[String], name: &str) -> Result<bool, Error> {
         let read = self.store.read();
         for target in targets {
@@ -249,7 +250,7 @@ impl Queue {
         Ok(false)
     }
 
-    /// Entries, newest first.
+    /// Lists entries, newest first.
     pub(super) fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Entry>, Fault> {
         let state = self.state();
         let read = self.store.read();
@@ -258,7 +259,7 @@ impl Queue {
             Some(id) => Some(record::order_of(&read, id)?.ok_or_else(|| {
                 Fault::new(
                     fault::Kind::Invalid,
-                    format!("there is no export `{id}` to go on after"),
+                    format!("there is no export `{id}` to continue after"),
                 )
             })?),
         };
@@ -266,7 +267,7 @@ impl Queue {
         Ok(records.into_iter().map(|(order, record)| state.now(order, record.entry)).collect())
     }
 
-    /// The first entries that wait for a target, and how many wait.
+    /// Returns the first entries of a target's queue, and the length of the queue.
     pub(super) fn line(&self, target: &str, limit: usize) -> Result<(Vec<Entry>, usize), Fault> {
         let state = self.state();
         let Some(line) = state.lines.get(target) else { return Ok((Vec::new(), 0)) };
@@ -280,7 +281,7 @@ impl Queue {
         Ok((entries, line.waiting.len()))
     }
 
-    /// One entry as it is now, with its order and record.
+    /// Finds an entry in its current state, with its order and record.
     pub(super) fn find(
         &self,
         state: &State,
@@ -293,19 +294,19 @@ impl Queue {
         Ok(Some((order, record, entry)))
     }
 
-    /// Targets with an entry waiting.
+    /// Returns the targets with queued entries.
     pub(super) fn targets_waiting(&self) -> Vec<String> {
         let state = self.state();
         let lines = state.lines.iter().filter(|(_, line)| !line.waiting.is_empty());
         lines.map(|(target, _)| target.clone()).collect()
     }
 
-    /// What ends a wait for this target.
+    /// Returns the notification that ends the backoff of this target.
     pub(super) fn wake(&self, target: &str) -> Arc<Notify> {
         Arc::clone(&self.state().lines.entry(target.to_owned()).or_default().wake)
     }
 
-    /// Takes the oldest waiting entry of a target under way; `None` when none waits.
+    /// Starts the delivery of a target's oldest entry. Returns `None` if its queue is empty.
     pub(super) fn begin(&self, target: &str) -> Result<Option<Job>, Fault> {
         let mut state = self.state();
         let line = state.lines.entry(target.to_owned()).or_default();
@@ -325,14 +326,15 @@ impl Queue {
         let mut entry = record.entry;
         let unclear = unanswered.is_some() || entry.attempts > 0;
         entry.attempts += attempts;
-        // Further attempts are told when they end otherwise than the one before.
+        // Further attempts publish an event only when their failure class changes.
         if attempts == 0 {
             self.tell(&Entry { status: Status::Delivering, ..entry.clone() });
         }
         Ok(Some(Job { order, entry, made_for: record.made_for, unclear, unanswered }))
     }
 
-    /// The entry under way did not get through; returns how often it has not, and what `wait` says to that.
+    /// Records that the delivery in progress failed. Returns the number of failures and the delay that `wait`
+    /// computes from it.
     pub(super) fn failed(
         &self,
         target: &str,
@@ -365,14 +367,14 @@ impl Queue {
         (failures, wait)
     }
 
-    /// The entry under way was left off; it waits again.
+    /// Puts the entry whose delivery was interrupted back into the queue.
     pub(super) fn left_off(&self, target: &str) {
         if let Some(line) = self.state().lines.get_mut(target) {
             line.under_way = None;
         }
     }
 
-    /// The target has the entry: commits that, with what falls out of the history.
+    /// Commits that the entry is delivered, together with the removals from the history.
     pub(super) fn delivered(&self, order: u64, at: Stamp) -> Result<Entry, Fault> {
         let mut state = self.state();
         let Some(mut record) = record::by_order(&self.store.read(), order)? else {
@@ -402,10 +404,10 @@ impl Queue {
     }
 }
 
-/// Why exports were not queued.
+/// The error of queueing exports.
 #[derive(Debug)]
 pub(super) enum AddError {
-    /// Whoever asked may no longer do so; nothing was committed.
+    /// The requester is no longer authorized; nothing was committed.
     Refused(Fault),
     /// The store failed.
     Store(Error),
@@ -433,7 +435,7 @@ impl From<AddError> for Fault {
 }
 
 impl New<'_> {
-    /// The record of one file for one target, with the next sequence, which it takes.
+    /// Creates the record of one file for one target, and assigns it the next sequence.
     fn record(
         &self,
         t: &mut Transaction<'_>,
@@ -476,28 +478,28 @@ impl New<'_> {
     }
 }
 
-/// Checks that the file name of a key fits into a directory (255 bytes), however its parts turn out.
+/// Checks that the longest possible file name of a key fits into a directory (255 bytes).
 pub(super) fn check_name(name: &str) -> Result<(), String> {
     let file_name = key("", name, "20260301T120000Z", u64::MAX).len() - encode(name).len() - 1;
     if file_name <= 255 {
         return Ok(());
     }
     Err(format!(
-        "the name of the Business Object is too long for the key of an export: percent-encoded it has {} \
-         bytes, {} too many",
+        "the name of the Business Object is too long for the key of an export: it has {} percent-encoded \
+         bytes, {} too many; shorten it",
         encode(name).len(),
         file_name - 255
     ))
 }
 
-/// The key of an export: `<prefix><name>/<name>-<export_date>-<sequence>.json`.
+/// Returns the key of an export: `<prefix><name>/<name>-<export_date>-<sequence>.json`.
 fn key(prefix: &str, name: &str, export_date: &str, sequence: u64) -> String {
     let name = encode(name);
     format!("{prefix}{name}/{name}-{export_date}-{sequence:012}.json")
 }
 
-/// Percent-encodes beyond `A-Za-z0-9._-`; a name of dots alone entirely, since it would lead elsewhere
-/// as a folder.
+/// Percent-encodes all bytes except `A-Za-z0-9._-`. A name that consists only of dots is encoded completely,
+/// because it would lead to another folder.
 fn encode(name: &str) -> String {
     let dots = name.bytes().all(|b| b == b'.');
     let mut encoded = String::with_capacity(name.len());
@@ -517,7 +519,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_of_a_record_that_cannot_be_read_stays() {
+    fn the_file_of_an_unreadable_record_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let options = penstock_store::Options::default();
         let store = Store::open(&dir.path().join("store"), options, &mut |_| {}).unwrap();
@@ -534,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_hold_no_character_that_leads_elsewhere() {
+    fn keys_contain_no_path_characters() {
         assert_eq!(
             key("plant/", "Pump", "20260301T120000Z", 7),
             "plant/Pump/Pump-20260301T120000Z-000000000007.json"

@@ -1,64 +1,64 @@
-//! How queue entries are kept: documents of the store, committed with the sequences they take.
+//! The stored form of queue entries: documents of the store, committed together with their sequences.
 //!
 //! | collection | key | value |
 //! |---|---|---|
-//! | `exports` | order (u64, big endian) | [`Record`] as JSON |
-//! | `export-ids` | id | order |
-//! | `export-sequences` | target, 0, Business Object name | the last sequence given (u64, big endian) |
-//! | `export-held` | as of its sequence | objects in the last full export and in those on change since (u64, big endian) |
+//! | `exports` | order (u64, big endian) | [`Record`] as JSON. |
+//! | `export-ids` | id | order. |
+//! | `export-sequences` | target, 0, Business Object name | the last assigned sequence (u64, big endian). |
+//! | `export-held` | as for its sequence | objects in the last full and later incremental exports (u64, big endian). |
 use super::entry::Entry;
 use penstock_store::{DocumentRange, Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
 
 pub(super) const EXPORTS: &str = "exports";
 pub(super) const IDS: &str = "export-ids";
-/// The collection of the last sequence given to each target and Business Object.
+/// The collection of the last sequence assigned to each target and Business Object.
 pub const SEQUENCES: &str = "export-sequences";
 pub(super) const HELD: &str = "export-held";
 
-/// Records read at once.
+/// Records per page.
 const PAGE: usize = 200;
 
-/// An entry and what the queue knows of it.
+/// An entry with the queue's own data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// What the outside sees.
+    /// The entry as the API shows it.
     pub(super) entry: Entry,
-    /// Its place in its target's queue: its order, and after a replay a later number of the same count.
+    /// Its place in its target's queue: its order, or after a replay a later number from the same counter.
     pub(super) place: u64,
-    /// Whether the spool still holds its file.
+    /// Whether the spool still has its file.
     pub(super) kept: bool,
-    /// The generations of changes that it brings: after the first of them, up to the second.
+    /// The generations of changes that it contains: after the first number, up to and including the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) covers: Option<(u64, u64)>,
-    /// Where its target led to when it was made, in words; absent for the embedded default.
+    /// The configured target when the export was created, as text. Absent for the embedded default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) made_for: Option<String>,
 }
 
 impl Record {
-    /// The name of its file in the spool.
+    /// Returns the name of its file in the spool.
     pub(super) fn file(&self) -> String {
         file_name(&self.entry.id)
     }
 }
 
-/// The name of an export's file in the spool.
+/// Returns the name of an export's file in the spool.
 pub(super) fn file_name(id: &str) -> String {
     format!("{id}.json")
 }
 
-/// One record by its order.
+/// Reads the record with this order.
 pub(super) fn by_order(read: &impl Read, order: u64) -> Result<Option<Record>, Error> {
     Ok(read.document(EXPORTS, &order.to_be_bytes())?.as_deref().and_then(decode))
 }
 
-/// The order of the entry with this id.
+/// Reads the order of the entry with this id.
 pub(super) fn order_of(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
     number(read, IDS, id.as_bytes())
 }
 
-/// Records after (before, when `reverse`) the one with the order `after`, with their orders.
+/// Reads a page of records with their orders, starting after the order `after` (before it if `reverse`).
 pub(super) fn page(
     read: &impl Read,
     after: Option<u64>,
@@ -76,7 +76,8 @@ pub(super) fn page(
     Ok(documents.iter().filter_map(|(key, value)| Some((to_u64(key)?, decode(value)?))).collect())
 }
 
-/// Hands every record to `each`, a page at a time, oldest first; `None` for one that cannot be read.
+/// Passes every record to `each`, oldest first, reading page by page. A record that cannot be read is passed as
+/// `None`.
 pub(super) fn scan(
     store: &penstock_store::Store,
     each: &mut dyn FnMut(u64, Option<Record>),
@@ -102,27 +103,27 @@ pub(super) fn delete(transaction: &mut Transaction<'_>, order: u64, id: &str) ->
     transaction.delete(IDS, id.as_bytes())
 }
 
-/// Puts a record under its order.
+/// Writes a record under its order.
 pub(super) fn put(
     transaction: &mut Transaction<'_>,
     order: u64,
     record: &Record,
 ) -> Result<(), Error> {
-    let value = serde_json::to_vec(record).expect("a record has string keys alone");
+    let value = serde_json::to_vec(record).expect("a record has only string keys");
     transaction.put(EXPORTS, &order.to_be_bytes(), &value)
 }
 
-/// A number kept as a document.
+/// Reads a number that is stored as a document.
 pub(super) fn number(read: &impl Read, collection: &str, key: &[u8]) -> Result<Option<u64>, Error> {
     Ok(read.document(collection, key)?.as_deref().and_then(to_u64))
 }
 
-/// Objects that consumers of this target and Business Object may hold, at the most.
+/// Reads the maximum number of objects that consumers of this target and Business Object may have.
 pub(super) fn held(read: &impl Read, target: &str, business_object: &str) -> Result<u64, Error> {
     Ok(number(read, HELD, &sequence_key(target, business_object))?.unwrap_or(0))
 }
 
-/// The key of a sequence. A target's name holds no 0.
+/// Returns the key of a sequence. A target's name never contains the byte 0.
 pub(super) fn sequence_key(target: &str, business_object: &str) -> Vec<u8> {
     [target.as_bytes(), &[0], business_object.as_bytes()].concat()
 }

@@ -1,7 +1,7 @@
-//! Rendering: what belongs to a Business Object, or what of it changed, as export files, in bounded memory.
+//! Rendering: writes the members of a Business Object, or their changes, into export files in bounded memory.
 //!
-//! No reader lives longer than one page or one object takes, so that commits go on. An object is always
-//! rendered whole, as it is at that moment.
+//! No reader lives longer than one page or one object takes, so that commits continue. An object is always
+//! rendered completely, in its state at that moment.
 use super::file::{FileWriter, Finished};
 use super::spool;
 use oxrdf::NamedNode;
@@ -14,16 +14,16 @@ use penstock_store::{About, Listed, Pattern, Read, Store};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// URIs held at once.
+/// URIs per page.
 const PAGE: usize = 500;
-/// Warnings kept with an export.
+/// The maximum number of warnings stored with an export.
 const WARNINGS: usize = 20;
-/// Characters of one of them.
+/// The maximum length of a warning in characters.
 const WARNING: usize = 400;
-/// Bytes of a file after which it is looked what room is left. A smaller file is no danger to the reserve.
+/// The bytes of a file between two checks of the free disk space. A smaller file is no danger to the reserve.
 const STEP: u64 = 4 << 20;
 
-/// What is rendered, and when to leave off.
+/// The inputs of rendering, and the flag that cancels it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rendering<'a> {
     pub(super) store: &'a Store,
@@ -34,20 +34,20 @@ pub(super) struct Rendering<'a> {
     pub(super) disk: &'a Disk,
 }
 
-/// An object to be written.
+/// An object to write.
 #[derive(Debug, Clone, Copy)]
 enum Wanted<'a> {
-    /// It belonged as of this commit.
+    /// It was a member as of this commit.
     Listed(&'a Listed, u64),
-    /// It may belong.
+    /// It may be a member.
     Changed(&'a NamedNode),
 }
 
-/// A file in the making, with what the view warns of.
+/// A file that is being written, with the warnings of the view.
 struct File {
     path: PathBuf,
     writer: FileWriter,
-    /// How long it was when it was looked what room is left.
+    /// Its length in bytes at the last check of the disk space.
     looked_at: u64,
     object: Vec<u8>,
     about: About,
@@ -55,12 +55,12 @@ struct File {
     more_warnings: u64,
 }
 
-/// A finished file, with what the view warned of.
+/// A finished file with the warnings of the view.
 pub(super) type Rendered = (Finished, Vec<String>);
 
 impl Rendering<'_> {
-    /// Writes the export file of all objects that belong, ordered by URI. One that ceased to belong since
-    /// its page was read is left out.
+    /// Writes the export file of all members in URI order. An object that stopped being a member since its page
+    /// was read is left out.
     pub(super) fn full(&self, path: &Path) -> Result<Rendered, Fault> {
         let mut file = File::create(path.to_owned(), self)?;
         let mut after: Option<NamedNode> = None;
@@ -78,10 +78,9 @@ impl Rendering<'_> {
         }
     }
 
-    /// Writes what changed in a generation, ordered by URI: into the first file the objects that belong, as
-    /// they are, into the second the URIs of those that do not. A file is made only if something is in it.
-    /// An object that nobody can have been told of is not among those gone: no export was made since
-    /// `exports` was what it is, when it began to belong.
+    /// Writes the changes of a generation in URI order. The first file gets the changed members, the second the
+    /// URIs of removed objects. A file is only created if it has content. A removed object is left out if no
+    /// consumer can know it: `exports` has not changed since it became a member.
     pub(super) fn changes(
         &self,
         generation: u64,
@@ -100,7 +99,7 @@ impl Rendering<'_> {
                 let uri = NamedNode::new_unchecked(uri);
                 let file = match &mut changed_file {
                     Some(file) => file,
-                    // One that turns out to have no object is taken back.
+                    // A file that stays without objects is removed later.
                     none => none.insert(File::create(objects.to_owned(), self)?),
                 };
                 if self.object(file, Wanted::Changed(&uri))? || *new_at == Some(exports) {
@@ -122,7 +121,7 @@ impl Rendering<'_> {
         Ok((changed_file.filter(|(finished, _)| finished.objects > 0), gone_file))
     }
 
-    /// Writes one object if it belongs.
+    /// Writes one object if it is a member. Returns whether it is.
     fn object(&self, file: &mut File, wanted: Wanted<'_>) -> Result<bool, Fault> {
         file.object.clear();
         let mut findings = Vec::new();
@@ -160,7 +159,8 @@ impl Rendering<'_> {
         go_on(self.stop)
     }
 
-    /// Leaves half of the disk's reserve to the commits and to what frees room.
+    /// Fails if the export would use more than half of the disk reserve. The other half stays for commits and
+    /// for operations that free space.
     fn leave_room(&self, file: &mut File) -> Result<(), Fault> {
         let length = file.writer.bytes();
         if length < file.looked_at + STEP {
@@ -173,20 +173,20 @@ impl Rendering<'_> {
         Err(Fault::new(
             Kind::NoRoom,
             format!(
-                "the export was left off after {} MiB, when half of the room was used up that is kept in \
-                 reserve on the disk of the gateway (service.limits.disk-reserve); make room there",
+                "the export was cancelled after {} MiB, when half of the disk reserve of the gateway was used \
+                 up (service.limits.disk-reserve); free disk space",
                 length >> 20
             ),
         ))
     }
 }
 
-/// Refuses once the gateway stops.
+/// Fails once the gateway stops.
 pub(super) fn go_on(stop: &AtomicBool) -> Result<(), Fault> {
     if stop.load(Ordering::Relaxed) {
         return Err(Fault::new(
             Kind::Unavailable(std::time::Duration::from_secs(5)),
-            "the gateway stops; the export was left off",
+            "the gateway is stopping; the export was cancelled",
         ));
     }
     Ok(())
@@ -208,7 +208,7 @@ impl File {
         written.map_err(|error| spool::fault("writing", &self.path, &error))
     }
 
-    /// Appends an object of its URI alone.
+    /// Appends an object that consists only of its URI.
     fn gone(&mut self, uri: &NamedNode) -> Result<(), Fault> {
         let object = serde_json::json!({ "uri": uri.as_str() });
         self.object = object.to_string().into_bytes();
@@ -233,7 +233,7 @@ impl File {
     }
 }
 
-/// Why no object belongs: the condition that matched nothing, in words.
+/// Explains why there are no members: names the condition that matches nothing.
 pub(super) fn why_none(store: &Store, business_object: &Compiled) -> Result<String, Fault> {
     let read = store.read();
     for (predicate, value) in &business_object.conditions {
@@ -245,7 +245,7 @@ pub(super) fn why_none(store: &Store, business_object: &Compiled) -> Result<Stri
         if !read.any(&pattern)? {
             return Ok(format!(
                 "no stored object has {value} as {predicate}, which a condition of this Business Object asks \
-                 for; ingest such data or mend the condition"
+                 for; ingest such data or correct the condition"
             ));
         }
     }
@@ -261,6 +261,6 @@ pub(super) fn why_none(store: &Store, business_object: &Compiled) -> Result<Stri
     let base =
         namespace::get(&read, name)?.map_or_else(String::new, |n| format!(" <{}>", n.uri_base));
     Ok(format!(
-        "the graph{base} of the namespace `{name}` holds no object, and the Business Object has no condition"
+        "the graph{base} of the namespace `{name}` contains no object, and the Business Object has no condition"
     ))
 }

@@ -1,14 +1,14 @@
-//! Retention: objects that have not changed for a time, and that every target has, are removed.
+//! Retention: removes objects that have not changed for a time and that every target has.
 //!
-//! What time passes is counted by the gateway's elapsed time, never by the clock: one that is set a year
-//! ahead removes nothing. An object begins to count when it changes, and one that was there before its
-//! retention was asked for, when it is first looked at.
+//! Ages are measured with the gateway's elapsed time, never with the clock: a clock set a year ahead removes
+//! nothing. The age of an object starts with its last change. If the object existed before the retention was
+//! set, it starts with the first check.
 //!
-//! A target has an object as it is now once no export is left undelivered that could be the first to bring
-//! its last change: each export says which generations of changes it brings, and each object in which of them
-//! it changed last. A parked export holds its objects back.
+//! A target has the current state of an object once no undelivered export could be the first to contain its
+//! last change. Each export records which generations of changes it contains, and each object in which of them
+//! it changed last. A parked export keeps its objects.
 //!
-//! Consumers are not told: they keep what they have. A full export made afterwards holds what is left.
+//! Consumers are not notified and keep what they have. A later full export contains the remaining objects.
 use super::entry::Status;
 use super::{Inner, make, record};
 use oxrdf::NamedNode;
@@ -22,20 +22,20 @@ use penstock_store::Error;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// URIs looked at, and objects removed in one commit.
+/// URIs per page, and objects removed in one commit.
 const PAGE: usize = 200;
-/// Set in the generation of an object that was there before its retention was asked for: it changed last in
-/// that one, or in any before.
+/// A flag in the generation of an object that existed before its retention was set: it changed last in that
+/// generation or an earlier one.
 const OR_BEFORE: u64 = 1 << 63;
-/// The name in whose name objects are removed.
+/// The caller in the records of these removals.
 const CALLER: &str = "retention";
 
-/// How often it is looked for objects whose time is over.
+/// Returns the interval between two checks for objects past their retention.
 pub(super) fn interval(retention: Duration) -> Duration {
     (retention / 10).clamp(Duration::from_secs(1), Duration::from_hours(1))
 }
 
-/// Removes the objects of a Business Object whose time is over. Blocks.
+/// Removes the objects of a Business Object that are past their retention. Blocking.
 pub(super) fn sweep(
     inner: &Inner,
     business_object: &Compiled,
@@ -76,7 +76,7 @@ pub(super) fn sweep(
     Ok(())
 }
 
-/// Lets objects count from now on. What is not exported yet may be what they changed last.
+/// Starts the ages of objects now. Their last change may be one that is not exported yet.
 fn begin(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), Fault> {
     inner.queue.store.transact::<_, Error>(|t| {
         let Some(cursor) = changes::cursor(t, id)? else { return Ok(()) };
@@ -91,7 +91,8 @@ fn begin(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), Fa
     Ok(())
 }
 
-/// False when another definition took the place of this one, which is to decide.
+/// Removes these objects if they are still past their retention. Returns false if the definition was replaced;
+/// then the new one decides.
 pub(super) fn remove(
     inner: &Inner,
     business_object: &Compiled,
@@ -123,17 +124,17 @@ pub(super) fn remove(
         body: Body::Json(b""),
     };
     expire(&inner.queue.store, &limits, &request, uris, &mut |t, uri| {
-        // A delivery that reopening the store cut off was none.
+        // A delivery whose commit was cut off when the store was reopened did not happen.
         if t.instance() != had.instance {
             return Ok(false);
         }
-        // Since it was looked at, it may have changed.
+        // It may have changed since the check.
         let age = changes::age(t, id, uri.as_str())?;
         Ok(age.is_some_and(|age| had.is_over(age, watch.elapsed(), retention)))
     })
 }
 
-/// How far the exports have come; `None` while some target has not had everything.
+/// Returns the cursor of the exported changes, or `None` while a target has not received everything.
 pub(super) fn cursor(inner: &Inner, business_object: &Compiled) -> Result<Option<Cursor>, Fault> {
     let id = business_object.object.id.as_str();
     if make::all_targets(business_object).is_empty() {
@@ -144,18 +145,18 @@ pub(super) fn cursor(inner: &Inner, business_object: &Compiled) -> Result<Option
     Ok(has_all.then_some(cursor))
 }
 
-/// What every target has. It may be some time ago: what is exported meanwhile is of later generations than
-/// the cursor says.
+/// What every target has. It may be out of date: later exports belong to later generations than the cursor's.
 pub(super) struct Had {
-    /// The index that all of this was read from.
+    /// The index instance that all of this was read from.
     instance: u64,
     cursor: Cursor,
-    /// The generations of each export that is not delivered.
+    /// The generations that each undelivered export contains.
     undelivered: Vec<(u64, u64)>,
 }
 
 impl Had {
-    /// With a cursor that was read before, from the index of that instance; `None` when that cannot be told.
+    /// Collects the state for a cursor that was read before from the index of `instance`. Returns `None` if
+    /// queue records cannot be read.
     pub(super) fn find(
         inner: &Inner,
         id: &str,
@@ -171,7 +172,7 @@ impl Had {
                     Some(record) if record.entry.business_object != id => {}
                     Some(record) if record.entry.status == Status::Delivered => {}
                     Some(record) => undelivered.push(record.covers.unwrap_or((0, u64::MAX))),
-                    // It was delivered since, and fell out of the history.
+                    // It has been delivered since and was removed from the history.
                     None => {}
                 }
             }
@@ -179,7 +180,7 @@ impl Had {
         Ok(Some(Self { instance, cursor, undelivered }))
     }
 
-    /// Whether an object is old enough and every target has it.
+    /// Returns whether an object is old enough and every target has it.
     fn is_over(&self, (at, noted): (u64, u64), now: u64, retention: Duration) -> bool {
         let (generation, or_before) = (noted & !OR_BEFORE, noted & OR_BEFORE != 0);
         let may_bring =

@@ -1,7 +1,8 @@
-//! The bound of the spool, and the exports that wait for room in it.
+//! The capacity of the spool, and the exports that wait for it.
 //!
-//! It is looked at before an export is made, so one export of each Business Object may go beyond it: else one
-//! that is larger than the bound could never be made. Of the disk's reserve one that is being made leaves half.
+//! The capacity is checked before an export is created, so one export of each Business Object may exceed it.
+//! Otherwise an export larger than the capacity could never be created. An export in progress leaves half of
+//! the disk reserve free.
 use super::Inner;
 use super::entry::{Entry, Kind, Status};
 use penstock_base::time;
@@ -11,17 +12,17 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The exports that wait for room: what they will hold is not settled yet. In memory alone: why they are
-/// due is durable.
+/// The exports that wait for spool capacity. Their content is not decided yet. They are only in memory, because
+/// the reason why they are due is durable.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// By the Business Object's id.
+    /// One entry for each target, by Business Object id.
     rows: Mutex<BTreeMap<String, Vec<Entry>>>,
-    /// Whether somebody wants them tried now.
+    /// Whether a retry was requested.
     asked: AtomicBool,
 }
 
-/// Why no file may be put into the spool, if so.
+/// Returns why the spool is full, or `None` if it has capacity.
 pub(super) fn spool(inner: &Inner) -> Option<String> {
     let state = inner.queue.state();
     let (held, bound) = (state.held(), inner.options.spool);
@@ -33,28 +34,28 @@ pub(super) fn spool(inner: &Inner) -> Option<String> {
         parked => format!(" ({parked} of these exports are parked)"),
     };
     Some(format!(
-        "the spool is full: {} MiB of exports wait for their targets{parked}, and service.export.spool is {} MiB; \
-         there is room again as soon as targets take them",
+        "the spool is full: {} MiB of exports are undelivered{parked}, and service.export.spool is {} MiB; \
+         space becomes free when targets take them",
         held >> 20,
         bound >> 20
     ))
 }
 
-/// Why no export is made by itself now, if so: besides the spool's own bound, exports that would only pile
-/// up do not take the reserve of the disk.
+/// Returns why no automatic export may be created now, or `None`. Besides the spool's own limit, exports must
+/// not use the disk reserve while others are undelivered.
 pub(super) fn by_itself(inner: &Inner) -> Option<String> {
     spool(inner).or_else(|| {
         let piles_up = inner.queue.state().held() > 0;
         (piles_up && inner.options.disk.is_in_reserve()).then(|| {
-            "the disk is full up to its reserve (service.limits.disk-reserve), and exports wait for their \
-             targets already"
+            "the disk is full up to its reserve (service.limits.disk-reserve), and other exports still wait for \
+             their targets; free disk space or fix the targets"
                 .to_owned()
         })
     })
 }
 
 impl Waiting {
-    /// Lets an export wait; true when it did not yet.
+    /// Adds the exports of a Business Object. Returns whether they are new.
     pub(super) fn add(&self, business_object: &Compiled, kind: Kind, cause: &str) -> bool {
         let definition = &business_object.object.definition;
         let mut rows = self.rows();
@@ -89,52 +90,52 @@ impl Waiting {
         is_new
     }
 
-    /// Nothing of this Business Object waits any more; true when something did.
+    /// Removes the exports of a Business Object. Returns whether there were any.
     pub(super) fn remove(&self, business_object: &str) -> bool {
         self.rows().remove(business_object).is_some()
     }
 
-    /// Lets only those wait whose Business Objects are named.
+    /// Keeps only the exports of Business Objects for which `keep` returns true.
     pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
         self.rows().retain(|id, _| keep(id));
     }
 
-    /// Lets all that wait be tried at the next turn.
+    /// Requests a retry of all waiting exports in the next round.
     pub(super) fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Whether that is wanted, once.
+    /// Returns whether a retry was requested, and resets the request.
     pub(super) fn take_asked(&self) -> bool {
         self.asked.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether anything waits.
+    /// Returns whether any export waits.
     pub(super) fn any(&self) -> bool {
         !self.rows().is_empty()
     }
 
-    /// Whether an export of this Business Object waits.
+    /// Returns whether an export of this Business Object waits.
     pub(super) fn has(&self, business_object: &str) -> bool {
         self.rows().contains_key(business_object)
     }
 
-    /// What waits of one Business Object.
+    /// Returns the waiting exports of one Business Object.
     pub(super) fn of(&self, business_object: &str) -> Vec<Entry> {
         self.rows().get(business_object).cloned().unwrap_or_default()
     }
 
-    /// What waits, as entries.
+    /// Returns all waiting exports as entries.
     pub(super) fn entries(&self) -> Vec<Entry> {
         self.rows().values().flatten().cloned().collect()
     }
 
-    /// One of them.
+    /// Returns the waiting export with this id.
     pub(super) fn entry(&self, id: &str) -> Option<Entry> {
         self.rows().values().flatten().find(|entry| entry.id == id).cloned()
     }
 
-    /// How many wait that are for this target, too.
+    /// Returns the number of waiting exports for this target.
     pub(super) fn for_target(&self, target: &str) -> u64 {
         self.rows().values().flatten().filter(|entry| entry.target == target).count() as u64
     }
@@ -144,7 +145,8 @@ impl Waiting {
     }
 }
 
-/// The same for as long as it waits. A UUID like that of an entry, of version 8: made in a way of our own.
+/// Returns an id that stays the same while the export waits: a UUID of version 8 (custom), derived from the
+/// Business Object and the target.
 fn id(business_object: &str, target: &str) -> String {
     let digest = Sha256::digest(format!("{business_object}\0{target}"));
     let bytes: [u8; 16] =

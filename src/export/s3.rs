@@ -1,11 +1,11 @@
 //! An S3-compatible bucket as a target.
 //!
-//! A file of up to [`LONG`] is one PUT, a longer one a multipart upload that goes on where it was. Both
-//! are read from the disk as they are sent. Whatever an earlier attempt did, the bucket is asked first:
-//! what is there already is not sent again, and what is there of somebody else is never written over.
-//! `If-None-Match: *` guards the time between the question and the PUT, where the server knows it.
-//! Afterwards the bucket is asked whether it has the file; credentials that may only write need not be
-//! able to.
+//! A file of up to 8 MiB is one PUT. A longer one is a multipart upload, which continues after an
+//! interruption. Both are read from the disk while they are sent. The gateway queries the bucket first,
+//! whatever an earlier attempt did. An export that is already there is not sent again, and a foreign object is
+//! never overwritten. `If-None-Match: *` covers the time between the query and the PUT, if the server supports
+//! it. Afterwards the gateway checks that the bucket has the file. Write-only credentials do not need
+//! permission for that.
 
 pub(super) mod list;
 mod multipart;
@@ -27,46 +27,46 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Files longer than this go in parts.
+/// Files longer than this are sent in parts.
 const LONG: u64 = 8 << 20;
 const JSON: &str = "application/json";
 
-/// A bucket.
+/// An S3 bucket.
 pub(super) struct Bucket {
     requests: Requests,
     endpoint: String,
-    /// The bucket's name there.
+    /// The name of the bucket at the server.
     name: String,
     /// The bucketName.
     target: String,
     gateway_id: String,
     compression: Compression,
-    /// How long it may go on storing what it did not answer.
+    /// How long the server may still be storing a file after an attempt without a clear result.
     settle: Duration,
-    /// The server has no objection to `If-None-Match`.
+    /// Whether the server accepts `If-None-Match`.
     conditional: AtomicBool,
-    /// The credentials may ask what an object is.
+    /// Whether the credentials may query objects (HEAD).
     may_look: AtomicBool,
 }
 
-/// Whether an answer does not say how storing the object ended: something on the way lost that, or the server
-/// does not know it.
+/// Returns whether an answer leaves open if the object was stored: a proxy lost the result, or the server does
+/// not know it.
 fn unsaid(status: u16) -> bool {
     matches!(status, 500 | 502 | 504)
 }
 
-/// What the bucket holds under a key.
+/// The object under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Held {
-    /// Nothing.
+    /// No object.
     Nothing,
-    /// The very export.
+    /// This export.
     Same,
-    /// An object that says it is this export, and has other bytes.
+    /// An object with the id of this export, but other bytes.
     Harmed,
-    /// Another object, in words.
+    /// Another object, with a description.
     Other(String),
-    /// These credentials may not ask.
+    /// Unknown, because the credentials may not query it.
     Untold,
 }
 
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Bucket {
 }
 
 impl Bucket {
-    /// Prepares the bucket that this target names; nothing is sent.
+    /// Prepares the bucket of this target. Sends nothing.
     pub(super) fn open(
         target: &TargetKind,
         bucket_name: &str,
@@ -105,12 +105,12 @@ impl Bucket {
         })
     }
 
-    /// Whether anybody answers at the endpoint.
+    /// Returns whether the endpoint answers.
     pub(super) async fn is_answered(&self) -> bool {
         self.requests.is_answered().await
     }
 
-    /// Puts the file into the bucket unless it is there, and returns once the bucket has it for good.
+    /// Stores the file in the bucket unless it is already there. Returns once the bucket has stored it.
     pub(super) async fn deliver(&self, parcel: Parcel<'_>) -> Result<(), Failure> {
         let (entry, unclear) = (parcel.entry, parcel.unclear);
         let (uploads, uplink) = (parcel.uploads, parcel.uplink);
@@ -129,7 +129,7 @@ impl Bucket {
         } else {
             self.put(&content, entry, before == Held::Harmed, uplink).await?
         };
-        // What was stored is there, whether or not this is told.
+        // The object may be stored even if this check gets no answer.
         let unheard = |failure| Failure { unanswered: stored, ..failure };
         match self.look(entry).await.map_err(unheard)? {
             Held::Same => {
@@ -141,22 +141,20 @@ impl Bucket {
                 self.may_look.store(false, Ordering::Relaxed);
                 Ok(())
             }
-            // Something is there already, and nobody else can have put it there but the attempt before.
+            // An object exists already, and only the earlier attempt can have stored it.
             Held::Untold if unclear => Ok(()),
-            Held::Untold => {
-                Err(self.taken(entry, "an object that these credentials may not look at"))
-            }
+            Held::Untold => Err(self.taken(entry, "an object that these credentials may not read")),
             Held::Nothing | Held::Harmed => Err(Failure::new(
                 Class::Broken,
                 format!(
-                    "the bucket `{}` took the file, and does not hold it as it was sent",
+                    "the bucket `{}` accepted the file but does not have it as it was sent",
                     self.name
                 ),
             )),
         }
     }
 
-    /// Sends the file in one request; false when there is an object under its key.
+    /// Sends the file in one request. Returns false if there is an object under its key.
     async fn put(
         &self,
         content: &Content,
@@ -182,7 +180,8 @@ impl Bucket {
         }
     }
 
-    /// Lets the server refuse where an object is already; false when it does not know how.
+    /// Asks the server to refuse if an object exists. Returns false if the server does not support that or
+    /// `over` allows overwriting.
     fn guard(&self, headers: &mut HeaderMap, over: bool) -> bool {
         let conditional = !over && self.conditional.load(Ordering::Relaxed);
         if conditional {
@@ -191,7 +190,7 @@ impl Bucket {
         conditional
     }
 
-    /// The metadata of an object.
+    /// Returns the metadata headers of an object.
     fn headers(&self, entry: &Entry, content: &Content) -> Result<HeaderMap, Failure> {
         let kind = entry.kind.name();
         let sequence = entry.sequence.to_string();
@@ -217,7 +216,7 @@ impl Bucket {
         for (name, value) in metadata {
             let value = HeaderValue::from_str(value).map_err(|_| {
                 Failure::gateway(format!(
-                    "`{value}` cannot stand in the metadata of an object ({name})"
+                    "`{value}` is not allowed in the metadata of an object ({name})"
                 ))
             })?;
             headers.insert(HeaderName::from_static(name), value);
@@ -225,7 +224,7 @@ impl Bucket {
         Ok(headers)
     }
 
-    /// What the bucket says it holds under the entry's key.
+    /// Queries the object under the entry's key.
     async fn look(&self, entry: &Entry) -> Result<Held, Failure> {
         if !self.may_look.load(Ordering::Relaxed) {
             return Ok(Held::Untold);
@@ -235,15 +234,15 @@ impl Bucket {
             200..=299 => Ok(self.held(&answer, entry)),
             404 => Ok(Held::Nothing),
             429 | 500..=599 => Err(self.refused(&answer)),
-            // The answer to a HEAD has no words; the PUT's will have them.
+            // The answer to a HEAD has no body. The answer to the PUT will have the error.
             _ => Ok(Held::Untold),
         }
     }
 
-    /// The same, where an attempt before this one got no answer at that time. A server that is slow, or
-    /// something on the way that holds the request, may be storing the file still; not every server knows
-    /// `If-None-Match` (Ceph 16 does not in a bucket with versions), and one that does may let in two that
-    /// are under way at once. So what is not there is missing only once it had the time to come.
+    /// Queries the object after an earlier attempt ended at `unanswered` without a clear result. A slow server
+    /// or proxy may still be storing the file. Not every server supports `If-None-Match` (Ceph 16 does not in a
+    /// versioned bucket), and one that does may accept two concurrent requests. So an object counts as missing
+    /// only once it has had time to appear.
     async fn look_after(
         &self,
         entry: &Entry,
@@ -274,7 +273,7 @@ impl Bucket {
         }
         let encoding = said("content-encoding").filter(|encoding| !encoding.is_empty());
         let length = said("content-length").and_then(|length| length.parse::<u64>().ok());
-        // The length of a compressed object is not that of the file; the SHA-256 is.
+        // A compressed object has another length than the file, but the same SHA-256.
         let fits = encoding.is_some() || length.is_none_or(|length| length == entry.bytes);
         if fits && said("x-amz-meta-sha256") == Some(&entry.sha256) {
             Held::Same
@@ -283,12 +282,13 @@ impl Bucket {
         }
     }
 
-    /// Sends a request; an answer of any status is one.
+    /// Sends a request. An answer with any status is a success.
     async fn send(&self, ask: Ask<'_>) -> Result<Answer, Failure> {
         self.requests.send(ask).await.map_err(|lost| self.lost(&lost))
     }
 
-    /// Sends a request that stores the object; a failure says whether that may have happened unheard.
+    /// Sends a request that stores the object. A failure records whether the object may have been stored
+    /// anyway.
     async fn send_whole(&self, ask: Ask<'_>) -> Result<Answer, Failure> {
         let lost = |lost: Lost| Failure { unanswered: lost.whole, ..self.lost(&lost) };
         self.requests.send(ask).await.map_err(lost)
@@ -306,7 +306,7 @@ impl Bucket {
         Failure::new(
             Class::Conflict,
             format!(
-                "the bucket `{}` holds {whose} under the key `{}`, and it is not written over; give each \
+                "the bucket `{}` has {whose} under the key `{}`, which is not overwritten; give each \
                  gateway a `prefix` of its own, or move that object away",
                 self.name, entry.key
             ),

@@ -1,13 +1,13 @@
-//! When each schedule's next run is due, whatever happened meanwhile: a document says up to when a
-//! Business Object's runs are done.
+//! When the next run of each schedule is due, also after restarts and clock changes. A document records up to
+//! when a Business Object's runs are done.
 //!
-//! Runs that were missed, since the gateway was off or busy or the clock was set ahead, are made up for by
-//! one. A clock that is set back by more than [`SLACK`] lets the schedule begin anew where the clock stands
-//! now; by less, nothing runs until it has caught up, lest a run is made twice.
+//! Missed runs are replaced by one run, whether the gateway was off or busy or the clock was set ahead. After
+//! the clock is set back by more than 5 minutes, the schedule restarts at the clock's time. After a smaller
+//! step nothing runs until the clock has caught up, so that no run happens twice.
 //!
 //! | collection | key | value |
 //! |---|---|---|
-//! | `schedules` | Business Object id | [`Kept`] as JSON |
+//! | `schedules` | Business Object id | the schedule and up to when its runs are done, as JSON |
 use chrono::{DateTime, TimeDelta, Utc};
 use penstock_model::resource::{Definition, Schedule};
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 const SCHEDULES: &str = "schedules";
 
-/// How far a clock may be set back without a schedule beginning anew.
+/// How far the clock may be set back without restarting the schedule.
 const SLACK: TimeDelta = TimeDelta::minutes(5);
 
-/// Up to when the runs of a schedule are done.
+/// The record of how far the runs of a schedule are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Kept {
     schedule: String,
@@ -27,8 +27,8 @@ struct Kept {
     done: i64,
 }
 
-/// When the next run of a Business Object's schedule is due. A schedule that is new, or another one,
-/// begins now. Blocks.
+/// Returns when the next run of a Business Object's schedule is due. A new or changed schedule starts now.
+/// Blocking.
 pub(super) fn next(
     store: &Store,
     id: &str,
@@ -48,7 +48,7 @@ pub(super) fn next(
             if before.is_some() {
                 tracing::warn!(
                     business_object = definition.name,
-                    "The clock was set back; the schedule goes on from where it stands now."
+                    "The clock was set back; the schedule restarts at the current time."
                 );
             }
             store.transact::<_, Error>(|t| put(t, id, definition, now))?;
@@ -58,7 +58,7 @@ pub(super) fn next(
     Ok(schedule.next(done))
 }
 
-/// Notes that all runs up to now are done.
+/// Records that all runs up to now are done.
 pub(super) fn put(
     transaction: &mut Transaction<'_>,
     id: &str,
@@ -70,11 +70,11 @@ pub(super) fn put(
         timezone: definition.timezone.clone(),
         done: now.timestamp(),
     };
-    let value = serde_json::to_vec(&kept).expect("it holds strings and a number alone");
+    let value = serde_json::to_vec(&kept).expect("it has only strings and a number");
     transaction.put(SCHEDULES, id.as_bytes(), &value)
 }
 
-/// Forgets the schedules of all Business Objects but these: one that is disabled or removed misses nothing.
+/// Removes the records of all other Business Objects: a disabled or removed one misses no runs.
 pub(super) fn retain(store: &Store, keep: impl Fn(&str) -> bool) -> Result<(), Error> {
     let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
     let kept = store.read().documents(SCHEDULES, range)?;
@@ -99,13 +99,13 @@ mod tests {
         text.parse().unwrap()
     }
 
-    struct World {
+    struct Fixture {
         store: Store,
         definition: Definition,
         _dir: tempfile::TempDir,
     }
 
-    impl World {
+    impl Fixture {
         fn new(schedule: &str) -> Self {
             let dir = tempfile::tempdir().unwrap();
             let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
@@ -125,44 +125,44 @@ mod tests {
     }
 
     #[test]
-    fn missed_runs_are_made_up_for_once() {
-        let world = World::new("0 * * * *");
-        assert_eq!(world.next("2026-03-01T10:30:00Z"), utc("2026-03-01T11:00:00Z"));
-        // Off for a week: the run of 11:00 is due, and then the next one that comes.
-        assert_eq!(world.next("2026-03-08T10:30:00Z"), utc("2026-03-01T11:00:00Z"));
-        world.run("2026-03-08T10:30:00Z");
-        assert_eq!(world.next("2026-03-08T10:30:01Z"), utc("2026-03-08T11:00:00Z"));
+    fn missed_runs_are_replaced_by_one_run() {
+        let fixture = Fixture::new("0 * * * *");
+        assert_eq!(fixture.next("2026-03-01T10:30:00Z"), utc("2026-03-01T11:00:00Z"));
+        // Off for a week: the run of 11:00 is due, then the next regular one.
+        assert_eq!(fixture.next("2026-03-08T10:30:00Z"), utc("2026-03-01T11:00:00Z"));
+        fixture.run("2026-03-08T10:30:00Z");
+        assert_eq!(fixture.next("2026-03-08T10:30:01Z"), utc("2026-03-08T11:00:00Z"));
     }
 
     #[test]
     fn a_clock_that_jumps_a_year_in_both_directions_neither_floods_nor_stops_a_schedule() {
-        let world = World::new("0 * * * *");
-        world.next("2026-03-01T10:30:00Z");
+        let fixture = Fixture::new("0 * * * *");
+        fixture.next("2026-03-01T10:30:00Z");
         // Ahead: one run is due.
-        assert!(world.next("2027-03-01T10:30:00Z") < utc("2027-03-01T10:30:00Z"));
-        world.run("2027-03-01T10:30:00Z");
-        assert_eq!(world.next("2027-03-01T10:30:05Z"), utc("2027-03-01T11:00:00Z"));
-        // Back: it goes on from there.
-        assert_eq!(world.next("2026-03-01T10:31:00Z"), utc("2026-03-01T11:00:00Z"));
+        assert!(fixture.next("2027-03-01T10:30:00Z") < utc("2027-03-01T10:30:00Z"));
+        fixture.run("2027-03-01T10:30:00Z");
+        assert_eq!(fixture.next("2027-03-01T10:30:05Z"), utc("2027-03-01T11:00:00Z"));
+        // Back: the schedule restarts there.
+        assert_eq!(fixture.next("2026-03-01T10:31:00Z"), utc("2026-03-01T11:00:00Z"));
     }
 
     #[test]
-    fn a_clock_that_is_set_back_a_little_runs_nothing_twice() {
-        let world = World::new("0 * * * *");
-        world.run("2026-03-01T11:00:00Z");
-        assert_eq!(world.next("2026-03-01T10:59:58Z"), utc("2026-03-01T12:00:00Z"));
+    fn setting_the_clock_back_a_little_runs_nothing_twice() {
+        let fixture = Fixture::new("0 * * * *");
+        fixture.run("2026-03-01T11:00:00Z");
+        assert_eq!(fixture.next("2026-03-01T10:59:58Z"), utc("2026-03-01T12:00:00Z"));
     }
 
     #[test]
-    fn another_schedule_begins_when_it_is_first_seen() {
-        let mut world = World::new("0 * * * *");
-        world.next("2026-03-01T10:30:00Z");
-        world.definition.schedule = Some("15 * * * *".to_owned());
-        assert_eq!(world.next("2026-03-05T10:30:00Z"), utc("2026-03-05T11:15:00Z"));
-        world.definition.timezone = Some("Asia/Kolkata".to_owned());
-        assert_eq!(world.next("2026-03-07T10:30:00Z"), utc("2026-03-07T10:45:00Z"));
-        // One that was disabled for a while misses nothing.
-        retain(&world.store, |_| false).unwrap();
-        assert_eq!(world.next("2026-03-09T10:30:00Z"), utc("2026-03-09T10:45:00Z"));
+    fn a_changed_schedule_starts_when_it_is_first_read() {
+        let mut fixture = Fixture::new("0 * * * *");
+        fixture.next("2026-03-01T10:30:00Z");
+        fixture.definition.schedule = Some("15 * * * *".to_owned());
+        assert_eq!(fixture.next("2026-03-05T10:30:00Z"), utc("2026-03-05T11:15:00Z"));
+        fixture.definition.timezone = Some("Asia/Kolkata".to_owned());
+        assert_eq!(fixture.next("2026-03-07T10:30:00Z"), utc("2026-03-07T10:45:00Z"));
+        // A schedule that was disabled for a while misses no runs.
+        retain(&fixture.store, |_| false).unwrap();
+        assert_eq!(fixture.next("2026-03-09T10:30:00Z"), utc("2026-03-09T10:45:00Z"));
     }
 }

@@ -1,4 +1,4 @@
-//! The spool: the folder that holds each export's file until its targets have taken it.
+//! The spool: the folder that keeps each export's file until its targets have taken it.
 use penstock_base::fault::{Fault, Kind};
 use penstock_base::files;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// Opens the folder, making it when it is not there.
+    /// Opens the folder, and creates it if it does not exist.
     pub(super) fn open(folder: PathBuf) -> Result<Self, Fault> {
         files::create_folders(&folder).map_err(|e| fault("making", &folder, &e))?;
         Ok(Self { folder })
@@ -23,17 +23,17 @@ impl Spool {
         &self.folder
     }
 
-    /// Where the file of this name is.
+    /// Returns the path of the file with this name.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Makes the names of new files survive a power cut.
+    /// Syncs the folder, so that the names of new files survive a power cut.
     pub(super) fn sync(&self) -> Result<(), Fault> {
         files::sync_folder(&self.folder).map_err(|e| fault("syncing", &self.folder, &e))
     }
 
-    /// The file of this name, when it is there and as long as it should be; else why it is not usable.
+    /// Opens the file with this name and checks its length. The error says why it is not usable.
     pub(super) fn file(&self, name: &str, bytes: u64) -> Result<File, String> {
         let file = File::open(self.path(name)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => format!("its file {name} is missing from the spool"),
@@ -42,14 +42,14 @@ impl Spool {
         match file.metadata() {
             Ok(metadata) if metadata.len() == bytes => Ok(file),
             Ok(metadata) => Err(format!(
-                "its file {name} in the spool is damaged: it has {} bytes, and {bytes} were written",
+                "its file {name} in the spool is damaged: it has {} bytes, but {bytes} were written",
                 metadata.len()
             )),
             Err(error) => Err(format!("its file {name} in the spool cannot be read: {error}")),
         }
     }
 
-    /// Removes a file that no entry needs. One that stays by a failure is removed at the next open.
+    /// Removes a file that no entry needs. If that fails, the next start removes it.
     pub(super) fn remove(&self, name: &str) {
         match fs::remove_file(self.path(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -59,7 +59,7 @@ impl Spool {
         }
     }
 
-    /// Removes every file but those named; returns how many were removed.
+    /// Removes every file except those named. Returns how many were removed.
     pub(super) fn retain(&self, names: &HashSet<String>) -> Result<u64, Fault> {
         let unreadable = |e| fault("reading", &self.folder, &e);
         let mut removed = 0;
@@ -71,7 +71,7 @@ impl Spool {
                 self.remove(name);
                 tracing::info!(
                     file = name,
-                    "A file that no export names was removed from the spool."
+                    "A file that belongs to no export was removed from the spool."
                 );
                 removed += 1;
             }
@@ -80,12 +80,12 @@ impl Spool {
     }
 }
 
-/// The fault of an operation on the disk; the log has the path, the fault has not.
+/// Returns the error of a disk operation. The path is in the log but not in the error.
 pub(super) fn fault(action: &str, path: &Path, error: &io::Error) -> Fault {
     if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
         return Fault::new(
             Kind::NoRoom,
-            "there is no room on the disk of the gateway for the export",
+            "the gateway's disk has no space for the export; free space on it",
         );
     }
     tracing::error!(action, path = %path.display(), %error, "The spool failed.");

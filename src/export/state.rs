@@ -1,7 +1,7 @@
-//! What the queue holds in memory: where each waiting entry stands, and how delivery goes now.
+//! The state of the queue in memory: the place of each queued entry, and how its delivery is going.
 //!
-//! Invariant: under the queue's lock it agrees with the committed records. It holds some tens of
-//! bytes an entry, never the entries themselves, so that a long queue costs little.
+//! Invariant: under the queue's lock this state agrees with the committed records. It takes some tens of bytes
+//! per entry and never contains the entries themselves, so that a long queue costs little.
 use super::cause::Class;
 use super::entry::{Entry, Status};
 use super::record::Record;
@@ -13,56 +13,56 @@ use tokio::sync::Notify;
 /// The queue in memory.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// By target.
+    /// The queues by target.
     pub(super) lines: HashMap<String, Line>,
-    /// The next order or place to give.
+    /// The next order or place to assign.
     pub(super) next: u64,
-    /// Delivered entries by order: the bytes of the file, 0 when it is not kept.
+    /// Delivered entries by order: the size of the file in bytes, 0 if it is not kept.
     pub(super) delivered: BTreeMap<u64, u64>,
-    /// Parked entries by order: the bytes of the file.
+    /// Parked entries by order: the size of the file in bytes.
     pub(super) parked: BTreeMap<u64, u64>,
-    /// Whether there are records that cannot be read, which are in none of these.
+    /// Whether there are unreadable records, which none of the fields above contains.
     pub(super) unread: bool,
 }
 
 /// One target's queue.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// Waiting entries by place: their order and bytes.
+    /// Queued entries by place: their order and bytes.
     pub(super) waiting: BTreeMap<u64, (u64, u64)>,
-    /// Bytes of all in `waiting`.
+    /// The total bytes of `waiting`.
     pub(super) bytes: u64,
-    /// The order of the entry under way.
+    /// The order of the entry that is being delivered.
     pub(super) under_way: Option<u64>,
-    /// By order, the entries that the target was asked to store without saying how that ended, and until when
-    /// that was not over: the head at the start, since the gateway may have crashed meanwhile.
+    /// Entries whose storing by the target had no clear result, by order, with the time of that attempt's end.
+    /// At the start this includes the head, since the gateway may have crashed during its delivery.
     pub(super) unanswered: HashMap<u64, Instant>,
-    /// The entry that did not get through.
+    /// The entry whose last attempt failed.
     pub(super) failing: Option<Failing>,
     /// Whether the last attempt reached the target.
     pub(super) reachable: Option<bool>,
-    /// When the last one was delivered.
+    /// When the last entry was delivered.
     pub(super) last_delivery: Option<String>,
-    /// Ends the wait before the next attempt.
+    /// Ends the backoff before the next attempt.
     pub(super) wake: Arc<Notify>,
 }
 
-/// An entry that did not get through.
+/// An entry whose last attempt failed.
 #[derive(Debug, Clone)]
 pub(super) struct Failing {
     pub(super) order: u64,
-    /// Failures since it came to the head, or since the start.
+    /// Failures since it became the head of the queue, or since the start.
     pub(super) failures: u64,
     pub(super) error: String,
     pub(super) class: Class,
-    /// When the first of them was (RFC 3339).
+    /// When the first failure happened (RFC 3339).
     pub(super) since: String,
     /// When the next attempt is due (RFC 3339).
     pub(super) next: String,
 }
 
 impl State {
-    /// Takes up a record as it stands in the store.
+    /// Adds a record from the store.
     pub(super) fn take_up(&mut self, order: u64, record: &Record) {
         self.next = self.next.max(order + 1).max(record.place + 1);
         let line = self.lines.entry(record.entry.target.clone()).or_default();
@@ -83,30 +83,30 @@ impl State {
         }
     }
 
-    /// Bytes of all files that no target has taken yet, each counted for each target.
+    /// Returns the bytes of all undelivered files. A file counts once for each target.
     pub(super) fn held(&self) -> u64 {
         let waiting: u64 = self.lines.values().map(|line| line.bytes).sum();
         waiting + self.parked.values().sum::<u64>()
     }
 
-    /// The orders of all that no target has taken yet; `None` when that cannot be told.
+    /// Returns the orders of all undelivered entries, or `None` if there are unreadable records.
     pub(super) fn undelivered(&self) -> Option<Vec<u64>> {
         let waiting = self.lines.values().flat_map(|line| line.waiting.values());
         let orders = waiting.map(|(order, _)| *order).chain(self.parked.keys().copied());
         (!self.unread).then(|| orders.collect())
     }
 
-    /// Takes a delivered entry into the history, or notes that its file is not kept (0 bytes).
+    /// Adds a delivered entry to the history, or records that its file is not kept (0 bytes).
     pub(super) fn keep(&mut self, order: u64, bytes: u64) {
         self.delivered.insert(order, bytes);
     }
 
-    /// Takes an entry out of the history.
+    /// Removes an entry from the history.
     pub(super) fn forget(&mut self, order: u64) {
         self.delivered.remove(&order);
     }
 
-    /// The entry as it is now.
+    /// Returns the entry in its current state.
     pub(super) fn now(&self, order: u64, mut entry: Entry) -> Entry {
         let Some(line) = self.lines.get(&entry.target) else { return entry };
         if let Some(failing) = line.failing.as_ref().filter(|failing| failing.order == order) {
@@ -122,14 +122,14 @@ impl State {
 }
 
 impl Line {
-    /// Lets an entry wait at its place.
+    /// Adds an entry at its place.
     pub(super) fn add(&mut self, order: u64, record: &Record) {
         if self.waiting.insert(record.place, (order, record.entry.bytes)).is_none() {
             self.bytes += record.entry.bytes;
         }
     }
 
-    /// The entry waits no more.
+    /// Removes an entry.
     pub(super) fn remove(&mut self, order: u64, record: &Record) {
         if let Some((_, bytes)) = self.waiting.remove(&record.place) {
             self.bytes -= bytes;

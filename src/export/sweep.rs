@@ -1,5 +1,5 @@
-//! Clearing up after long uploads: those that nobody goes on with, since the export was parked, and what a
-//! broken connection left of those that are done. Their parts take room in the bucket.
+//! Cleanup of multipart uploads: of parked exports, and of stored exports whose completion a broken connection
+//! left unclear. Their parts use space in the bucket.
 use super::Inner;
 use super::deliver::blocking;
 use super::entry::Status;
@@ -7,7 +7,7 @@ use super::target::Target;
 use super::uploads::Begun;
 use std::sync::Arc;
 
-/// Sweeps now and then, for good.
+/// Runs the cleanup at intervals, without end.
 pub(super) async fn run(inner: Arc<Inner>) {
     loop {
         let left = blocking(&inner, find).await;
@@ -15,7 +15,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
             let ended = match Target::open(&inner.options, &begun.target) {
                 Ok(Target::S3(bucket)) if delivered => bucket.tidy(&id, &inner.uploads).await,
                 Ok(Target::S3(bucket)) => bucket.abandon(&begun).await,
-                // It leads elsewhere now, where nobody knows of the upload.
+                // The target has changed, and the new one does not know the upload.
                 _ => Ok(()),
             };
             match ended {
@@ -25,7 +25,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
                     tracing::debug!(
                         export_id = id,
                         cause,
-                        "An upload that was left could not be ended."
+                        "An abandoned upload could not be cleaned up."
                     );
                 }
             }
@@ -34,7 +34,7 @@ pub(super) async fn run(inner: Arc<Inner>) {
     }
 }
 
-/// An upload whose export does not wait.
+/// An upload whose export is not in the queue.
 struct Left {
     id: String,
     begun: Begun,
@@ -51,7 +51,7 @@ fn find(inner: &Inner) -> Result<Vec<Left>, penstock_base::fault::Fault> {
         }
         inner.uploads.sent(&id);
         if let Some((begun, _)) = inner.uploads.find(&id) {
-            // An entry that fell out of the history was delivered.
+            // An entry that was removed from the history was delivered.
             left.push(Left { id, begun, delivered: status != Some(Status::Parked) });
         }
     }

@@ -1,4 +1,4 @@
-//! Where a bucketName leads.
+//! Resolves a bucketName to its target.
 use super::Options;
 use super::cause::Failure;
 use super::directory::Directory;
@@ -7,17 +7,17 @@ use super::s3::Bucket;
 use penstock_config::{TargetKind, Targets, check_bucket_name};
 use std::path::{Path, PathBuf};
 
-/// A target, ready to take files.
+/// An opened target.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// A folder.
+    /// A directory.
     Directory(Directory),
-    /// A bucket.
+    /// An S3 bucket.
     S3(Box<Bucket>),
 }
 
 impl Target {
-    /// Opens the target of this bucketName.
+    /// Opens the target of a bucketName.
     pub(super) fn open(options: &Options, bucket_name: &str) -> Result<Self, Failure> {
         let kind = kind(&options.targets, bucket_name).map_err(Failure::gateway)?;
         match kind {
@@ -30,7 +30,7 @@ impl Target {
         }
     }
 
-    /// Delivers one file, and returns once the target has it for good.
+    /// Delivers one file. Returns once the target has stored it.
     pub(super) async fn deliver(&self, parcel: Parcel<'_>) -> Result<(), Failure> {
         match self {
             Self::Directory(directory) => directory.deliver(parcel).await,
@@ -38,7 +38,8 @@ impl Target {
         }
     }
 
-    /// Whether it would take files whose keys begin with `prefix`, without writing one; what could not be told.
+    /// Tests whether the target would accept files with this key prefix, without writing one. Returns a remark
+    /// on what could not be checked.
     pub(super) async fn probe(&self, prefix: &str) -> Result<Option<&'static str>, Failure> {
         match self {
             Self::Directory(directory) => directory.probe(),
@@ -46,7 +47,7 @@ impl Target {
         }
     }
 
-    /// Whether anybody answers there.
+    /// Returns whether the target answers.
     pub(super) async fn is_answered(&self) -> bool {
         match self {
             Self::Directory(_) => true,
@@ -55,7 +56,7 @@ impl Target {
     }
 }
 
-/// The folder of a target that is one.
+/// Returns the folder of a directory target.
 pub(super) fn folder(data_dir: &Path, kind: Option<&TargetKind>, bucket_name: &str) -> PathBuf {
     match kind {
         Some(TargetKind::Directory { path: Some(path) }) => path.join(bucket_name),
@@ -63,7 +64,7 @@ pub(super) fn folder(data_dir: &Path, kind: Option<&TargetKind>, bucket_name: &s
     }
 }
 
-/// What the configuration says of a bucketName; `None` is the embedded default, a directory.
+/// Returns the configured target of a bucketName. `None` is the embedded default, a directory.
 pub(super) fn kind<'a>(
     targets: &'a Targets,
     bucket_name: &str,
@@ -75,7 +76,7 @@ pub(super) fn kind<'a>(
         None => {
             let known: Vec<_> = targets.named.keys().map(|name| format!("`{name}`")).collect();
             Err(format!(
-                "the bucketName `{bucket_name}` leads nowhere: the configuration has {}, and no \
+                "the bucketName `{bucket_name}` has no target: the configuration has {}, and no \
                  `service.export.default`",
                 known.join(", ")
             ))
@@ -83,18 +84,18 @@ pub(super) fn kind<'a>(
     }
 }
 
-/// Why a bucketName leads nowhere.
+/// Checks that a bucketName has a target. The error is the reason.
 pub(super) fn check(options: &Options, bucket_name: &str) -> Result<(), String> {
     kind(&options.targets, bucket_name).map(|_| ())
 }
 
-/// What every key of this target begins with.
+/// Returns the key prefix of a target.
 pub(super) fn prefix(targets: &Targets, bucket_name: &str) -> String {
     let target = targets.named.get(bucket_name).or(targets.default.as_ref());
     target.map_or_else(String::new, |target| target.prefix.clone())
 }
 
-/// The type of this target, as the configuration calls it.
+/// Returns the type of a target, as the configuration calls it.
 pub(super) fn type_name(options: &Options, bucket_name: &str) -> &'static str {
     match kind(&options.targets, bucket_name) {
         Ok(Some(TargetKind::S3 { .. })) => "s3",
@@ -102,8 +103,8 @@ pub(super) fn type_name(options: &Options, bucket_name: &str) -> &'static str {
     }
 }
 
-/// Where a bucketName leads, in words for whoever may not see paths; `None` for the embedded default and for
-/// a directory that is at the same place.
+/// Describes the configured target of a bucketName without file system paths. Returns `None` for the embedded
+/// default and for a directory target without a path, which is in the same place.
 pub(super) fn configured_place(targets: &Targets, bucket_name: &str) -> Option<String> {
     match kind(targets, bucket_name) {
         Ok(None | Some(TargetKind::Directory { path: None })) | Err(_) => None,
@@ -115,8 +116,8 @@ pub(super) fn configured_place(targets: &Targets, bucket_name: &str) -> Option<S
     }
 }
 
-/// Refuses the embedded default for what was made for a configured target: a start without the configuration
-/// of the targets must not take for delivered what waits for them.
+/// Refuses to deliver an export for a configured target into the embedded directory. A start without the
+/// configuration of the targets must not count the queue as delivered.
 pub(super) fn check_embedded(
     targets: &Targets,
     bucket_name: &str,
@@ -124,15 +125,15 @@ pub(super) fn check_embedded(
 ) -> Result<(), Failure> {
     match (made_for, kind(targets, bucket_name)) {
         (Some(made_for), Ok(None)) => Err(Failure::gateway(format!(
-            "the export was made for {made_for}, and the configuration names no target any more; bring \
-             `service.export.targets.{bucket_name}` or `service.export.default` back and restart the gateway \
-             (`service.export.default.type=directory` if it is to go into the data directory)"
+            "the export was created for {made_for}, but the configuration no longer has any target; restore \
+             `service.export.targets.{bucket_name}` or `service.export.default` and restart the gateway \
+             (`service.export.default.type=directory` to deliver into the data directory)"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Where a bucketName leads, in words that change when it leads elsewhere.
+/// Returns a text that identifies the target of a bucketName and changes when the target changes.
 pub(super) fn place(options: &Options, bucket_name: &str) -> String {
     let prefix = prefix(&options.targets, bucket_name);
     match kind(&options.targets, bucket_name) {

@@ -1,11 +1,11 @@
-//! How each target is, for the operator.
+//! The state of each target, for the operator.
 use super::cause::Class;
 use super::{Exporter, Inner, make, record, target};
 use penstock_base::fault::Fault;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// A target and how it is.
+/// The state of a target.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TargetState {
@@ -14,36 +14,36 @@ pub struct TargetState {
     /// `directory` or `s3`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether the last attempt reached it; null before the first.
+    /// Whether the last attempt reached the target, null before the first attempt.
     pub reachable: Option<bool>,
-    /// Why its head of the queue does not get through, in words.
+    /// The cause of the last failure of the entry at the head of its queue, as text.
     pub blocked: Option<String>,
-    /// What kind of cause that is.
+    /// The class of that cause.
     pub blocked_by: Option<Class>,
-    /// When its head first failed (RFC 3339).
+    /// When the entry at the head first failed (RFC 3339).
     pub blocked_since: Option<String>,
-    /// Failed attempts at its head since it came there, or since the start.
+    /// Failed attempts of the entry at the head, since it became the head or since the start.
     pub attempts: u64,
-    /// When the next attempt is due (RFC 3339), unless the link is back before.
+    /// When the next attempt is due (RFC 3339). It starts earlier if the link recovers.
     pub next_attempt: Option<String>,
-    /// Why nothing is delivered now though nothing is wrong, in words.
+    /// Why deliveries are paused although nothing failed, as text.
     pub paused: Option<String>,
-    /// Exports that wait for it.
+    /// The number of queued exports.
     pub depth: u64,
-    /// Business Objects whose exports by themselves wait for room in the spool.
+    /// The number of Business Objects whose automatic exports wait for spool capacity.
     pub waiting: u64,
-    /// Bytes that wait for it.
+    /// The bytes of the queued exports.
     pub bytes: u64,
-    /// When the oldest that waits was made (RFC 3339).
+    /// When the oldest queued export was created (RFC 3339).
     pub oldest: Option<String>,
-    /// Seconds that it has waited; 0 where the clock says that it was made later.
+    /// The age of that export in seconds, 0 if it was created in the future according to the clock.
     pub oldest_age_seconds: Option<u64>,
-    /// When the last one was delivered (RFC 3339).
+    /// When the last export was delivered (RFC 3339).
     pub last_delivery: Option<String>,
 }
 
 impl Exporter {
-    /// Every target that the configuration, a Business Object or the queue names, by name.
+    /// Lists every target that the configuration, a Business Object or the queue names, by name.
     pub fn targets(&self) -> Result<Vec<TargetState>, Fault> {
         let Inner { options, queue, .. } = &*self.inner;
         let mut names: BTreeSet<String> = options.targets.named.keys().cloned().collect();
@@ -56,7 +56,7 @@ impl Exporter {
 }
 
 impl Inner {
-    /// How the target of this name is.
+    /// Returns the state of the target with this name.
     pub(super) fn target(&self, name: String) -> Result<TargetState, Fault> {
         let Self { options, queue, .. } = self;
         let wrong = target::check(options, &name).err();
@@ -100,7 +100,7 @@ impl Inner {
 }
 
 impl Inner {
-    /// Seconds since this time (RFC 3339).
+    /// Returns the seconds since this time (RFC 3339).
     fn age(&self, at: &str) -> u64 {
         let Ok(at) = at.parse::<jiff::Timestamp>() else { return 0 };
         let age = self.options.catalogue.watch().now().duration_since(at);

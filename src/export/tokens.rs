@@ -1,24 +1,24 @@
-//! JSON (RFC 8259) read token by token from a stream, with a hash of the bytes where one is wanted.
+//! Reads JSON (RFC 8259) token by token from a stream, and hashes the bytes of a part of it.
 //!
-//! Held are one buffer, one short string, and a bit for each open bracket.
+//! Memory use: one buffer, one short string, and one bool for each open bracket.
 use penstock_base::fault::Finding;
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 
 const BUFFER: usize = 64 << 10;
-/// Bytes of a string or number that is held; the metadata has none longer.
+/// The maximum bytes of a string or number in memory. The metadata has no longer ones.
 const LONGEST: usize = 64 << 10;
-/// Brackets open at once.
+/// The maximum nesting depth.
 const DEEPEST: usize = 1 << 20;
 
-/// Why a file is not whole.
+/// The reason why a file is not valid.
 #[derive(Debug)]
 pub(super) enum Broken {
     /// It could not be read.
     Unreadable(io::Error),
-    /// Another token was expected.
+    /// An unexpected token.
     Wrong { at: u64, what: String },
-    /// What it says of itself is not so.
+    /// The metadata does not match the data.
     Untrue(Vec<Finding>),
 }
 
@@ -40,12 +40,12 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// The tokens of a stream.
+/// A tokenizer of a JSON stream.
 pub(super) struct Tokens<R> {
     source: R,
     buffer: Vec<u8>,
     next: usize,
-    /// Bytes of the stream before the buffer.
+    /// The offset of the buffer in the stream.
     before: u64,
     hash: Option<(Sha256, usize)>,
 }
@@ -55,12 +55,12 @@ impl<R: Read> Tokens<R> {
         Self { source, buffer: Vec::new(), next: 0, before: 0, hash: None }
     }
 
-    /// The place of the next byte.
+    /// Returns the offset of the next byte.
     pub(super) fn at(&self) -> u64 {
         self.before + self.next as u64
     }
 
-    /// The next byte that is no white space.
+    /// Skips white space and returns the next byte without consuming it.
     pub(super) fn peek(&mut self) -> Result<Option<u8>, Broken> {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte()? {
             self.next += 1;
@@ -68,7 +68,7 @@ impl<R: Read> Tokens<R> {
         self.byte()
     }
 
-    /// This byte and nothing before it.
+    /// Consumes this byte without skipping white space before it.
     pub(super) fn exact(&mut self, expected: u8, why: &str) -> Result<(), Broken> {
         if self.byte()? == Some(expected) {
             self.next += 1;
@@ -77,7 +77,7 @@ impl<R: Read> Tokens<R> {
         Err(Broken::Wrong { at: self.at(), what: format!("{why}, found {}", self.shown()?) })
     }
 
-    /// This byte, after white space.
+    /// Skips white space and consumes this byte.
     pub(super) fn token(&mut self, expected: u8) -> Result<(), Broken> {
         if self.peek()? == Some(expected) {
             self.next += 1;
@@ -86,7 +86,7 @@ impl<R: Read> Tokens<R> {
         Err(self.expected(&format!("`{}`", char::from(expected)))?)
     }
 
-    /// `"name":`
+    /// Consumes `"name":` and the white space after it.
     pub(super) fn member(&mut self, name: &str) -> Result<(), Broken> {
         self.peek()?;
         let at = self.at();
@@ -98,7 +98,7 @@ impl<R: Read> Tokens<R> {
         self.peek().map(|_| ())
     }
 
-    /// A string of moderate length, unescaped.
+    /// Reads a string of limited length and unescapes it.
     pub(super) fn string(&mut self) -> Result<String, Broken> {
         if self.peek()? != Some(b'"') {
             return Err(self.expected("a string")?);
@@ -116,7 +116,7 @@ impl<R: Read> Tokens<R> {
         })
     }
 
-    /// A number, as it stands.
+    /// Reads a number as text.
     pub(super) fn number(&mut self) -> Result<String, Broken> {
         self.peek()?;
         let mut digits = String::new();
@@ -128,7 +128,7 @@ impl<R: Read> Tokens<R> {
         Ok(digits)
     }
 
-    /// Nothing more, not even white space.
+    /// Checks that the stream ends here, without trailing white space.
     pub(super) fn end(&mut self) -> Result<(), Broken> {
         match self.byte()? {
             None => Ok(()),
@@ -139,7 +139,7 @@ impl<R: Read> Tokens<R> {
         }
     }
 
-    /// Runs `read` and hashes the bytes that it takes, from the next one on.
+    /// Runs `read` and hashes the bytes that it consumes, from the next byte on.
     pub(super) fn hashed<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Broken>,
@@ -151,7 +151,7 @@ impl<R: Read> Tokens<R> {
         Ok((value, hash.finalize().to_vec()))
     }
 
-    /// One whole value of any kind.
+    /// Skips one complete value of any type.
     pub(super) fn skip_value(&mut self) -> Result<(), Broken> {
         let mut open: Vec<bool> = Vec::new(); // true: an object
         loop {
@@ -210,7 +210,7 @@ impl<R: Read> Tokens<R> {
         Ok(())
     }
 
-    /// Takes a string, handing each byte to `each`, quotes included.
+    /// Consumes a string and passes each byte to `each`, including the quotes.
     fn skip_string(&mut self, each: &mut dyn FnMut(u8)) -> Result<(), Broken> {
         self.take(each)?;
         loop {
@@ -300,7 +300,7 @@ impl<R: Read> Tokens<R> {
         Ok(byte)
     }
 
-    /// The next byte, which stays.
+    /// Returns the next byte without consuming it.
     fn byte(&mut self) -> Result<Option<u8>, Broken> {
         if self.next == self.buffer.len() {
             if let Some((hash, from)) = &mut self.hash {
@@ -315,13 +315,13 @@ impl<R: Read> Tokens<R> {
         Ok(self.buffer.get(self.next).copied())
     }
 
-    /// The fault of another token standing here.
+    /// Returns the error that `what` was expected instead of the next byte.
     pub(super) fn expected(&mut self, what: &str) -> Result<Broken, Broken> {
         let (at, found) = (self.at(), self.shown()?);
         Ok(Broken::Wrong { at, what: format!("expected {what}, found {found}") })
     }
 
-    /// The next byte in words.
+    /// Describes the next byte.
     fn shown(&mut self) -> Result<String, Broken> {
         Ok(match self.byte()? {
             None => "the end of the file".to_owned(),
@@ -340,9 +340,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
 
-        /// Texts made of what JSON is made of, so that many are whole and many are nearly so.
+        /// Generates texts from fragments of JSON, so that many are valid and many are nearly valid.
         #[test]
-        fn a_value_is_taken_when_serde_json_takes_it(
+        fn a_value_is_accepted_exactly_if_serde_json_accepts_it(
             parts in prop::collection::vec(
                 prop::sample::select(vec![
                     "{", "}", "[", "]", ",", ":", "\"a\"", "\"", "\\", "\\n", "\\u00e9", "\\u12", "ü", "0", "1",

@@ -1,21 +1,21 @@
-//! What deliveries share of the way out: its bandwidth and the times at which it may be used.
+//! The uplink that all deliveries share: its bandwidth and the window in which it may be used.
 use chrono::{DateTime, Timelike as _, Utc};
 use penstock_config::Times;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Bytes sent at once.
+/// The maximum chunk size in bytes.
 const CHUNK: usize = 64 << 10;
-/// Bytes sent at once over the slowest link; four chunks a second keep a server from waiting in vain.
+/// The minimum chunk size in bytes. Four chunks a second keep a server from timing out.
 const LEAST_CHUNK: usize = 1 << 10;
 const CHUNKS_A_SECOND: u64 = 4;
 
-/// The way out, shared by all targets.
+/// The uplink, shared by all targets.
 #[derive(Debug)]
 pub(super) struct Uplink {
     rate: Option<u64>,
     times: Option<Times>,
-    /// When the bytes given out so far have had their time.
+    /// When the bytes granted so far have been sent.
     free: Mutex<Instant>,
 }
 
@@ -24,13 +24,13 @@ impl Uplink {
         Self { rate, times, free: Mutex::new(Instant::now()) }
     }
 
-    /// How many bytes to send at once.
+    /// Returns the chunk size in bytes.
     pub(super) fn chunk(&self) -> usize {
         let fitting = self.rate.map(|rate| usize::try_from(rate / CHUNKS_A_SECOND));
         fitting.and_then(Result::ok).map_or(CHUNK, |chunk| chunk.clamp(LEAST_CHUNK, CHUNK))
     }
 
-    /// How long so many bytes have to wait; they have their place in the line from now on.
+    /// Reserves bandwidth for `bytes` and returns how long to wait before sending them.
     pub(super) fn wait_for(&self, bytes: usize) -> Duration {
         let Some(rate) = self.rate else { return Duration::ZERO };
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,12 +41,12 @@ impl Uplink {
         begin - now
     }
 
-    /// Whether deliveries are made now.
+    /// Returns whether the delivery window is open.
     pub(super) fn is_open(&self) -> bool {
         self.times.as_ref().is_none_or(|times| is_open(times, SystemTime::now().into()))
     }
 
-    /// When the window opens again, in words; `None` while it is open.
+    /// Returns why deliveries are paused and until when, or `None` while the window is open.
     pub(super) fn paused(&self) -> Option<String> {
         let times = self.times.as_ref()?;
         let now = DateTime::<Utc>::from(SystemTime::now());
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_have_their_time_in_turn() {
+    fn bytes_are_sent_at_the_configured_rate() {
         let uplink = Uplink::new(Some(10_000), None);
         assert_eq!(uplink.chunk(), 2_500);
         let waits: Vec<_> = (0..4).map(|_| uplink.wait_for(2_500).as_millis()).collect();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_that_of_its_time_zone_also_when_the_clocks_change() {
+    fn the_window_follows_its_time_zone_through_clock_changes() {
         let night = times("22:00-06:00", "Europe/Berlin");
         for (at, open) in [
             ("2026-01-10T20:59:59Z", false),
@@ -106,13 +106,13 @@ mod tests {
         ] {
             assert_eq!(is_open(&night, at.parse().unwrap()), open, "{at}");
         }
-        // On 2026-03-29 the clock goes from 02:00 to 03:00: a window within that hour is left out.
+        // On 2026-03-29 the clock jumps from 02:00 to 03:00: a window within that hour is skipped.
         let skipped = times("02:10-02:50", "Europe/Berlin");
         assert!((0..24 * 60).all(|minute| {
             let at: DateTime<Utc> = "2026-03-28T23:00:00Z".parse().unwrap();
             !is_open(&skipped, at + chrono::TimeDelta::minutes(minute))
         }));
-        // On 2026-10-25 the hour from 02:00 comes twice, and so does the window.
+        // On 2026-10-25 the hour from 02:00 happens twice, and so does the window.
         let open = |minute| {
             let at: DateTime<Utc> = "2026-10-24T22:00:00Z".parse().unwrap();
             is_open(&skipped, at + chrono::TimeDelta::minutes(minute))
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_says_when_it_ends() {
+    fn a_pause_reports_when_it_ends() {
         let now = DateTime::<Utc>::from(SystemTime::now()).format("%H").to_string();
         let later = (now.parse::<u32>().unwrap() + 2) % 24;
         let window = format!("{later:02}:00-{later:02}:30");

@@ -1,9 +1,9 @@
-//! What is kept on the disk of a long upload, so that it goes on after a broken connection, a closed
-//! window or a crash where it was: the upload's id and the parts that the server has.
+//! Records of multipart uploads on the disk: the upload's id and the parts that the server has. With them an
+//! upload continues after a broken connection, a closed window or a crash.
 //!
-//! One file an upload, `<export id>.upload` in `<data-dir>/uploads`: the first line is [`Begun`] as JSON,
-//! each further one a [`Part`]. A line that a crash cut off counts for nothing, and the part is sent again.
-//! Beside it stands the compressed form of the export's file, where one is sent.
+//! Each upload has one file, `<export id>.upload` in `<data-dir>/uploads`. The first line is the upload as
+//! JSON, each further line a part. A line that a crash cut off is ignored, and the part is sent again. The
+//! compressed form of the export's file is in the same folder, if one is sent.
 use penstock_base::files;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -12,28 +12,28 @@ use std::path::{Path, PathBuf};
 
 const ENDING: &str = ".upload";
 
-/// The folder.
+/// The folder of the records.
 #[derive(Debug, Clone)]
 pub(super) struct Uploads {
     folder: PathBuf,
 }
 
-/// An upload that a server has begun.
+/// An upload that was created at the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Begun {
     /// The bucketName.
     pub(super) target: String,
-    /// The URL of the bucket: that of another one has no such upload.
+    /// The URL of the bucket. Another bucket does not have the upload.
     pub(super) place: String,
     pub(super) key: String,
-    /// The server's id of the upload.
+    /// The id of the upload at the server.
     pub(super) upload: String,
-    /// Bytes of every part but the last.
+    /// The size in bytes of every part except the last.
     pub(super) part_size: u64,
-    /// Bytes that are sent in all.
+    /// The total bytes to send.
     pub(super) length: u64,
-    /// SHA-256 of the bytes that are sent.
+    /// SHA-256 of the bytes to send.
     pub(super) sha256: String,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Part {
 }
 
 impl Begun {
-    /// How many parts it has once it is whole.
+    /// Returns the number of parts of the complete upload.
     pub(super) fn parts(&self) -> u64 {
         self.length.div_ceil(self.part_size.max(1))
     }
@@ -56,17 +56,17 @@ impl Uploads {
         Self { folder }
     }
 
-    /// Where a file that goes with the upload of this export is.
+    /// Returns the path of a file that belongs to the upload of this export.
     pub(super) fn path(&self, id: &str, ending: &str) -> PathBuf {
         self.folder.join(format!("{id}{ending}"))
     }
 
-    /// Makes the folder.
+    /// Creates the folder.
     pub(super) fn make(&self) -> io::Result<()> {
         files::create_folders(&self.folder)
     }
 
-    /// The upload of this export and the parts that the server has, in order.
+    /// Reads the upload of this export and the parts that the server has, in order.
     pub(super) fn find(&self, id: &str) -> Option<(Begun, Vec<Part>)> {
         let text = fs::read_to_string(self.path(id, ENDING)).ok()?;
         let mut lines = text.lines();
@@ -78,7 +78,7 @@ impl Uploads {
         Some((begun, parts))
     }
 
-    /// Notes an upload. Once it returns, a crash leaves no upload that nobody knows.
+    /// Records an upload. After it returns, a crash leaves no unrecorded upload.
     pub(super) fn begin(&self, id: &str, begun: &Begun) -> io::Result<()> {
         self.make()?;
         let mut line = serde_json::to_vec(begun)?;
@@ -86,7 +86,7 @@ impl Uploads {
         files::write_atomically(&self.path(id, ENDING), &line)
     }
 
-    /// Notes a part. A note that a power cut loses costs sending the part again.
+    /// Records a part. If a power cut loses the record, the part is sent again.
     pub(super) fn add(&self, id: &str, part: &Part) -> io::Result<()> {
         let mut line = vec![b'\n'];
         line.extend(serde_json::to_vec(part)?);
@@ -94,18 +94,18 @@ impl Uploads {
         OpenOptions::new().append(true).open(self.path(id, ENDING))?.write_all(&line)
     }
 
-    /// Makes the notes of the parts survive a power cut: whoever clears up after the parts were put together
-    /// has to know all of them.
+    /// Syncs the records of the parts. The cleanup after the parts were assembled needs all of them.
     pub(super) fn sync(&self, id: &str) -> io::Result<()> {
         File::open(self.path(id, ENDING))?.sync_data()
     }
 
-    /// Forgets the upload alone.
+    /// Removes only the record of the upload.
     pub(super) fn end(&self, id: &str) {
         remove(&self.path(id, ENDING));
     }
 
-    /// Removes what was kept to send; the notes of the upload stay until they are ended.
+    /// Removes the files kept for sending. The record of the upload stays until the upload is completed or
+    /// aborted.
     pub(super) fn sent(&self, id: &str) {
         let noted = self.path(id, ENDING);
         for path in
@@ -115,7 +115,7 @@ impl Uploads {
         }
     }
 
-    /// The ids of all exports that something is kept of.
+    /// Returns the ids of all exports with files in the folder.
     pub(super) fn ids(&self) -> Vec<String> {
         let mut ids: Vec<_> =
             self.files().iter().filter_map(|path| id_of(path).map(str::to_owned)).collect();
@@ -130,7 +130,7 @@ impl Uploads {
     }
 }
 
-/// A new file in place of what is there, private.
+/// Creates or truncates a file that only its owner can read.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
@@ -140,7 +140,7 @@ fn id_of(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()?.split('.').next()
 }
 
-/// One that stays by a failure is found again at the next sweep.
+/// Removes a file. If that fails, the next cleanup finds it again.
 fn remove(path: &Path) {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_noted_is_found_and_a_torn_note_is_passed_over() {
+    fn recorded_parts_are_found_and_a_torn_record_is_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let uploads = Uploads::new(dir.path().join("uploads"));
         assert!(uploads.find("a").is_none() && uploads.ids().is_empty());

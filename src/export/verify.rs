@@ -1,4 +1,4 @@
-//! The verifier of export files: form, count and checksum, in one pass and bounded memory.
+//! Verifies export files: form, count and checksum, in one pass and bounded memory.
 use super::file::hex;
 pub(super) use super::tokens::Broken;
 use super::tokens::Tokens;
@@ -6,7 +6,7 @@ use penstock_base::fault::{Fault, Finding, Kind, Place};
 use std::fs::File;
 use std::path::Path;
 
-/// What a whole file says of itself.
+/// The metadata of a valid file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verified {
@@ -20,11 +20,10 @@ pub struct Verified {
     pub data_checksum: String,
 }
 
-/// Reads an export file as a stream and checks its form, its count and its checksum.
+/// Reads an export file as a stream and checks its form, count and checksum.
 ///
 /// # Errors
-/// `Kind::Invalid` naming what does not fit, expected and found; `Kind::NotFound` when there is no
-/// such file.
+/// `Kind::Invalid` with the expected and found values, `Kind::NotFound` if the file does not exist.
 pub fn file(path: &Path) -> Result<Verified, Fault> {
     let file = File::open(path).map_err(|error| {
         let kind = match error.kind() {
@@ -41,7 +40,7 @@ pub fn file(path: &Path) -> Result<Verified, Fault> {
     })
 }
 
-/// Why a file is not whole.
+/// Converts the reason why a file is not valid.
 pub(super) fn fault(broken: Broken) -> Fault {
     match broken {
         Broken::Unreadable(error) => {
@@ -55,10 +54,10 @@ pub(super) fn fault(broken: Broken) -> Fault {
 }
 
 fn invalid(findings: Vec<Finding>) -> Fault {
-    Fault::with(Kind::Invalid, "this is not a whole export file", findings)
+    Fault::with(Kind::Invalid, "this is not a valid export file", findings)
 }
 
-/// Reads an export file to its end.
+/// Reads and checks an export file to its end.
 pub(super) fn read(file: impl std::io::Read) -> Result<Verified, Broken> {
     let mut tokens = Tokens::new(file);
     tokens.exact(b'{', "an export file begins with `{`")?;
@@ -143,7 +142,7 @@ fn objects<R: std::io::Read>(tokens: &mut Tokens<R>) -> Result<u64, Broken> {
     }
 }
 
-/// Whether it is a date and time of the form `20260301T120000Z`.
+/// Returns whether this is a date and time of the form `20260301T120000Z`.
 fn is_compact(text: &str) -> bool {
     text.len() == 16
         && text.ends_with('Z')
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_files_pass() {
+    fn valid_files_pass() {
         let data = r#"[{"a":[1,-2.5e+3,true,false,null,{"b":"\u00e9\ud83d\ude00 ü😀"}]},{}, {"x" : [ ] }]"#;
         let verified = read(whole(data, "3").as_bytes()).unwrap();
         assert_eq!((verified.object_count, verified.object_type.as_str()), (3, "Pümp \"1\""));
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_and_every_flipped_byte_is_noticed() {
+    fn every_truncation_and_every_flipped_byte_is_detected() {
         let text = whole(r#"[{"uri":"urn:a","v":[1.5,true,null]},{"uri":"urn:ü"}]"#, "2");
         for cut in 0..text.len() {
             assert!(read(&text.as_bytes()[..cut]).is_err(), "cut at {cut}");
@@ -180,7 +179,7 @@ mod tests {
         let padding = text.find("   }").unwrap();
         let free = text.find("20260301T120000Z").unwrap()..text.find("object_count").unwrap();
         for place in 0..text.len() {
-            // Another white space is as good, and the date and the name are under no checksum.
+            // Other white space is also valid, and no checksum covers the date and the name.
             if (padding..padding + 3).contains(&place) || free.contains(&place) {
                 continue;
             }
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_what_was_expected_and_found() {
+    fn errors_name_the_expected_and_found_values() {
         let said = |text: &str| match read(text.as_bytes()).unwrap_err() {
             Broken::Wrong { what, .. } => what,
             Broken::Untrue(findings) => findings.iter().map(ToString::to_string).collect(),

@@ -1,7 +1,8 @@
-//! A bucket checked as its consumer would: every sequence there once, every file whole, nothing foreign.
+//! Checks a bucket as its consumer would: every sequence exists once, every file is valid, no object is
+//! foreign.
 //!
-//! Objects are read as streams, one after the other, and of each export one bit is kept, so that a bucket
-//! of any size takes the same memory.
+//! Objects are read as streams, one after the other, with one bit of memory for each export. So the memory use
+//! hardly depends on the size of the bucket.
 
 mod key;
 mod place;
@@ -20,45 +21,45 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-/// What is not as it should be.
+/// A problem in a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "finding", rename_all = "lowercase")]
 pub enum Finding {
-    /// Sequences that are not there: never delivered, parked at the gateway, or removed.
+    /// Missing sequences: never delivered, parked at the gateway, or removed.
     Gap {
-        /// What the keys begin with: the prefix and the name of the Business Object.
+        /// The prefix of the keys and the name of the Business Object.
         folder: String,
-        /// The first that is missing.
+        /// The first missing sequence.
         from: u64,
-        /// The last that is missing.
+        /// The last missing sequence.
         to: u64,
     },
-    /// A sequence that is there under another key already.
+    /// A sequence that already exists under another key.
     Double {
-        /// The key that came later in the bucket's order.
+        /// The key that comes later in the bucket's order.
         key: String,
         /// The sequence.
         sequence: u64,
     },
-    /// An object that is not what it says of itself.
+    /// An object that does not match its metadata.
     Damaged {
         /// Its key.
         key: String,
-        /// What does not fit.
+        /// The mismatch.
         cause: String,
     },
-    /// An object that is no export.
+    /// An object that is not an export.
     Foreign {
         /// Its key.
         key: String,
     },
-    /// An export of another gateway than the others beside it.
+    /// An export of another gateway than the other exports of the folder.
     Mixed {
         /// Its key.
         key: String,
         /// Its gateway.
         gateway: String,
-        /// That of the first one.
+        /// The gateway of the first export.
         expected: String,
     },
 }
@@ -66,37 +67,37 @@ pub enum Finding {
 /// The exports of one Business Object in one bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Folder {
-    /// What the keys begin with: the prefix and the name of the Business Object.
+    /// The prefix of the keys and the name of the Business Object.
     pub folder: String,
-    /// Exports.
+    /// The number of exports.
     pub exports: u64,
-    /// The highest sequence. What is missing behind it cannot be told from the bucket.
+    /// The highest sequence. Exports missing after it cannot be detected from the bucket.
     pub last: u64,
-    /// The gateway they come from, where the objects say so.
+    /// The gateway of the exports, if the objects name it.
     pub gateway: Option<String>,
 }
 
-/// What was read.
+/// The result of checking a bucket.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Walked {
-    /// Objects.
+    /// The number of objects.
     pub objects: u64,
-    /// Bytes of export files.
+    /// The bytes of the export files.
     pub bytes: u64,
-    /// By Business Object.
+    /// The exports by Business Object.
     pub folders: Vec<Folder>,
-    /// How much was found.
+    /// The number of findings.
     pub findings: u64,
 }
 
-/// Tells of each object that was read, how many and how many bytes there were so far.
+/// Receives the number of objects and bytes read so far, after each object.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// Checks every object of a bucket, and hands over what is found as it is found; gaps come last. With
+/// Checks every object of a bucket and passes each finding to `found` immediately; gaps come last. With
 /// `keys_only` no object is read.
 ///
 /// # Errors
-/// Why the bucket cannot be read.
+/// If the bucket cannot be read.
 pub fn walk(
     place: &Place,
     keys_only: bool,
@@ -144,7 +145,7 @@ pub fn walk(
     Ok(walked)
 }
 
-/// What is kept of the exports of one Business Object.
+/// The state for the exports of one Business Object.
 #[derive(Default)]
 struct Known {
     sequences: Sequences,
@@ -166,20 +167,20 @@ impl Known {
 
 struct Checked {
     gateway: Option<String>,
-    /// Its bytes, or why it is damaged.
+    /// The bytes of the file, or why it is damaged.
     contents: Result<u64, String>,
 }
 
-/// How often a broken connection is made anew for one object.
+/// The maximum number of attempts to read one object when the connection breaks.
 const TRIES: u32 = 4;
 
-/// Reads one object, again where the connection broke.
+/// Reads and checks one object. Retries if the connection breaks.
 fn check(place: &Place, path: &str, key: &Key<'_>) -> Result<Checked, Fault> {
     let mut tries = 0;
     loop {
         tries += 1;
         let Some(mut object) = place.object(path)? else {
-            let contents = Err("it was listed, and is gone".to_owned());
+            let contents = Err("it was listed but no longer exists".to_owned());
             return Ok(Checked { gateway: None, contents });
         };
         let gateway = object.gateway.take();
@@ -191,7 +192,7 @@ fn check(place: &Place, path: &str, key: &Key<'_>) -> Result<Checked, Fault> {
                 return Ok(Checked { gateway, contents });
             }
         };
-        // What a decoder says of bytes that it cannot read is no matter of the connection.
+        // An error of the decoder is not a connection error.
         if matches!(broken.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) {
             let contents = Err(format!("its Content-Encoding does not fit: {broken}"));
             return Ok(Checked { gateway, contents });
@@ -204,7 +205,7 @@ fn check(place: &Place, path: &str, key: &Key<'_>) -> Result<Checked, Fault> {
     }
 }
 
-/// The bytes of an object that is what it says, or why it is not.
+/// Returns the bytes of a valid object, or why it is damaged.
 fn contents(object: Object, key: &Key<'_>) -> Result<Result<u64, String>, Broken> {
     let Object { body, encoding, sha256, sequence, .. } = object;
     let body: Box<dyn Read> = match encoding.as_deref() {
@@ -215,7 +216,7 @@ fn contents(object: Object, key: &Key<'_>) -> Result<Result<u64, String>, Broken
             decoder.window_log_max(24)?;
             Box::new(decoder)
         }
-        Some(other) => return Ok(Err(format!("its Content-Encoding `{other}` is not known"))),
+        Some(other) => return Ok(Err(format!("its Content-Encoding `{other}` is not supported"))),
     };
     let mut hashed = Hashed { body, hash: Sha256::new(), bytes: 0 };
     let said = verify::read(&mut hashed)?;

@@ -1,7 +1,7 @@
-//! The schema of one version of the catalogue.
+//! Builds the schema of one version of the catalogue.
 //!
-//! The model names every type. The library's schema takes some kilobytes a field, so it is made of the Business
-//! Objects that a document names; only introspection and the SDL need all of them.
+//! The model names every type. A field takes some kilobytes in the library's schema, so that schema has only the
+//! Business Objects that a document names. Only introspection and the SDL need all of them.
 use super::model::Model;
 use super::{system, types};
 use async_graphql::dynamic;
@@ -14,50 +14,50 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Schemas of keys that are for one Business Object alone that are kept.
+/// The maximum number of cached schemas for API keys that are limited to one Business Object.
 const OWN: usize = 8;
 
-/// The maximum number of fields of a schema that is kept for the next document, about 15 MB.
+/// The maximum number of fields of a cached schema, about 15 MB.
 const MAX_KEPT_FIELDS: usize = 2_500;
 
-/// The bytes of memory that a field of the library's schema takes, with its part of an answer to introspection.
+/// The memory in bytes that a field of the library's schema takes, with its part of an answer to introspection.
 const BYTES_PER_FIELD: u64 = 10 << 10;
 
-/// A schema. Whoever began with one goes on with it.
+/// The schema of one version of the catalogue. A request keeps the one that it began with.
 pub(super) struct Built {
-    /// That of the catalogue when it was made.
+    /// The version of the catalogue that it was built from.
     pub(super) version: u64,
     pub(super) all: Vec<Arc<Compiled>>,
     pub(super) model: Model,
-    /// The library's schema of the Business Objects that documents named lately.
+    /// The cached library schema, with the Business Objects that recent documents named.
     kept: Mutex<Option<Part>>,
-    /// Held while a schema is used that is too large to be kept.
+    /// Held while a schema is used that is too large for the cache.
     large: Mutex<()>,
-    /// Those of keys that are for one Business Object, the newest first, by its id.
+    /// The schemas for API keys that are limited to one Business Object, the newest first, by its id.
     own: Mutex<VecDeque<(String, Arc<Built>)>>,
 }
 
-/// The library's schema of some Business Objects: places in [`Model::business`].
+/// The library's schema of some Business Objects, as indexes into [`Model::business`].
 struct Part {
     of: BTreeSet<usize>,
     dynamic: dynamic::Schema,
 }
 
-/// The library's schema, for one document. There is only one large one at a time.
+/// The library's schema, for one document. Only one large schema exists at a time.
 pub(super) struct Lease<'b> {
     pub(super) dynamic: dynamic::Schema,
     _only: Option<MutexGuard<'b, ()>>,
 }
 
 impl Built {
-    /// Of these Business Objects, which are all of them, or those that a key sees.
+    /// Builds the schema of the given Business Objects: all of them, or the ones that an API key may see.
     pub(super) fn new(version: u64, all: Vec<Arc<Compiled>>, fields: usize, whole: bool) -> Self {
         let model = Model::new(&all, fields, whole);
         for left in &model.left_out {
             tracing::warn!(
                 id = left.id,
                 why = left.why,
-                "GraphQL got no type for a Business Object."
+                "Left a Business Object out of the GraphQL schema."
             );
         }
         Self {
@@ -70,7 +70,7 @@ impl Built {
         }
     }
 
-    /// The schema of one Business Object alone.
+    /// Returns the schema with only one Business Object.
     pub(super) fn own(&self, id: &str, fields: usize) -> Arc<Self> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, built)) = own.iter().find(|(of, _)| of == id) {
@@ -105,11 +105,12 @@ impl Built {
         self.lease((0..self.model.business.len()).collect(), memory)
     }
 
-    /// Returns the library's schema with the types of these Business Objects, and of others that were needed lately.
+    /// Returns the library's schema with the types of these Business Objects, and of others that recent documents
+    /// needed.
     ///
     /// # Errors
-    /// `Kind::Unavailable` when there is not enough memory for a large one; `Kind::Internal` when the types do not fit
-    /// together.
+    /// `Kind::Unavailable` when memory is too short for a large schema; `Kind::Internal` when the types are
+    /// inconsistent.
     fn lease(&self, needed: BTreeSet<usize>, memory: &Memory) -> Result<Lease<'_>, Fault> {
         let fields = self.fields(&needed);
         if fields > MAX_KEPT_FIELDS {
@@ -122,7 +123,7 @@ impl Built {
         if let Some(part) = kept.as_ref().filter(|part| part.of.is_superset(&needed)) {
             return Ok(Lease { dynamic: part.dynamic.clone(), _only: None });
         }
-        // The old one goes before the new one is made, unless somebody uses it.
+        // Drop the old schema before the new one is built. It stays in memory only while a query uses it.
         let before = kept.take().map(|part| part.of).unwrap_or_default();
         let joined: BTreeSet<usize> = before.union(&needed).copied().collect();
         let of = if self.fields(&joined) <= MAX_KEPT_FIELDS { joined } else { needed };
@@ -131,7 +132,7 @@ impl Built {
         Ok(Lease { dynamic, _only: None })
     }
 
-    /// Makes the library's schema. A Business Object that no schema can be made of is left out.
+    /// Builds the library's schema and omits each Business Object whose types are invalid.
     fn fitting_schema(
         &self,
         of: BTreeSet<usize>,
@@ -140,16 +141,16 @@ impl Built {
             Ok(dynamic) => return Ok((of, dynamic)),
             Err(error) => error,
         };
-        tracing::error!(%error, "The GraphQL schema did not fit together; what does is served.");
+        tracing::error!(%error, "Building the GraphQL schema failed; invalid types are left out.");
         let fits = |place: &usize| types::schema(&self.model, &BTreeSet::from([*place])).is_ok();
         let of: BTreeSet<usize> = of.into_iter().filter(fits).collect();
         let dynamic = types::schema(&self.model, &of).map_err(|error| {
-            Fault::new(Kind::Internal, format!("the GraphQL schema does not fit together: {error}"))
+            Fault::new(Kind::Internal, format!("building the GraphQL schema failed: {error}"))
         })?;
         Ok((of, dynamic))
     }
 
-    /// Returns the number of fields of the schema that is kept.
+    /// Returns the number of fields of the cached schema.
     #[cfg(test)]
     pub(super) fn kept_fields(&self) -> usize {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +161,7 @@ impl Built {
         of.iter().filter_map(|place| self.model.business.get(*place)).map(|one| one.fields).sum()
     }
 
-    /// The library takes it for granted that the types of variables are there.
+    /// Checks that the types of all variables exist, which the library takes for granted.
     pub(super) fn check_variables(&self, document: &ExecutableDocument) -> Result<(), String> {
         for (_, operation) in document.operations.iter() {
             for definition in &operation.node.variable_definitions {
@@ -168,7 +169,7 @@ impl Built {
                 if !system::is_input(&self.model, named) && !self.model.is_input(named) {
                     let name = &definition.node.name.node;
                     return Err(format!(
-                        "the variable ${name} has the type {named}, and there is no such type of values"
+                        "the variable ${name} has the type {named}, which is not an input type of this schema"
                     ));
                 }
             }
@@ -177,16 +178,16 @@ impl Built {
     }
 }
 
-/// Checks that so many fields fit into the memory that is left.
+/// Checks that the available memory suffices for a schema with this number of fields.
 fn check_memory(fields: usize, memory: &Memory) -> Result<(), Fault> {
     let wanted = BYTES_PER_FIELD.saturating_mul(fields as u64);
     match memory.left() {
         Some(left) if left < wanted => Err(Fault::new(
             Kind::Unavailable(Duration::from_secs(5)),
             format!(
-                "the whole schema has {fields} fields and takes about {} MiB of memory while it is written, and {} MiB \
-                 are left (service.limits.memory, or the limit of the gateway's control group); queries need only the \
-                 types that they name and go on",
+                "the whole schema has {fields} fields and needs about {} MiB of memory, but only {} MiB are \
+                 available (service.limits.memory, or the limit of the gateway's control group); queries still \
+                 work, because they need only the types that they name",
                 wanted >> 20,
                 left >> 20
             ),
@@ -195,11 +196,11 @@ fn check_memory(fields: usize, memory: &Memory) -> Result<(), Fault> {
     }
 }
 
-/// Gathers the Business Objects that a document names.
+/// Collects the Business Objects that a document names.
 struct Named<'m> {
     model: &'m Model,
     places: BTreeSet<usize>,
-    /// Whether it needs all of them: it asks for the schema.
+    /// Whether the document needs all of them because it asks for the schema.
     all: bool,
 }
 
@@ -224,8 +225,8 @@ impl Named<'_> {
         Ok(())
     }
 
-    /// A field of the query type. One that is not there may be mistyped: the type that was meant is what the library
-    /// suggests.
+    /// Collects the Business Object of a field of the query type. An unknown field may be a typing error; the schema
+    /// then includes the type with the nearest name, so that the library can suggest it.
     fn root(&mut self, name: &str) -> Result<(), Fault> {
         let roots = &self.model.roots;
         if roots.contains_key(name) || system::QUERIES.contains(&name) || name.starts_with("__") {
@@ -240,8 +241,8 @@ impl Named<'_> {
         Ok(())
     }
 
-    /// Fields are gathered by their names at every level: one that is none of the query type costs some types that
-    /// are not needed.
+    /// Collects Business Objects by field names at every level. A nested field with the name of a root field can add
+    /// types that are not needed.
     fn selection(&mut self, set: &SelectionSet) -> Result<(), Fault> {
         for item in &set.items {
             match &item.node {

@@ -1,11 +1,10 @@
-//! What a document asks for, told before anything is done for it.
+//! Computes the cost of a document before it is executed.
 //!
-//! The library has limits of its own, and finds them by walking through all that fragments spread to: a
-//! document of some lines, each fragment spreading the next one twice, would keep it busy for years. Here each
-//! fragment is counted once.
+//! The library's own limits expand every fragment. A short document in which each fragment spreads the next one
+//! twice would keep it busy for years. This module counts each fragment once.
 //!
-//! `check` looks at the document before it is validated, as a text and by its selections alone; [`Cost`] is what
-//! an operation asks for by the schema, when it is known to be valid.
+//! `check` examines the document before validation, by its text and selections. [`Cost`] is the cost of a valid
+//! operation according to the schema.
 use super::document::Document;
 use super::input;
 use super::model::{Model, Role, Root};
@@ -14,29 +13,29 @@ use async_graphql::Name;
 use async_graphql::parser::types::{ExecutableDocument, Field, Selection, SelectionSet};
 use std::collections::HashMap;
 
-/// Levels of brackets in the text; the parser goes down one level of its stack for each.
+/// The maximum nesting of brackets in the text. The parser uses a stack frame for each level.
 const NESTING: usize = 64;
 
-/// Levels of selections within selections, those of fragments within fragments counted too.
+/// The maximum nesting of selections, including those of fragments within fragments.
 const LEVELS: usize = 64;
 
-/// The most fields of all operations of a document, those of a fragment counted wherever it is spread: what validating
-/// it costs.
+/// The maximum number of fields of all operations of a document, which determines the cost of validation. The fields
+/// of a fragment count at each spread.
 const FIELDS: usize = 1_000;
 
-/// The deepest selection of a document: the introspection query of common tools has 15 levels.
+/// The depth of selections that is always allowed. The introspection query of common tools has 15 levels.
 const DEPTH: usize = 20;
 
-/// How many objects a list counts for, whose length nobody knows before.
+/// The number of items assumed for a list, because its length is unknown before execution.
 pub(super) const LIST: u64 = 5;
 
-/// `__schema` and `__type` in one operation.
+/// The maximum number of `__schema` and `__type` fields in one operation.
 const INTROSPECTIONS: usize = 10;
 
-/// Lists of fields within lists of fields that introspection goes down; common tools need one.
+/// The maximum nesting of lists of fields in introspection. Common tools need one.
 const INTROSPECTED: usize = 2;
 
-/// What a selection holds.
+/// The number of fields and the depth of a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Size {
     fields: usize,
@@ -46,7 +45,7 @@ struct Size {
 /// Checks the text before it is parsed.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// Describes what is wrong.
 pub(super) fn check_text(text: &str) -> Result<(), String> {
     let mut depth = 0_usize;
     for byte in text.bytes() {
@@ -55,18 +54,18 @@ pub(super) fn check_text(text: &str) -> Result<(), String> {
             b'}' | b']' | b')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        // Brackets in strings and comments are counted too, which does no harm at this height.
+        // Brackets in strings and comments count too, which is harmless with a limit this high.
         if depth > NESTING {
-            return Err(format!("the document is nested deeper than {NESTING} brackets"));
+            return Err(format!("the document nests brackets more than {NESTING} levels deep"));
         }
     }
     Ok(())
 }
 
-/// Checks every operation of a document; selections may be as deep as introspection needs, or as `depth` says.
+/// Checks every operation of a document. The maximum depth is `depth`, or what introspection needs if that is more.
 ///
 /// # Errors
-/// What is too much, in words.
+/// Describes which limit is exceeded.
 pub(super) fn check(document: &ExecutableDocument, depth: usize) -> Result<(), String> {
     let mut known = HashMap::new();
     let depth = depth.max(DEPTH);
@@ -83,11 +82,11 @@ pub(super) fn check(document: &ExecutableDocument, depth: usize) -> Result<(), S
         }
         Ok(())
     };
-    // All of them are validated, whichever is asked for.
+    // The library validates all operations, not only the one that is executed.
     for (_, operation) in document.operations.iter() {
         add(selection(&operation.node.selection_set.node, document, &mut known, LEVELS)?)?;
     }
-    // So are fragments that no operation spreads.
+    // It also validates fragments that no operation spreads.
     for (name, fragment) in &document.fragments {
         if !known.contains_key(name) {
             add(selection(&fragment.node.selection_set.node, document, &mut known, LEVELS)?)?;
@@ -96,7 +95,8 @@ pub(super) fn check(document: &ExecutableDocument, depth: usize) -> Result<(), S
     Ok(())
 }
 
-/// `None` stands for a fragment whose cost is being told: it spreads itself.
+/// Measures a selection. `None` in `known` marks a fragment that is being measured; finding it again means that the
+/// fragment spreads itself.
 fn selection<'a>(
     set: &'a SelectionSet,
     document: &'a ExecutableDocument,
@@ -126,7 +126,7 @@ fn selection<'a>(
                 match (known.get(name), document.fragments.get(name)) {
                     (Some(Some(size)), _) => *size,
                     (Some(None), _) => return Err(format!("the fragment {name} spreads itself")),
-                    // The validation says that there is no such fragment.
+                    // The validation reports the missing fragment.
                     (None, None) => Size::default(),
                     (None, Some(fragment)) => {
                         known.insert(name, None);
@@ -138,29 +138,29 @@ fn selection<'a>(
                 }
             }
         };
-        // A spread costs something even where it leads to nothing.
+        // A spread has a cost even if the fragment is empty.
         sum.fields = sum.fields.saturating_add(size.fields.max(1));
         sum.depth = sum.depth.max(size.depth);
     }
     Ok(sum)
 }
 
-/// What an operation asks for.
+/// The cost of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Cost {
-    /// Its fields, those below a page as often as the page has items, those below a list [`LIST`] times.
+    /// The number of fields. Fields below a page count once for each item, those below a list [`LIST`] times.
     pub(super) complexity: u64,
-    /// Items of all pages together: those of a page within a page as often as that one has items.
+    /// The number of items of all pages. The items of a nested page count once for each item of the outer page.
     pub(super) rows: u64,
-    /// Levels of fields.
+    /// The number of levels of fields.
     pub(super) depth: u64,
 }
 
 impl Cost {
-    /// Of a validated operation. What introspection asks for is not part of it, and has bounds of its own.
+    /// Computes the cost of a validated operation, without introspection, which has limits of its own.
     ///
     /// # Errors
-    /// What introspection asks too much for, in words; what is wrong with `first`.
+    /// Describes which limit introspection exceeds, or what is wrong with `first`.
     pub(super) fn of(model: &Model, document: &Document<'_>) -> Result<Self, String> {
         let mut telling = Telling { model, document, known: HashMap::new(), introspections: 0 };
         telling.selection(QUERY, &document.operation.selection_set.node)
@@ -178,12 +178,12 @@ impl Cost {
 struct Telling<'t> {
     model: &'t Model,
     document: &'t Document<'t>,
-    /// Of fragments, which are always of one type.
+    /// The costs of fragments. A fragment always has the same type.
     known: HashMap<&'t Name, Cost>,
     introspections: usize,
 }
 
-/// How many objects a field leads to.
+/// The number of objects that a field leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Many {
     One,
@@ -255,10 +255,11 @@ impl<'t> Telling<'t> {
         })
     }
 
-    /// Types lead to fields, and those to types, on and on.
+    /// Limits introspection, because types lead to fields, and fields to types, without end.
     fn introspected(&self, set: &SelectionSet, lists: usize, levels: usize) -> Result<(), String> {
         let too_deep = || {
-            "the document asks for fields of types of fields of types; ask for those types by `__type`".to_owned()
+            "the document nests fields of types too deeply; query those types with `__type`"
+                .to_owned()
         };
         let levels = levels.checked_sub(1).ok_or_else(too_deep)?;
         for item in &set.items {
@@ -286,7 +287,7 @@ impl<'t> Telling<'t> {
     }
 }
 
-/// The type that a field leads to, when it is one with fields.
+/// Returns the type that a field leads to, if that type has fields.
 fn leads_to(model: &Model, type_name: &str, field: &str) -> Option<(String, Many)> {
     let many = |is_list: bool| if is_list { Many::List } else { Many::One };
     let object = |place: usize| model.objects.get(place).map(|object| object.name.as_str());
@@ -319,7 +320,7 @@ fn leads_to(model: &Model, type_name: &str, field: &str) -> Option<(String, Many
         let (_, kind, _) = members.iter().find(|(name, ..)| *name == field)?;
         let (inner, is_list) = system::inner(kind);
         system::members(inner)?;
-        // The items of a page are counted where the page is asked for.
+        // The items of a page are counted at the field of the page.
         let is_page = matches!(field, "nodes" | "edges");
         return Some((inner.to_owned(), many(is_list && !is_page)));
     }
@@ -345,21 +346,21 @@ mod tests {
     use async_graphql::parser::parse_query;
     use std::fmt::Write;
 
-    fn cost(text: &str) -> Result<(), String> {
+    fn check_query(text: &str) -> Result<(), String> {
         check_text(text)?;
         check(&parse_query(text).unwrap(), DEPTH)
     }
 
     #[test]
-    fn fragments_count_wherever_they_are_spread() {
-        let mut laughs = String::from("{ ...f0 } ");
+    fn fragments_count_at_each_spread() {
+        let mut bomb = String::from("{ ...f0 } ");
         for i in 0..40 {
-            write!(laughs, "fragment f{i} on Query {{ ...f{n} ...f{n} }} ", n = i + 1).unwrap();
+            write!(bomb, "fragment f{i} on Query {{ ...f{n} ...f{n} }} ", n = i + 1).unwrap();
         }
-        laughs.push_str("fragment f40 on Query { __typename }");
-        assert!(cost(&laughs).unwrap_err().contains("more than 1000 fields"));
+        bomb.push_str("fragment f40 on Query { __typename }");
+        assert!(check_query(&bomb).unwrap_err().contains("more than 1000 fields"));
         assert!(
-            cost("{ ...a } fragment a on Query { b { ...a } }")
+            check_query("{ ...a } fragment a on Query { b { ...a } }")
                 .unwrap_err()
                 .contains("spreads itself")
         );
@@ -367,8 +368,8 @@ mod tests {
             write!(text, "fragment f{i} on Query {{ ...f{} }} ", i + 1).unwrap();
             text
         });
-        assert!(cost(&chain).unwrap_err().contains("deeper than 64"));
-        assert_eq!(cost("{ ...a ...a } fragment a on Query { b }"), Ok(()));
+        assert!(check_query(&chain).unwrap_err().contains("deeper than 64"));
+        assert_eq!(check_query("{ ...a ...a } fragment a on Query { b }"), Ok(()));
     }
 
     #[test]
@@ -377,23 +378,23 @@ mod tests {
             (0..count).map(part).collect()
         };
         let operations = |count| repeated(count, &|i| format!("query q{i} {{ a }} "));
-        assert_eq!(cost(&operations(1000)), Ok(()));
-        assert!(cost(&operations(1001)).unwrap_err().contains("more than 1000 fields"));
+        assert_eq!(check_query(&operations(1000)), Ok(()));
+        assert!(check_query(&operations(1001)).unwrap_err().contains("more than 1000 fields"));
         let fragments = |count| {
             "{ a } ".to_owned() + &repeated(count, &|i| format!("fragment f{i} on Query {{ a }} "))
         };
-        assert_eq!(cost(&fragments(999)), Ok(()));
-        assert!(cost(&fragments(1000)).unwrap_err().contains("more than 1000 fields"));
+        assert_eq!(check_query(&fragments(999)), Ok(()));
+        assert!(check_query(&fragments(1000)).unwrap_err().contains("more than 1000 fields"));
         let unused = format!("{{ a }} fragment f on Query {{ {} }}", "b ".repeat(1000));
-        assert!(cost(&unused).unwrap_err().contains("more than 1000 fields"));
+        assert!(check_query(&unused).unwrap_err().contains("more than 1000 fields"));
     }
 
     #[test]
-    fn depth_and_number_are_bounded() {
+    fn depth_and_number_of_fields_are_limited() {
         let nested = |n| format!("{}a{}", "{a".repeat(n), "}".repeat(n));
-        assert_eq!(cost(&nested(19)), Ok(()));
-        assert!(cost(&nested(21)).unwrap_err().contains("deeper than 20"));
-        assert!(cost(&nested(100_000)).unwrap_err().contains("brackets"));
-        assert!(cost(&format!("{{{}}}", "a ".repeat(1001))).unwrap_err().contains("1000"));
+        assert_eq!(check_query(&nested(19)), Ok(()));
+        assert!(check_query(&nested(21)).unwrap_err().contains("deeper than 20"));
+        assert!(check_query(&nested(100_000)).unwrap_err().contains("brackets"));
+        assert!(check_query(&format!("{{{}}}", "a ".repeat(1001))).unwrap_err().contains("1000"));
     }
 }

@@ -1,4 +1,4 @@
-//! A validated document: the operation that is asked for, its selections, and the values of its arguments.
+//! A validated document: the requested operation, its selections, and the values of its arguments.
 use async_graphql::parser::types::{
     Directive, DocumentOperations, ExecutableDocument, Field, FragmentDefinition,
     OperationDefinition, Selection, SelectionSet,
@@ -6,25 +6,25 @@ use async_graphql::parser::types::{
 use async_graphql::{Name, Positioned, Value, Variables};
 use std::convert::Infallible;
 
-/// The operation that is asked for.
+/// The requested operation of a document.
 pub(super) struct Document<'d> {
     all: &'d ExecutableDocument,
     pub(super) operation: &'d OperationDefinition,
     variables: &'d Variables,
 }
 
-/// A field that is answered under one name: what several selections of it ask for together.
+/// A field of the answer, with all selections under this response key merged.
 pub(super) struct Selected<'d> {
     pub(super) key: &'d Name,
     pub(super) field: &'d Positioned<Field>,
     pub(super) sets: Vec<&'d SelectionSet>,
 }
 
-/// The values of a field's arguments; what is null counts as absent.
+/// The values of a field's arguments. `null` counts as absent.
 pub(super) struct Arguments(Vec<(Name, Value)>);
 
 impl<'d> Document<'d> {
-    /// `None` when there is no such operation, or it is not said which.
+    /// Returns `None` when the operation does not exist, or when a document with several operations names none.
     pub(super) fn new(
         document: &'d ExecutableDocument,
         name: Option<&str>,
@@ -41,8 +41,8 @@ impl<'d> Document<'d> {
         Some(Self { all: document, operation: &operation.node, variables })
     }
 
-    /// The fields that an object of a type is asked for, in the order in which they come first (GraphQL, 6.3.2).
-    /// `is` says whether it is of a type that a fragment is for.
+    /// Collects the fields selected for an object, in the order of their first occurrence (GraphQL, 6.3.2). `is`
+    /// tells whether the object has the type that a fragment is for.
     pub(super) fn collect(
         &self,
         sets: &[&'d SelectionSet],
@@ -91,7 +91,7 @@ impl<'d> Document<'d> {
         }
     }
 
-    /// `@skip` and `@include` (GraphQL, 3.13).
+    /// Evaluates `@skip` and `@include` (GraphQL, 3.13).
     pub(super) fn includes(&self, directives: &[Positioned<Directive>]) -> bool {
         directives.iter().all(|directive| {
             let condition = directive.node.get_argument("if").map(|value| {
@@ -106,7 +106,7 @@ impl<'d> Document<'d> {
         })
     }
 
-    /// The values of a field's arguments.
+    /// Returns the values of a field's arguments, with variables replaced.
     pub(super) fn arguments(&self, field: &Field) -> Arguments {
         let given = field.arguments.iter().map(|(name, value)| {
             let value = value.node.clone();
@@ -116,7 +116,7 @@ impl<'d> Document<'d> {
         Arguments(given.collect())
     }
 
-    /// The fragment of this name.
+    /// Finds the fragment of this name.
     pub(super) fn fragment(&self, name: &Name) -> Option<&'d FragmentDefinition> {
         self.all.fragments.get(name).map(|fragment| &fragment.node)
     }
@@ -133,13 +133,13 @@ impl<'d> Document<'d> {
 }
 
 impl Arguments {
-    /// The value of an argument, if it was given.
+    /// Returns the value of an argument, if it was given.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         let value = self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value);
         value.filter(|value| **value != Value::Null)
     }
 
-    /// A text: a string, an identifier, or an item of an enumeration.
+    /// Returns a text: a string, an identifier, or a value of an enum.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::String(text) => Some(text),

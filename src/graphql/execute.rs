@@ -1,8 +1,8 @@
-//! Executing an operation.
+//! Executes an operation.
 //!
-//! The library validates documents and answers introspection; what is stored is answered here. Its own executor
-//! resolves a field at a time and forgets the fields that fail, which GraphQL (6.4.4) wants to be null; here all
-//! that is asked of many objects is known at once, and read together.
+//! The library validates documents and answers introspection. This module answers what is stored. The library's
+//! executor resolves one field at a time and omits fields that fail, although they should be null (GraphQL, 6.4.4).
+//! Here everything that is selected of many objects is known in advance and read together.
 use super::document::{Arguments, Document, Selected};
 use super::model::{Business, Model, Root};
 use super::out::Out;
@@ -23,18 +23,18 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Exports looked at in one go.
+/// The number of exports read at a time.
 const EXPORTS: usize = 200;
 
-/// An operation under way, on a thread that may block.
+/// The state of a running operation, on a blocking thread.
 pub(super) struct Execution<'d> {
     pub(super) planner: Planner<'d>,
     pub(super) sources: &'d Sources,
     pub(super) limits: GraphqlLimits,
     pub(super) bounds: Bounds,
-    /// Objects in the answer so far.
+    /// The number of objects in the answer so far.
     pub(super) rows: Cell<u64>,
-    /// Bytes of the answer so far, about.
+    /// The approximate size of the answer so far, in bytes.
     pub(super) bytes: Cell<u64>,
     caller: &'d Caller,
     all: &'d [Arc<Compiled>],
@@ -61,7 +61,7 @@ impl<'d> Execution<'d> {
         }
     }
 
-    /// The result; `introspected` is what the library answered. A field that fails is null.
+    /// Returns the result. A field that fails is null. `introspected` is the library's answer to introspection.
     pub(super) fn run(&self, introspected: &Value) -> Out {
         let document = self.planner.document;
         let sets = [&document.operation.selection_set.node];
@@ -109,7 +109,7 @@ impl<'d> Execution<'d> {
         }
     }
 
-    /// One object by its URI.
+    /// Answers with one object by its URI.
     fn one(
         &self,
         business: usize,
@@ -123,7 +123,7 @@ impl<'d> Execution<'d> {
         Ok(Out::or_null(found.remove(&uri).map(Out::Shared)))
     }
 
-    /// A page of the objects of a Business Object.
+    /// Answers with a page of the objects of a Business Object.
     fn many(
         &self,
         place: usize,
@@ -144,7 +144,7 @@ impl<'d> Execution<'d> {
             after: page.after.as_deref(),
             limit: page.first,
         };
-        // To count is all that some ask for.
+        // Skip the search if only the count is requested.
         let lists = |(_, part): &(_, Part<'_>)| !matches!(part, Part::TypeName | Part::TotalCount);
         let (items, more) = if page.parts.iter().any(lists) {
             let found = search::page(store, compiled, &search, &self.bounds)?;
@@ -166,7 +166,7 @@ impl<'d> Execution<'d> {
         self.connect(&page, &items, more, &loaded, &total)
     }
 
-    /// An object of any Business Object.
+    /// Answers with an object of any Business Object.
     fn any(&self, arguments: &Arguments, sets: &[&'d SelectionSet]) -> Result<Out, Fault> {
         let uri = iri(arguments.text("uri").unwrap_or_default())?.into_string();
         let follow = self.planner.follow(arguments, sets.to_vec())?;
@@ -202,14 +202,17 @@ impl<'d> Execution<'d> {
         Ok(self.members("BusinessObject", &members, sets))
     }
 
-    /// A page of exports.
+    /// Answers with a page of exports.
     fn exports(&self, arguments: &Arguments, sets: &[&'d SelectionSet]) -> Result<Out, Fault> {
         let first = input::first(arguments)?;
         let after = arguments.text("after").map(str::to_owned);
         if after.as_ref().is_some_and(|id| uuid::Uuid::parse_str(id).is_err()) {
-            return Err(Fault::new(Kind::Malformed, "the cursor is none of the exports'"));
+            return Err(Fault::new(
+                Kind::Malformed,
+                "`after` is not a cursor of a page of exports",
+            ));
         }
-        // A key that is for one Business Object sees the exports of this one.
+        // An API key for one Business Object sees only the exports of this one.
         let own = match &self.caller.credential {
             Credential::ApiKey { business_object, .. } => business_object.as_deref(),
             _ => None,
@@ -260,7 +263,7 @@ impl<'d> Execution<'d> {
         Ok(self.members("ExportConnection", &connection, sets))
     }
 
-    /// What is asked of something that the gateway knows, by its members.
+    /// Selects the requested members of one of the gateway's own types.
     fn members(&self, type_name: &str, value: &Json, sets: &[&'d SelectionSet]) -> Out {
         let known = system::members(type_name).unwrap_or_default();
         let fields = self.planner.document.collect(sets, &|name| name == type_name);
@@ -288,7 +291,7 @@ impl<'d> Execution<'d> {
     }
 }
 
-/// A member of what the library answered.
+/// Returns a member of the library's answer.
 fn member(introspected: &Value, key: &str) -> Out {
     let value = match introspected {
         Value::Object(members) => members.get(key),
@@ -300,5 +303,5 @@ fn member(introspected: &Value, key: &str) -> Out {
 
 fn json(value: &impl serde::Serialize) -> Result<Json, Fault> {
     serde_json::to_value(value)
-        .map_err(|error| Fault::new(Kind::Internal, format!("writing JSON failed: {error}")))
+        .map_err(|error| Fault::new(Kind::Internal, format!("serializing to JSON failed: {error}")))
 }

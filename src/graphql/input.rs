@@ -1,4 +1,4 @@
-//! Arguments as a search takes them.
+//! Converts arguments to the parameters of a search.
 use super::document::Arguments;
 use super::model::{Business, Model, ObjectType, Role};
 use super::system::FIRST;
@@ -6,17 +6,17 @@ use async_graphql::Value;
 use penstock_base::fault::{Fault, Kind};
 use penstock_model::search::{Filter, Order, Test};
 
-/// `first`: the most items of a page.
+/// Reads `first`, the maximum number of items of a page.
 pub(super) fn first(arguments: &Arguments) -> Result<usize, Fault> {
     let Some(value) = arguments.get("first") else { return Ok(FIRST) };
     let count = match value {
         Value::Number(number) => number.as_u64().and_then(|count| usize::try_from(count).ok()),
         _ => None,
     };
-    count.ok_or_else(|| wrong(format!("first is {value}; it must be a whole number from 0 on")))
+    count.ok_or_else(|| wrong(format!("first is {value}; it must be a whole number of at least 0")))
 }
 
-/// `where`: what an object must pass.
+/// Reads `where`, the filter.
 pub(super) fn filter(
     model: &Model,
     object: &ObjectType,
@@ -25,7 +25,7 @@ pub(super) fn filter(
     arguments.get("where").map(|value| object_filter(model, object, value)).transpose()
 }
 
-/// `orderBy`: in which order.
+/// Reads `orderBy`.
 pub(super) fn order(business: &Business, arguments: &Arguments) -> Result<Order, Fault> {
     let Some(value) = arguments.get("orderBy") else { return Ok(Order::default()) };
     let Value::Object(members) = value else {
@@ -38,7 +38,7 @@ pub(super) fn order(business: &Business, arguments: &Arguments) -> Result<Order,
     };
     let named = text("field").unwrap_or_default();
     let Some((_, field)) = business.orders.iter().find(|(name, _)| name == named) else {
-        return Err(wrong(format!("{named:?} is nothing to order by")));
+        return Err(wrong(format!("objects cannot be ordered by {named:?}")));
     };
     Ok(Order { field: *field, descending: text("direction") == Some("DESC") })
 }
@@ -49,7 +49,7 @@ fn object_filter(model: &Model, object: &ObjectType, value: &Value) -> Result<Fi
     };
     let each = |value: &Value| match value {
         Value::List(items) => items.iter().map(|item| object_filter(model, object, item)).collect(),
-        // A single value stands for a list of one (GraphQL, 3.11).
+        // A single value is read as a list of one (GraphQL, 3.11).
         one => Ok(vec![object_filter(model, object, one)?]),
     };
     let mut all = Vec::new();
@@ -78,7 +78,7 @@ fn object_filter(model: &Model, object: &ObjectType, value: &Value) -> Result<Fi
 
 fn tests(name: &str, value: &Value, of: &dyn Fn(Test) -> Filter) -> Result<Filter, Fault> {
     let Value::Object(members) = value else {
-        return Err(wrong(format!("what is asked of {name} must be an object, not {value}")));
+        return Err(wrong(format!("the tests of {name} must be an object, not {value}")));
     };
     let mut all = Vec::new();
     for (test, value) in members {
@@ -106,7 +106,7 @@ fn tests(name: &str, value: &Value, of: &dyn Fn(Test) -> Filter) -> Result<Filte
     Ok(if all.len() == 1 { all.swap_remove(0) } else { Filter::All(all) })
 }
 
-/// A value as the view would show it.
+/// Returns a value in the form that the view shows.
 fn text(name: &str, value: &Value) -> Result<String, Fault> {
     match value {
         Value::String(text) => Ok(text.clone()),

@@ -1,5 +1,6 @@
-//! What the library's introspection lacks: a description of this schema, and whether a directive is deprecated, which
-//! newer clients ask for (`includeDeprecated`, `isDeprecated` and `deprecationReason` of the working draft).
+//! Adds what the library's introspection lacks: a description of this schema, and whether a directive is deprecated.
+//! Newer clients ask for the latter (`includeDeprecated`, `isDeprecated` and `deprecationReason` of the working
+//! draft).
 use super::document::{Document, Selected};
 use super::system::QUERY;
 use async_graphql::parser::types::{
@@ -7,15 +8,15 @@ use async_graphql::parser::types::{
 };
 use async_graphql::{Name, Positioned, Value};
 
-/// What the schema is about; the library would describe what a schema is.
+/// The description of this schema. The library would describe what a schema is.
 const DESCRIPTION: &str =
-    "What this gateway holds: the objects of its Business Objects, and its own state.";
+    "The data of this gateway: the objects of its Business Objects, and its own state.";
 
 const SCHEMA: &str = "__Schema";
 const DIRECTIVE: &str = "__Directive";
 
-/// Replaces what the library would refuse: fields of directives that it does not know ask for the name instead.
-/// [`complete`] puts the answer in their place.
+/// Replaces fields of directives that the library would reject as unknown: they ask for the name instead.
+/// [`complete`] replaces the answer.
 pub(super) fn adapt(mut document: ExecutableDocument) -> ExecutableDocument {
     let operations: Vec<_> = match &mut document.operations {
         DocumentOperations::Single(only) => vec![only],
@@ -66,7 +67,7 @@ fn adapt_selection(set: &mut SelectionSet, type_name: &str) {
     }
 }
 
-/// Puts into the library's answer what it does not know.
+/// Adds to the library's answer what it does not know.
 pub(super) fn complete(document: &Document<'_>, data: &mut Value) {
     let Value::Object(data) = data else { return };
     let sets = [&document.operation.selection_set.node];
@@ -87,7 +88,7 @@ pub(super) fn complete(document: &Document<'_>, data: &mut Value) {
     }
 }
 
-/// No directive of this schema is deprecated.
+/// Answers that no directive of this schema is deprecated.
 fn complete_directives(document: &Document<'_>, sets: &[&SelectionSet], directives: &mut [Value]) {
     for Selected { key, field, .. } in document.collect(sets, &|name| name == DIRECTIVE) {
         let value = match field.node.name.node.as_str() {
@@ -103,7 +104,7 @@ fn complete_directives(document: &Document<'_>, sets: &[&SelectionSet], directiv
     }
 }
 
-/// Adds the description of the schema to its SDL. The definition of the schema is the last one there.
+/// Adds the description of the schema to its SDL. The definition of the schema comes last in the SDL.
 pub(super) fn describe(sdl: &str) -> String {
     match sdl.rsplit_once("\nschema {") {
         Some((types, schema)) => {

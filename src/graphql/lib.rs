@@ -1,21 +1,21 @@
-//! GraphQL (the edition of October 2021) over what the gateway holds. docs/graphql.md says what it answers.
+//! Answers GraphQL queries (edition of October 2021) about the stored data. docs/graphql.md describes the interface.
 //!
 //! | file | what |
 //! |---|---|
-//! | `schema`, `built` | the schema of the moment; how a document is prepared and executed |
-//! | `introspection` | what the library's introspection lacks |
-//! | `model`, `names` | what it says of Business Objects; names derived from any |
-//! | `types`, `system` | its types, of Business Objects and of the gateway |
-//! | `cost` | what a document asks for, told beforehand |
-//! | `document`, `input` | a validated document, its arguments and filters |
-//! | `execute`, `plan`, `objects`, `pages`, `out` | the answer: laid out, read level by level, written |
-//! | `user` | the account that asks |
+//! | `schema`, `built` | the current schema; how a document is prepared and executed. |
+//! | `introspection` | adds what the library's introspection lacks. |
+//! | `model`, `names` | the types of Business Objects; GraphQL names derived from arbitrary names. |
+//! | `types`, `system` | the schema's types, of Business Objects and of the gateway. |
+//! | `cost` | the cost of a document, computed before it is executed. |
+//! | `document`, `input` | a validated document, its arguments and filters. |
+//! | `execute`, `plan`, `objects`, `pages`, `out` | the answer: planned, read level by level, written. |
+//! | `user` | the account that sent the query. |
 //!
-//! The schema is made when the program runs and not when it is compiled, of the catalogue as it is then. A
-//! request takes it when it begins, and keeps it to its end; the next one sees what has changed. It is made when
-//! it is asked for, and let go after a while, so that a gateway that nobody asks has none in memory.
+//! The schema is built at run time from the current catalogue. A request gets the schema when it begins and keeps it
+//! until it ends. The next request sees what has changed. The schema is built on demand and dropped when it is
+//! unused for a while, so that a gateway without GraphQL clients does not keep it in memory.
 //!
-//! This layer knows nothing of HTTP: `http/graphql.rs` does.
+//! This layer is independent of HTTP; `http/graphql.rs` puts it on the wire.
 
 mod built;
 mod cost;
@@ -36,5 +36,5 @@ mod user;
 
 pub use schema::{Answer, Query, Schema};
 
-/// Bytes of a request that are looked at: parsing takes the most of what a document costs.
+/// The maximum size of a document in bytes. Parsing dominates the cost of a document.
 pub const LONGEST: usize = 64 << 10;

@@ -1,7 +1,7 @@
-//! What the schema says of Business Objects: their types, the names of those, and what stands behind each field.
+//! The GraphQL types of Business Objects, their names, and what each field shows.
 //!
-//! A nested object's type is named after where it stands: `Pump_Address` for the field `address` of `Pump`. Equal
-//! nested objects of one Business Object share the type of the first place.
+//! The type of a nested object is named after its position: `Pump_Address` for the field `address` of `Pump`. Equal
+//! nested objects of one Business Object share the type of the first position.
 use super::names::{self, Taken};
 use super::system;
 use penstock_base::fault::{Fault, Kind};
@@ -10,62 +10,63 @@ use penstock_model::resource::Compiled;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The most fields of one Business Object; the types of a larger one would cost more memory than they are worth.
+/// The maximum number of fields of one Business Object. More would cost more memory than their types are worth.
 const FIELDS: usize = 1_000;
 
-/// Names of fields that every object has, that filters have, or that no enumeration may hold.
+/// Names of fields that every object or filter has, or that an enum must not contain.
 const RESERVED: [&str; 9] =
     ["uri", "referredBy", "asObject", "and", "or", "not", "true", "false", "null"];
 
-/// The types of all Business Objects that are seen.
+/// The types of all visible Business Objects.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    /// By their names.
+    /// The Business Objects, sorted by name.
     pub(super) business: Vec<Business>,
     pub(super) objects: Vec<ObjectType>,
-    /// The types of objects by their names: places in `objects`.
+    /// The types of objects by name, as indexes into `objects`.
     pub(super) by_name: HashMap<String, usize>,
-    /// The fields of the query type that lead to objects of one Business Object.
+    /// The fields of the query type that lead to objects of one Business Object, by name.
     pub(super) roots: HashMap<String, Root>,
-    /// The Business Objects that have no types.
+    /// The Business Objects that have no type.
     pub(super) left_out: Vec<LeftOut>,
-    /// Whether all of the gateway is seen, and not one Business Object alone.
+    /// Whether the whole gateway is visible, and not only one Business Object.
     pub(super) whole: bool,
 }
 
-/// What a field of the query type leads to; the number is a place in [`Model::business`].
+/// What a field of the query type leads to; the number is an index into [`Model::business`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Root {
     /// One object by its URI.
     One(usize),
-    /// A connection.
+    /// A connection of objects.
     Many(usize),
 }
 
-/// A Business Object.
+/// A Business Object and its part of the schema.
 #[derive(Debug)]
 pub(super) struct Business {
     pub(super) compiled: Arc<Compiled>,
-    /// Its type: a place in [`Model::objects`].
+    /// The type of its objects, as an index into [`Model::objects`].
     pub(super) object: usize,
-    /// The field of the query type for one object.
+    /// The name of the query field for one object.
     pub(super) one: String,
-    /// The field of the query type for its connection.
+    /// The name of the query field for its connection.
     pub(super) many: String,
-    /// What it can be ordered by: a name, and a place in the root shape, or the URI.
+    /// What its objects can be ordered by: the name, and the index of a field in the root shape, or `None` for the
+    /// URI.
     pub(super) orders: Vec<(String, Option<usize>)>,
-    /// How many fields its types have.
+    /// The number of fields of its types.
     pub(super) fields: usize,
 }
 
-/// A Business Object that has no types.
+/// A Business Object that has no type.
 #[derive(Debug)]
 pub(super) struct LeftOut {
     pub(super) id: String,
     pub(super) name: String,
-    /// The field of the query type for one object, if it had one.
+    /// The name of the query field for one object, if it had one.
     field: String,
-    /// The type of its objects, if it had one.
+    /// The name of the type of its objects, if it had one.
     type_name: String,
     pub(super) why: String,
 }
@@ -75,9 +76,9 @@ pub(super) struct LeftOut {
 pub(super) struct ObjectType {
     pub(super) name: String,
     pub(super) fields: Vec<Field>,
-    /// Whose it is: a place in [`Model::business`].
+    /// The Business Object that it belongs to, as an index into [`Model::business`].
     pub(super) business: usize,
-    /// Where it stands first, from the root shape on: places of fields.
+    /// Its first position: the indexes of the fields that lead to it from the root shape.
     pub(super) path: Vec<usize>,
 }
 
@@ -88,24 +89,24 @@ pub(super) struct Field {
     pub(super) role: Role,
 }
 
-/// What stands behind a field; the first number is a place in the shape.
+/// What a field shows. The first number is the index of a field in the shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The object's URI.
     Uri,
-    /// Values.
+    /// Values; the flag tells whether there may be many.
     Leaf(usize, Leaf, bool),
-    /// Nested objects, and their type: a place in [`Model::objects`].
+    /// Nested objects, and their type as an index into [`Model::objects`].
     Nested(usize, usize, bool),
-    /// The objects that a resource leads to.
+    /// The objects that a field of type `resource` refers to.
     Followed(usize, bool),
-    /// The nested object as an object of a Business Object of its own.
+    /// The nested object as an object of its own Business Object.
     AsObject,
-    /// What refers to the object.
+    /// The objects that refer to this object.
     ReferredBy,
 }
 
-/// The kinds of values.
+/// The types of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaf {
     String,
@@ -118,7 +119,7 @@ pub(super) enum Leaf {
 }
 
 impl Root {
-    /// The Business Object: a place in [`Model::business`].
+    /// Returns the Business Object, as an index into [`Model::business`].
     pub(super) fn business(self) -> usize {
         match self {
             Self::One(place) | Self::Many(place) => place,
@@ -127,7 +128,7 @@ impl Root {
 }
 
 impl LeftOut {
-    /// The error for a document that names it.
+    /// Returns the error for a document that names it.
     pub(super) fn fault(&self) -> Fault {
         let detail =
             format!("the Business Object {:?} has no type in GraphQL: {}", self.name, self.why);
@@ -150,7 +151,7 @@ impl Leaf {
         }
     }
 
-    /// The type of its values.
+    /// Returns the GraphQL type of the values.
     pub(super) fn type_name(self) -> &'static str {
         match self {
             Self::String => "String",
@@ -165,24 +166,24 @@ impl Leaf {
 }
 
 impl ObjectType {
-    /// Whether it is a Business Object's own.
+    /// Whether it is the type of a Business Object's own objects, not of nested ones.
     pub(super) fn is_root(&self) -> bool {
         self.path.is_empty()
     }
 
-    /// Its shape, in a mapping of this root.
+    /// Finds its shape in a mapping with this root.
     pub(super) fn shape<'s>(&self, root: &'s Shape) -> Option<&'s Shape> {
         self.path.iter().try_fold(root, |shape, place| Some(nested_at(shape, *place)?.1))
     }
 
-    /// The field of this name.
+    /// Finds the field of this name.
     pub(super) fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
 
 impl Model {
-    /// Of these Business Objects; those that do not fit into `most` fields, the newest first, are left out.
+    /// Builds the types. Omits the newest Business Objects that do not fit into `most` fields.
     pub(super) fn new(all: &[Arc<Compiled>], most: usize, whole: bool) -> Self {
         let (fitting, left_out) = fitting(all, most);
         let mut model = Self { left_out, whole, ..Self::default() };
@@ -196,7 +197,7 @@ impl Model {
             named.push((compiled, fields, type_name, one));
         }
         named.sort_by(|(a, ..), (b, ..)| a.object.definition.name.cmp(&b.object.definition.name));
-        // The types of nested objects come after those of all Business Objects.
+        // Types of nested objects get their names after those of all Business Objects.
         for (business, (compiled, fields, type_name, one)) in named.into_iter().enumerate() {
             let object = model.objects.len();
             let root = &compiled.mapping.root;
@@ -213,7 +214,7 @@ impl Model {
         model
     }
 
-    /// Makes the type of a shape, and of those nested in it.
+    /// Adds the type of a shape, and those of the objects nested in it.
     fn push(
         &mut self,
         root: &Shape,
@@ -227,7 +228,7 @@ impl Model {
         let mut taken = Taken::of(&RESERVED);
         let mut fields = vec![Field { name: "uri".to_owned(), role: Role::Uri }];
         let mut derived = Vec::new();
-        // The types of nested objects are made when the names of all fields are known.
+        // The types of nested objects are added when the names of all fields are known.
         let mut nested = Vec::new();
         for (place, field) in shape.fields.iter().enumerate() {
             let role = match &field.kind {
@@ -291,7 +292,7 @@ impl Model {
         }
     }
 
-    /// The type of an equal nested object of the same Business Object.
+    /// Finds the type of an equal nested object of the same Business Object.
     fn equal(&self, root: &Shape, shape: &Shape, business: usize) -> Option<usize> {
         self.objects.iter().position(|object| {
             object.business == business && !object.is_root() && object.shape(root) == Some(shape)
@@ -308,14 +309,14 @@ impl Model {
         orders.collect()
     }
 
-    /// Whether some object has values of this type.
+    /// Whether an object has values of this type.
     pub(super) fn has_leaf(&self, type_name: &str) -> bool {
         self.objects.iter().flat_map(|object| &object.fields).any(
             |field| matches!(field.role, Role::Leaf(_, leaf, _) if leaf.type_name() == type_name),
         )
     }
 
-    /// Whether a type of Business Objects is one of values.
+    /// Whether a type of Business Objects is an input type.
     pub(super) fn is_input(&self, name: &str) -> bool {
         let object = |ending: &str| self.by_name.get(name.strip_suffix(ending)?);
         let root = |place: &usize| self.objects.get(*place).is_some_and(ObjectType::is_root);
@@ -324,7 +325,7 @@ impl Model {
             || ["Order", "OrderField"].into_iter().filter_map(object).any(root)
     }
 
-    /// Returns the Business Object that a type belongs to: a place in [`Model::business`].
+    /// Returns the Business Object that a type belongs to, as an index into [`Model::business`].
     pub(super) fn business_of_type(&self, name: &str) -> Option<usize> {
         let of = |name: &str| Some(self.objects.get(*self.by_name.get(name)?)?.business);
         let endings = ["Connection", "Edge", "Filter", "Order", "OrderField"];
@@ -342,28 +343,26 @@ impl Model {
         self.left_out.iter().find(|left| family(&left.type_name).iter().any(|one| one == name))
     }
 
-    /// The type of a Business Object's objects.
+    /// Returns the type of a Business Object's objects.
     pub(super) fn root_type(&self, business: usize) -> Option<&ObjectType> {
         self.objects.get(self.business.get(business)?.object)
     }
 }
 
-/// Business Objects, each with how many fields it has.
+/// Business Objects, each with its number of fields.
 type Counted<'a> = Vec<(&'a Arc<Compiled>, usize)>;
 
-/// Tells those that fit into `most` fields together from those that do not.
+/// Selects the Business Objects that fit into `most` fields in total, the oldest first.
 pub(super) fn fitting(all: &[Arc<Compiled>], most: usize) -> (Counted<'_>, Vec<LeftOut>) {
     let mut oldest_first: Vec<_> = all.iter().collect();
-    // Ids are ordered by time, so that a new one never takes the name of an older one away.
+    // Ids are ordered by time, so a new Business Object never takes the name of an older one.
     oldest_first.sort_unstable_by(|a, b| a.object.id.cmp(&b.object.id));
     let mut left = most;
     let (mut fitting, mut left_out) = (Vec::new(), Vec::new());
     for compiled in oldest_first {
         let fields = count(&compiled.mapping.root, FIELDS + 1);
         let why = if fields > FIELDS {
-            format!(
-                "its mapping has more than {FIELDS} fields, and a Business Object may have no more in GraphQL"
-            )
+            format!("its mapping has more than {FIELDS} fields, the maximum in GraphQL")
         } else if fields > left {
             format!(
                 "the Business Objects together have more than {most} fields (service.limits.graphql.fields)"
@@ -385,7 +384,7 @@ pub(super) fn fitting(all: &[Arc<Compiled>], most: usize) -> (Counted<'_>, Vec<L
     (fitting, left_out)
 }
 
-/// The field at this place, and the objects nested there.
+/// Returns the name of the field at this index, and the shape of the objects nested there.
 fn nested_at(shape: &Shape, place: usize) -> Option<(&str, &Shape)> {
     let field = shape.fields.get(place)?;
     match &field.kind {
@@ -396,7 +395,7 @@ fn nested_at(shape: &Shape, place: usize) -> Option<(&str, &Shape)> {
     }
 }
 
-/// The types that belong to that of a Business Object's objects, itself first.
+/// Returns the names of the types that belong to the type of a Business Object's objects, which comes first.
 pub(super) fn family(name: &str) -> [String; 6] {
     [
         name.to_owned(),
@@ -420,7 +419,7 @@ fn many(one: &str) -> String {
     format!("{one}Connection")
 }
 
-/// Fields of a shape and all that is nested in it; it stops counting at `most`.
+/// Counts the fields of a shape and of everything nested in it, up to `most`.
 fn count(shape: &Shape, most: usize) -> usize {
     let mut fields = 1;
     for field in &shape.fields {

@@ -1,34 +1,34 @@
-//! GraphQL names from names that may hold anything.
+//! Derives GraphQL names from arbitrary names.
 //!
-//! 1. A name is cut into words: ASCII letters and digits belong to words, all else separates them. Before that,
-//!    Latin letters with marks become plain ones (`ä` is `ae`, `é` is `e`, `ß` is `ss`), and every other letter
-//!    or digit beyond ASCII becomes `u` and its code point in hexadecimal digits, at least four of them.
-//! 2. In a type's name each word begins with a capital; in a field's, the first word does not: its leading
-//!    capitals become small, all of them when the word has no small letter, else all but the last where a small
-//!    letter follows it (`SerialNumber` is `serialNumber`, `URL` is `url`, `URLPath` is `urlPath`).
-//! 3. What begins with a digit gets a `_` before it.
-//! 4. Where no word remains, every character becomes `u` and its code point.
-//! 5. A name that is taken gets `_2`, `_3` and so on. Derived names hold no `_` but the one of step 3, so that
-//!    no other name meets that.
+//! 1. A name is split into words. ASCII letters and digits belong to words; everything else separates them. Before
+//!    that, Latin letters with marks become plain letters (`ä` is `ae`, `é` is `e`, `ß` is `ss`). Every other letter
+//!    or digit beyond ASCII becomes `u` and its code point, with at least four hexadecimal digits.
+//! 2. In the name of a type, each word begins with a capital. In the name of a field, the first word does not: its
+//!    leading capitals become lower case. If a lower-case letter follows several capitals, the last of them stays
+//!    (`SerialNumber` is `serialNumber`, `URL` is `url`, `URLPath` is `urlPath`).
+//! 3. A name that begins with a digit gets a leading `_`.
+//! 4. If no word remains, every character becomes `u` and its code point.
+//! 5. A name that is taken gets `_2`, `_3` and so on. Derived names contain no `_` except that of step 3, so no
+//!    derived name equals a numbered one.
 use std::collections::HashSet;
 use std::fmt::Write;
 
-/// The most characters of a derived name.
+/// The maximum number of characters of a derived name.
 const LONGEST: usize = 120;
 
-/// The name of a field.
+/// Derives the name of a field.
 pub(super) fn field(name: &str) -> String {
     let mut words = words(name).into_iter();
     let first = words.next().map(|word| small(&word)).unwrap_or_default();
     finish(words.fold(first, |name, word| name + &capital(&word)))
 }
 
-/// The name of a type.
+/// Derives the name of a type.
 pub(super) fn of_type(name: &str) -> String {
     finish(words(name).iter().map(|word| capital(word)).collect())
 }
 
-/// Names that are given, each once.
+/// The set of names that are already used.
 #[derive(Debug, Default)]
 pub(super) struct Taken(HashSet<String>);
 
@@ -37,12 +37,12 @@ impl Taken {
         Self(names.iter().map(|&name| name.to_owned()).collect())
     }
 
-    /// The name, or with a number behind it one that is free.
+    /// Reserves the name, or the first free one with a number appended.
     pub(super) fn take(&mut self, name: &str) -> String {
         self.take_family(name, |name| vec![name.to_owned()])
     }
 
-    /// The same; all that `family` makes of it must be free, and is taken.
+    /// Reserves a name for which all names that `family` derives from it are free. Reserves those too.
     pub(super) fn take_family(
         &mut self,
         name: &str,
@@ -106,7 +106,7 @@ fn small(word: &str) -> String {
 }
 
 fn finish(mut name: String) -> String {
-    // It is ASCII, so that every place is the start of a character.
+    // The name is ASCII, so every index is a character boundary.
     name.truncate(LONGEST);
     if name.starts_with(|c: char| c.is_ascii_digit()) {
         name.insert(0, '_');
@@ -114,7 +114,7 @@ fn finish(mut name: String) -> String {
     name
 }
 
-/// A Latin letter with marks as plain letters.
+/// Returns the plain letters for a Latin letter with marks.
 fn plain(c: char) -> Option<&'static str> {
     Some(match c {
         'à' | 'á' | 'â' | 'ã' | 'ā' | 'ă' | 'ą' => "a",
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn clashes_are_numbered_in_order() {
+    fn collisions_are_numbered_in_order() {
         let mut taken = Taken::of(&["uri"]);
         let took: Vec<_> =
             ["a b", "aB", "a-b", "URI"].iter().map(|name| taken.take(&field(name))).collect();
@@ -218,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_name_becomes_one_of_graphql(name in any::<String>()) {
+        fn any_name_becomes_a_graphql_name(name in any::<String>()) {
             for derived in [field(&name), of_type(&name)] {
                 let mut chars = derived.chars();
                 if name.is_empty() {

@@ -1,8 +1,8 @@
-//! Reading objects: some at a time under one reader, each whole, level by level.
+//! Reads objects in batches, each batch with one reader, level by level.
 //!
-//! Of the objects at hand all are read, then all that are nested in them, each once and in the order of their
-//! URIs, and so on down the plan. What lies beyond (objects that a resource leads to, what refers to an object)
-//! is gathered meanwhile, and read in the same way once the reader is let go.
+//! First the objects of the batch are read, then all objects nested in them, each once and in the order of their
+//! URIs, and so on down the plan. References in either direction are collected meanwhile and resolved in the same
+//! way after the reader is released.
 use super::execute::Execution;
 use super::model::Leaf;
 use super::out::Out;
@@ -19,17 +19,17 @@ use penstock_store::Read;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-/// Objects read under one reader, which keeps commits waiting.
+/// The number of objects read with one reader. A reader keeps commits waiting.
 const READ: usize = 16;
 
-/// What was read about the objects at hand and those nested in them.
+/// The quads about the objects of a batch and those nested in them.
 type Quads = HashMap<NamedNode, Vec<Quad>>;
 
-/// An object to be read, its shape, and what is asked of it.
+/// An object to read, its shape, and its plan.
 type Asked<'a, 'd> = (NamedNode, &'a Shape, &'a Plan<'d>);
 
 impl<'d> Execution<'d> {
-    /// The objects with these URIs that belong to a Business Object.
+    /// Reads the objects with these URIs that belong to a Business Object.
     pub(super) fn objects(
         &self,
         business: usize,
@@ -52,7 +52,7 @@ impl<'d> Execution<'d> {
         Ok(objects)
     }
 
-    /// Reads what is asked of those that belong, all at one moment.
+    /// Reads the quads that the plan needs of the objects that belong to the Business Object, with one reader.
     fn read<'u>(
         &self,
         compiled: &Compiled,
@@ -100,7 +100,7 @@ impl<'d> Execution<'d> {
         Ok((quads, there))
     }
 
-    /// Reads what lies beyond the objects at hand.
+    /// Resolves the references in either direction of the objects that were read.
     fn resolve(&self, plan: &Plan<'d>) -> Result<(), Fault> {
         for (_, step) in &plan.steps {
             match step {
@@ -135,7 +135,7 @@ impl<'d> Execution<'d> {
         Ok(())
     }
 
-    /// The Business Object, the first by name, that an object belongs to.
+    /// Finds the Business Object that an object belongs to, the first by name.
     pub(super) fn belongs(&self, uri: &str, only: Option<usize>) -> Result<Option<usize>, Fault> {
         self.bounds.look(1)?;
         let uri = NamedNode::new_unchecked(uri);
@@ -159,7 +159,7 @@ impl<'d> Execution<'d> {
         Ok(())
     }
 
-    /// What refers to each of these.
+    /// Finds the objects that refer to each of these.
     pub(super) fn referrers(
         &self,
         refer: &Refer<'d>,
@@ -197,7 +197,7 @@ impl<'d> Execution<'d> {
             });
             pages.push((uri.clone(), items.collect::<Vec<_>>(), found.more));
         }
-        // What several of them have in common is read once.
+        // Objects that several pages share are read once.
         let loaded = self.load(&refer.page, &pages.iter().flat_map(|(_, items, _)| items))?;
         let pages = pages.into_iter().map(|(uri, items, more)| {
             let out = self.connect(&refer.page, &items, more, &loaded, &|| Ok(Out::Null))?;
@@ -206,7 +206,7 @@ impl<'d> Execution<'d> {
         pages.collect()
     }
 
-    /// One object, from what was read.
+    /// Builds one object of the answer from the quads that were read.
     fn object(
         &self,
         plan: &Plan<'d>,
@@ -215,7 +215,7 @@ impl<'d> Execution<'d> {
         quads: &Quads,
     ) -> Result<Out, Fault> {
         self.row()?;
-        // One that stands within itself shows its URI alone.
+        // An object nested in itself shows only its URI.
         let within_itself = path.above.is_some_and(|above| above.holds(path.uri));
         let about = quads.get(path.uri).filter(|_| !within_itself);
         let owned = Owned::of_quads(shape, about.map_or(&[][..], Vec::as_slice));
@@ -271,14 +271,14 @@ impl<'d> Execution<'d> {
         Fault::new(
             Kind::TooLarge,
             format!(
-                "the answer holds more than {} objects, nested ones counted, which is the limit \
+                "the answer has more than {} objects, including nested ones, which is the limit \
                  (service.limits.graphql.rows); ask for smaller pages",
                 self.limits.rows
             ),
         )
     }
 
-    /// Counts the bytes of a member; objects within it were counted when they were made.
+    /// Counts the bytes of a member. Objects within it were counted when they were built.
     pub(super) fn weigh(&self, key: &Name, out: &Out) -> Result<(), Fault> {
         let own = |out: &Out| match out {
             Out::Raw(text) | Out::Text(text) => text.len() + 3,
@@ -305,7 +305,7 @@ impl<'d> Execution<'d> {
     }
 }
 
-/// The bytes of a value that stands in several places, about.
+/// Returns the approximate number of bytes of a value that occurs several times.
 fn weight(out: &Out) -> usize {
     match out {
         Out::Raw(text) | Out::Text(text) => text.len() + 3,
@@ -317,7 +317,7 @@ fn weight(out: &Out) -> usize {
 }
 
 impl Plan<'_> {
-    /// Whether what is stored about an object needs to be read.
+    /// Whether the quads about an object have to be read.
     fn reads(&self) -> bool {
         self.steps.iter().any(|(_, step)| match step {
             Step::Leaf(..) | Step::Nested(..) | Step::Follow(Some(_), _) => true,
@@ -326,7 +326,7 @@ impl Plan<'_> {
     }
 }
 
-/// Notes what an object leads to.
+/// Collects the references of an object.
 fn want(plan: &Plan<'_>, uri: &NamedNode, shape: &Shape, owned: &Owned<'_>) {
     for (_, step) in &plan.steps {
         match step {
@@ -347,7 +347,7 @@ fn want(plan: &Plan<'_>, uri: &NamedNode, shape: &Shape, owned: &Owned<'_>) {
     }
 }
 
-/// The objects nested in one.
+/// Lists the objects nested in an object.
 fn nested<'a, 'd>(plan: &'a Plan<'d>, shape: &'a Shape, owned: &Owned<'_>) -> Vec<Asked<'a, 'd>> {
     let mut all = Vec::new();
     for (_, step) in &plan.steps {
@@ -360,7 +360,7 @@ fn nested<'a, 'd>(plan: &'a Plan<'d>, shape: &'a Shape, owned: &Owned<'_>) -> Ve
     all
 }
 
-/// What the field at a place shows, and what its values are.
+/// Returns the type of the field at an index, and the values that it shows.
 fn shown<'s, 'q>(
     shape: &'s Shape,
     place: usize,
@@ -375,7 +375,7 @@ fn known(known: &HashMap<String, Rc<Out>>, uri: &str) -> Out {
     Out::or_null(known.get(uri).map(|out| Out::Shared(Rc::clone(out))))
 }
 
-/// Values as the view writes them.
+/// Writes values as the view does.
 fn leaves(leaf: Leaf, values: &Values<'_>) -> Vec<Out> {
     match values {
         Values::Iris(iris) => iris.iter().map(|iri| Out::text(iri.as_str())).collect(),

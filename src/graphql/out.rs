@@ -1,23 +1,23 @@
-//! A result in the making, and its JSON.
+//! A result under construction, and its JSON.
 use async_graphql::{Name, PathSegment, ServerError};
 use penstock_base::fault::Fault;
 use std::rc::Rc;
 
-/// The most errors of one answer.
+/// The maximum number of errors of one answer.
 const ERRORS: usize = 100;
 
-/// A value of the result. Numbers are texts, so that they keep their digits.
+/// A value of the result. Numbers are kept as text, so that they keep their digits.
 #[derive(Debug)]
 pub(super) enum Out {
     Null,
-    /// JSON as it is.
+    /// JSON that is written unchanged.
     Raw(String),
     Text(String),
     List(Vec<Out>),
     Object(Vec<(Name, Out)>),
-    /// A value that stands in several places.
+    /// A value that occurs several times.
     Shared(Rc<Out>),
-    /// Null, and why.
+    /// `null`, and the error.
     Failed(Box<Fault>),
 }
 
@@ -30,12 +30,12 @@ impl Out {
         Self::Raw(flag.to_string())
     }
 
-    /// A value, or null.
+    /// Returns the value, or null.
     pub(super) fn or_null(value: Option<Self>) -> Self {
         value.unwrap_or(Self::Null)
     }
 
-    /// JSON of any kind.
+    /// Converts any JSON value.
     pub(super) fn json(value: &serde_json::Value) -> Self {
         match value {
             serde_json::Value::Null => Self::Null,
@@ -43,7 +43,7 @@ impl Out {
         }
     }
 
-    /// The JSON of the result, and what failed, each with its place.
+    /// Writes the result as JSON. Returns it with the errors, each with its path.
     pub(super) fn write(&self) -> (String, Vec<ServerError>) {
         let mut writer = Writer { out: String::new(), path: Vec::new(), errors: Vec::new() };
         writer.value(self);

@@ -1,4 +1,4 @@
-//! Pages of connections.
+//! Reads and writes pages of connections.
 use super::execute::Execution;
 use super::out::Out;
 use super::plan::{EdgePart, Nodes, Page, Part};
@@ -9,19 +9,19 @@ use std::rc::Rc;
 /// An object on a page.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// The Business Object that it is one of: a place in the model.
+    /// The Business Object that it belongs to, as an index into the Business Objects of the model.
     pub(super) business: usize,
     pub(super) uri: String,
     pub(super) cursor: String,
-    /// How it refers to what the page is about.
+    /// The fields through which it refers to the object that the page is about.
     pub(super) path: Option<String>,
 }
 
-/// The objects of a page, for each of its parts that shows them; told apart by where the part stands.
+/// The objects of a page, for each part of the page that shows them. The key is the address of the part.
 pub(super) type Loaded = HashMap<*const (), HashMap<(usize, String), Rc<Out>>>;
 
 impl<'d> Execution<'d> {
-    /// Reads the objects of pages that are asked for the same, each once for each part.
+    /// Reads the objects of pages with the same selection, each once for each part.
     pub(super) fn load<'i>(
         &self,
         page: &Page<'d>,
@@ -64,7 +64,7 @@ impl<'d> Execution<'d> {
         Ok(loaded)
     }
 
-    /// A page as it was asked for. What is gone since it was found is left out.
+    /// Builds a page. Omits objects that were deleted since the search.
     pub(super) fn connect(
         &self,
         page: &Page<'d>,

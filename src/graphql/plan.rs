@@ -1,5 +1,5 @@
-//! What is asked of an object, laid out once for all objects of its type: so what many of them need is
-//! gathered, and read together.
+//! Plans what to read of an object, once for all objects of its type. What many objects need can then be collected
+//! and read together.
 use super::document::{Arguments, Document, Selected};
 use super::input;
 use super::model::{Leaf, Model, Role};
@@ -13,37 +13,37 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// What is asked of objects of one type.
+/// The selected fields of objects of one type.
 pub(super) struct Plan<'d> {
     pub(super) type_name: Name,
     pub(super) steps: Vec<(Name, Step<'d>)>,
 }
 
-/// What stands under one name of the answer.
+/// What one field of the answer shows.
 pub(super) enum Step<'d> {
     TypeName,
     Uri,
     Leaf(usize, Leaf, bool),
     Nested(usize, bool, Plan<'d>),
-    /// The objects that a field leads to, or that the nested object is.
+    /// The objects that a field refers to, or the nested object as an object of its own Business Object.
     Follow(Option<(usize, bool)>, Follow<'d>),
     ReferredBy(Refer<'d>),
 }
 
-/// Objects of Business Objects, known by their URIs.
+/// References to objects of Business Objects, resolved by URI.
 pub(super) struct Follow<'d> {
-    /// The Business Object that they are read as.
+    /// The Business Object to read them as; `None` for the first that they belong to.
     pub(super) business: Option<usize>,
     pub(super) nodes: Nodes<'d>,
-    /// Those that the objects at hand lead to.
+    /// The URIs to resolve.
     pub(super) wanted: RefCell<BTreeSet<String>>,
-    /// Those that were looked for; one that belongs nowhere is null.
+    /// The resolved objects; null for a URI that belongs to no Business Object.
     pub(super) known: RefCell<HashMap<String, Rc<Out>>>,
 }
 
-/// What refers to objects.
+/// References from other objects.
 pub(super) struct Refer<'d> {
-    /// The Business Object whose references count alone.
+    /// The Business Object to which the search is limited.
     pub(super) business: Option<usize>,
     pub(super) path: Option<String>,
     pub(super) page: Page<'d>,
@@ -51,13 +51,13 @@ pub(super) struct Refer<'d> {
     pub(super) known: RefCell<HashMap<String, Rc<Out>>>,
 }
 
-/// What is asked of objects that may be of any type.
+/// The selections for objects that may be of any type.
 pub(super) struct Nodes<'d> {
     sets: Vec<&'d SelectionSet>,
     plans: RefCell<HashMap<usize, Rc<Plan<'d>>>>,
 }
 
-/// A page of a connection, and what is asked of it.
+/// A page of a connection and its selected fields.
 pub(super) struct Page<'d> {
     pub(super) first: usize,
     pub(super) after: Option<String>,
@@ -65,7 +65,7 @@ pub(super) struct Page<'d> {
     pub(super) parts: Vec<(Name, Part<'d>)>,
 }
 
-/// A part of a page.
+/// A field of a page.
 pub(super) enum Part<'d> {
     TypeName,
     Nodes(Nodes<'d>),
@@ -74,7 +74,7 @@ pub(super) enum Part<'d> {
     TotalCount,
 }
 
-/// A part of an edge.
+/// A field of an edge.
 pub(super) enum EdgePart<'d> {
     TypeName,
     Cursor,
@@ -88,7 +88,7 @@ impl<'d> Nodes<'d> {
         Self { sets, plans: RefCell::default() }
     }
 
-    /// What is asked of the objects of one Business Object.
+    /// Returns the plan for the objects of one Business Object.
     pub(super) fn plan(
         &self,
         planner: &Planner<'d>,
@@ -104,14 +104,14 @@ impl<'d> Nodes<'d> {
     }
 }
 
-/// Lays out what a document asks for.
+/// Plans the execution of a document.
 pub(super) struct Planner<'d> {
     pub(super) model: &'d Model,
     pub(super) document: &'d Document<'d>,
 }
 
 impl<'d> Planner<'d> {
-    /// What is asked of the objects of a type.
+    /// Plans the selections for objects of a type.
     pub(super) fn plan(&self, object: usize, sets: &[&'d SelectionSet]) -> Result<Plan<'d>, Fault> {
         let of = self.model.objects.get(object).ok_or_else(unknown)?;
         let is = |name: &str| name == of.name || (of.is_root() && name == NODE);
@@ -139,7 +139,7 @@ impl<'d> Planner<'d> {
         Ok(Plan { type_name: Name::new(&of.name), steps })
     }
 
-    /// Objects read as `as` says.
+    /// Plans references, with the type that the argument `as` names.
     pub(super) fn follow(
         &self,
         arguments: &Arguments,
@@ -153,7 +153,7 @@ impl<'d> Planner<'d> {
         })
     }
 
-    /// What refers to an object.
+    /// Plans references from other objects.
     pub(super) fn refer(
         &self,
         arguments: &Arguments,
@@ -168,7 +168,7 @@ impl<'d> Planner<'d> {
         })
     }
 
-    /// A page of a connection of this type.
+    /// Plans a page of a connection of this type.
     pub(super) fn page(
         &self,
         type_name: &str,
@@ -222,26 +222,27 @@ impl<'d> Planner<'d> {
         Ok(parts)
     }
 
-    /// The Business Object whose objects have this type.
+    /// Finds the Business Object whose objects have this type.
     fn business(&self, type_name: Option<&str>) -> Result<Option<usize>, Fault> {
         let Some(name) = type_name else { return Ok(None) };
         let object = self.model.by_name.get(name).and_then(|place| self.model.objects.get(*place));
         match object {
             Some(object) if object.is_root() => Ok(Some(object.business)),
-            _ => {
-                Err(Fault::new(Kind::Invalid, format!("{name:?} is no type of a Business Object")))
-            }
+            _ => Err(Fault::new(
+                Kind::Invalid,
+                format!("{name:?} is not the type of a Business Object"),
+            )),
         }
     }
 }
 
-/// An IRI that a client sent.
+/// Parses an IRI that a client sent.
 pub(super) fn iri(text: &str) -> Result<NamedNode, Fault> {
     NamedNode::new(text)
-        .map_err(|error| Fault::new(Kind::Malformed, format!("{text:?} is no IRI: {error}")))
+        .map_err(|error| Fault::new(Kind::Malformed, format!("{text:?} is not an IRI: {error}")))
 }
 
-/// A field that the validation has let pass and nobody knows.
+/// Returns the error for a field that passed the validation but is unknown here.
 pub(super) fn unknown() -> Fault {
-    Fault::new(Kind::Internal, "the schema has a field that leads nowhere")
+    Fault::new(Kind::Internal, "the schema has a field without an implementation")
 }

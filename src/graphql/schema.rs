@@ -1,4 +1,4 @@
-//! The schema of the moment, and how a document is executed.
+//! The current schema, and the execution of documents.
 use super::built::Built;
 use super::cost::{self, Cost};
 use super::document::Document;
@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
-/// How long a schema is kept that nobody asks for.
+/// The time after which an unused schema is dropped.
 const KEPT: Duration = Duration::from_mins(1);
 
-/// What GraphQL reads.
+/// The parts of the gateway that GraphQL reads.
 #[derive(Debug)]
 pub(super) struct Sources {
     /// The store.
@@ -38,7 +38,7 @@ pub(super) struct Sources {
     pub(super) memory: Memory,
 }
 
-/// GraphQL over what the gateway holds. Cheap to clone.
+/// The GraphQL service. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Schema(Arc<Inner>);
 
@@ -50,48 +50,48 @@ struct Inner {
     permits: QueryPermits,
 }
 
-/// The schema of the moment: made when it is asked for, and let go when nobody has for a while, since it
-/// takes megabytes where there are many Business Objects.
+/// The current schema. It is built on demand and dropped when it is unused for a while, because it takes megabytes
+/// if there are many Business Objects.
 #[derive(Debug)]
 struct Current {
     built: Option<Arc<Built>>,
     used: Instant,
-    /// Whether somebody will let it go.
+    /// Whether a task is running that drops it.
     is_watched: bool,
 }
 
-/// What is asked.
+/// A query.
 #[derive(Debug, Default)]
 pub struct Query {
     /// The document.
     pub document: String,
-    /// Which of its operations, where it has more than one.
+    /// The name of the operation to execute, if the document has several.
     pub operation: Option<String>,
-    /// The values of its variables.
+    /// The values of the variables.
     pub variables: serde_json::Map<String, serde_json::Value>,
-    /// Whether only what changes nothing is done.
+    /// Whether mutations are refused.
     pub reads_only: bool,
 }
 
-/// What is answered: `data`, unless the document was not executed; `errors`, if there are any.
+/// The answer: `data`, unless the document was not executed, and `errors`, if there are any.
 #[derive(Debug, Serialize)]
 pub struct Answer {
     /// The result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<RawValue>>,
-    /// What went wrong.
+    /// The errors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ServerError>,
-    /// Whether it was refused because it changes something.
+    /// Whether the query was refused because it is a mutation.
     #[serde(skip)]
     pub would_change: bool,
-    /// Whether it was refused because too much else is under way.
+    /// Whether the query was refused because the gateway is busy.
     #[serde(skip)]
     pub is_busy: bool,
 }
 
 impl Schema {
-    /// Creates the schema of what this gateway holds.
+    /// Creates the service over this gateway.
     pub fn new(gateway: &Gateway) -> Self {
         let sources = Sources {
             store: ReadStore::clone(&gateway.store),
@@ -108,10 +108,10 @@ impl Schema {
         }))
     }
 
-    /// The schema that somebody sees, in the language that GraphQL has for it. Blocks.
+    /// Returns the schema that the caller may see, in the schema definition language. Blocking.
     ///
     /// # Errors
-    /// `Kind::Internal` when the types do not fit together; `Kind::Unavailable` when there is not enough memory.
+    /// `Kind::Internal` when the types are inconsistent; `Kind::Unavailable` when memory is too short.
     pub fn sdl(&self, caller: &Caller) -> Result<String, Fault> {
         let options = SDLExportOptions::new().include_specified_by();
         let built = self.0.seen_by(caller);
@@ -119,7 +119,7 @@ impl Schema {
         Ok(introspection::describe(&lease.dynamic.sdl_with_options(options)))
     }
 
-    /// Says which Business Objects have no type, and why; `None` when all have one.
+    /// Describes which Business Objects have no type, and why; `None` when all have one.
     pub fn warning(&self) -> Option<String> {
         let all = self.0.sources.catalogue.list();
         let (_, left_out) = model::fitting(&all, self.0.limits.fields);
@@ -131,7 +131,7 @@ impl Schema {
         Some(format!("{:?}{others} has no type in GraphQL: {}", first.name, first.why))
     }
 
-    /// Executes a document on behalf of somebody.
+    /// Executes a document on behalf of the caller.
     pub async fn execute(&self, query: Query, caller: &Caller) -> Answer {
         let (inner, who) = (Arc::clone(&self.0), caller.clone());
         let prepared = blocking(move || inner.prepare(query, &who)).await;
@@ -142,7 +142,7 @@ impl Schema {
         };
         let turn = if prepared.reads {
             let Some(turn) = self.0.permits.acquire().await else {
-                let busy = Answer::refused("too many queries are under way; try again");
+                let busy = Answer::refused("too many queries are running; try again");
                 return Answer { is_busy: true, ..busy };
             };
             Some(turn)
@@ -158,26 +158,26 @@ impl Schema {
     }
 }
 
-/// Runs what blocks on a thread that may.
+/// Runs work on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Answer> {
     let span = tracing::Span::current();
     let done = tokio::task::spawn_blocking(move || span.in_scope(work)).await;
     done.map_err(|error| {
-        tracing::error!(%error, "A GraphQL query ended without an answer.");
-        Answer::refused("the query ended without an answer; the gateway's log says why")
+        tracing::error!(%error, "A GraphQL query panicked or was cancelled.");
+        Answer::refused("the query failed; the gateway's log has the cause")
     })
 }
 
-/// A document that is valid and not too dear.
+/// A document that is valid and within the limits.
 struct Prepared {
     built: Arc<Built>,
     document: ExecutableDocument,
     operation: Option<String>,
     variables: Variables,
     introspected: Value,
-    /// Whether it asks for more than introspection.
+    /// Whether it selects more than introspection.
     reads: bool,
 }
 
@@ -194,15 +194,15 @@ impl Prepared {
         match RawValue::from_string(data) {
             Ok(data) => Answer { data: Some(data), ..Answer::with(errors) },
             Err(error) => {
-                tracing::error!(%error, "The answer to a GraphQL query was no JSON.");
-                Answer::refused("the answer could not be written; the gateway's log says why")
+                tracing::error!(%error, "The answer to a GraphQL query was not valid JSON.");
+                Answer::refused("writing the answer failed; the gateway's log has the cause")
             }
         }
     }
 }
 
 impl Inner {
-    /// Reads and validates a document, tells what it costs, and answers introspection.
+    /// Parses and validates a document, computes its cost, and answers introspection.
     fn prepare(self: &Arc<Self>, query: Query, caller: &Caller) -> Result<Prepared, Answer> {
         cost::check_text(&query.document).map_err(Answer::refused)?;
         let document =
@@ -227,7 +227,7 @@ impl Inner {
             Request::new(query.document).variables(variables.clone()).only_introspection();
         request.operation_name.clone_from(&query.operation);
         request.set_parsed_query(introspection::adapt(document.clone()));
-        // Nothing in it waits for anything.
+        // The future never waits, because introspection does no I/O.
         let mut response = Handle::current().block_on(lease.dynamic.execute(request));
         drop(lease);
         if !response.errors.is_empty() {
@@ -256,7 +256,7 @@ impl Inner {
             }
             let mut error = ServerError::new(
                 format!(
-                    "the query is too dear: it asks for {figure} {what}, and the limit is {limit} \
+                    "the query is too expensive: it asks for {figure} {what}, and the limit is {limit} \
                      (service.limits.graphql.{setting}); ask for smaller pages or fewer fields"
                 ),
                 None,
@@ -272,7 +272,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The schema of the moment, as the caller sees it.
+    /// Returns the current schema, limited to what the caller may see.
     fn seen_by(self: &Arc<Self>, caller: &Caller) -> Arc<Built> {
         let whole = self.whole();
         let Credential::ApiKey { business_object: Some(id), .. } = &caller.credential else {
@@ -284,12 +284,12 @@ impl Inner {
     fn whole(self: &Arc<Self>) -> Arc<Built> {
         let mut current = self.current();
         current.used = Instant::now();
-        // Read before the entries, so that a change in between is met by the next request.
+        // Read the version before the entries, so that the next request sees a change in between.
         let version = self.sources.catalogue.version();
         if let Some(built) = current.built.as_ref().filter(|built| built.version == version) {
             return Arc::clone(built);
         }
-        // Lest both are in memory, unless somebody uses the old one.
+        // Drop the old schema first, so that not both are in memory, unless a query still uses the old one.
         current.built = None;
         let all = self.sources.catalogue.list();
         let built = Arc::new(Built::new(version, all, self.limits.fields, true));
@@ -308,7 +308,7 @@ impl Inner {
     }
 }
 
-/// Lets the schema go when nobody has asked for it for a while.
+/// Drops the schema when it is unused for a while.
 async fn let_go(inner: Weak<Inner>) {
     loop {
         tokio::time::sleep(KEPT).await;
@@ -323,12 +323,12 @@ async fn let_go(inner: Weak<Inner>) {
 }
 
 impl Answer {
-    /// Nothing was executed, for this reason.
+    /// Creates an answer for a query that was not executed.
     pub fn refused(why: impl Into<String>) -> Self {
         Self::with(vec![ServerError::new(why, None)])
     }
 
-    /// Nothing was executed, since the schema could not be made for it.
+    /// Creates the answer for a query that was not executed because building the schema failed.
     fn failed(fault: Fault) -> Self {
         let is_busy = matches!(fault.kind, Kind::Unavailable(_));
         Self { is_busy, ..Self::refused(fault.detail) }
@@ -339,8 +339,8 @@ impl Answer {
     }
 }
 
-/// The library would read them by serde, which shows the numbers of `serde_json`, kept digit by digit here,
-/// as objects.
+/// Converts variables. The library would read them through serde, which turns numbers of `serde_json` into objects,
+/// because they keep all digits here.
 fn variables(values: serde_json::Map<String, serde_json::Value>) -> Variables {
     let mut variables = Variables::default();
     variables.extend(values.into_iter().map(|(name, value)| (Name::new(name), variable(value))));

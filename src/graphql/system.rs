@@ -1,29 +1,29 @@
-//! The types that are there whatever Business Objects there are.
+//! The types that exist independently of Business Objects.
 use super::model::Model;
 use async_graphql::dynamic::{
     Enum, Field, FieldFuture, InputObject, InputValue, Object, Scalar, SchemaBuilder, TypeRef,
 };
 
-/// The type of what can be read.
+/// The query type.
 pub(super) const QUERY: &str = "Query";
-/// What every object of a Business Object is.
+/// The interface that every object of a Business Object implements.
 pub(super) const NODE: &str = "Node";
-/// The types of Business Objects' objects.
+/// The enum of the types of Business Objects' objects.
 pub(super) const OBJECT_TYPE: &str = "ObjectType";
-/// What refers to an object.
+/// The connection of objects that refer to an object.
 pub(super) const REFERRERS: &str = "ReferrerConnection";
 
-/// The fields of the query type that are there always, or that Business Objects share.
+/// The fields of the query type that always exist, or that Business Objects share.
 pub(super) const QUERIES: [&str; 6] =
     ["authenticatedUser", "businessObjects", "exports", "targets", "object", "referredBy"];
 
-/// Objects on a page when the request does not say.
+/// The default number of objects on a page.
 pub(super) const FIRST: usize = 50;
 
-/// A field that shows the member of the same name of what it stands in.
+/// A field of one of the gateway's own types, read from the JSON member of the same name: name, type, description.
 pub(super) type Member = (&'static str, &'static str, &'static str);
 
-/// Types that show what the gateway knows, by their members: name, type, description.
+/// The gateway's own types: name, description, members.
 pub(super) const OBJECTS: &[(&str, &str, &[Member])] = &[
     (
         "AuthenticatedUser",
@@ -32,15 +32,15 @@ pub(super) const OBJECTS: &[(&str, &str, &[Member])] = &[
             ("id", "ID!", "Its identifier."),
             ("givenName", "String", "The given name."),
             ("familyName", "String", "The family name."),
-            ("email", "String", "The email; of a service account synthetic."),
+            ("email", "String", "The email address; synthetic for a service account."),
             ("organization", "String", "The organization."),
             ("roles", "[String!]!", "Its role, as a list of one."),
-            ("serviceAccount", "Boolean!", "Whether it is a client application's."),
+            ("serviceAccount", "Boolean!", "Whether it is the account of a client application."),
         ],
     ),
     (
         "BusinessObject",
-        "A named, configured JSON view of what is stored.",
+        "A named, configured JSON view of the stored data.",
         &[
             ("id", "ID!", "Its identifier."),
             ("name", "String!", "Its name."),
@@ -48,37 +48,41 @@ pub(super) const OBJECTS: &[(&str, &str, &[Member])] = &[
             (
                 "enabled",
                 "Boolean!",
-                "Whether it takes ingestions and exports; it is read in any case.",
+                "Whether it accepts ingestions and exports; it can be read in any case.",
             ),
             ("config", "String!", "The mapping, as YAML."),
-            ("namespaces", "[PenstockNamespace!]!", "Namespaces that are defined with it."),
+            ("namespaces", "[PenstockNamespace!]!", "The namespaces that are defined with it."),
             (
                 "conditions",
                 "[Condition!]!",
-                "Which stored objects belong to it: all that satisfy every one.",
+                "Which stored objects belong to it: those that satisfy every condition.",
             ),
             ("pushTargets", "[PushTarget!]!", "Where its exports go."),
-            ("schedule", "String", "When full exports run by themselves: cron."),
+            ("schedule", "String", "When full exports run automatically: a cron expression."),
             ("timezone", "String", "The IANA time zone of the schedule; UTC when absent."),
-            ("exportOnChange", "Boolean!", "Whether changes are exported by themselves."),
+            ("exportOnChange", "Boolean!", "Whether changes are exported automatically."),
             ("debounce", "String", "How long an export on change waits for further changes."),
             (
                 "retention",
                 "String",
-                "After which time unchanged, delivered objects are removed (ISO 8601).",
+                "The time after which unchanged, delivered objects are removed (ISO 8601).",
             ),
-            ("version", "Integer!", "1 at its creation, one more with each change."),
+            ("version", "Integer!", "1 at its creation, incremented by each change."),
             ("createdAt", "DateTime!", "When it was created."),
             ("updatedAt", "DateTime!", "When it was last changed."),
             ("updatedBy", "ID", "Who changed it last."),
-            ("createdNamespaces", "[String!]!", "Namespaces that its last change created."),
+            ("createdNamespaces", "[String!]!", "The namespaces that its last change created."),
             ("type", "String", "The type of its objects in this schema."),
-            ("typeMissing", "String", "Why this schema has no type for its objects, if so."),
+            (
+                "typeMissing",
+                "String",
+                "Why this schema has no type for its objects; null if it has one.",
+            ),
         ],
     ),
     (
         "Condition",
-        "Some graph holds (object, predicate, value).",
+        "A condition: any graph contains the quad (object, predicate, value).",
         &[
             ("predicate", "IRI!", "The predicate: an IRI, or a name with a prefix of the mapping."),
             ("value", "IRI!", "The value: an IRI, or a name with a prefix of the mapping."),
@@ -89,8 +93,12 @@ pub(super) const OBJECTS: &[(&str, &str, &[Member])] = &[
         "A namespace that is defined with a Business Object.",
         &[
             ("name", "String!", "Its name."),
-            ("uriBase", "IRI", "What every identifier begins with, if the definition says so."),
-            ("generator", "String", "How identifiers are made, if the definition says so."),
+            ("uriBase", "IRI", "The prefix of every identifier, if the definition has one."),
+            (
+                "generator",
+                "String",
+                "How identifiers are generated, if the definition has a generator.",
+            ),
         ],
     ),
     ("PushTarget", "Where exports go.", &[("bucketName", "String!", "Its name.")]),
@@ -105,21 +113,21 @@ pub(super) const OBJECTS: &[(&str, &str, &[Member])] = &[
             (
                 "sequence",
                 "Integer!",
-                "From 1, without a gap, per target and Business Object name; 0 while it waits for room.",
+                "From 1, without a gap, per target and Business Object name; 0 while it waits for spool space.",
             ),
-            ("kind", "ExportKind!", "What it holds."),
-            ("status", "ExportStatus!", "How far it has come."),
-            ("objectCount", "Integer!", "Objects in it."),
-            ("bytes", "Integer!", "Bytes of the file."),
+            ("kind", "ExportKind!", "What it contains."),
+            ("status", "ExportStatus!", "Its state."),
+            ("objectCount", "Integer!", "The number of objects in it."),
+            ("bytes", "Integer!", "The size of the file in bytes."),
             ("dataChecksum", "String!", "`metadata.data_checksum` of the file."),
             ("sha256", "String!", "SHA-256 of the whole file, lowercase hex."),
-            ("key", "String!", "The key in the bucket, prefix included."),
-            ("createdAt", "DateTime!", "When it was made."),
-            ("deliveredAt", "DateTime", "When the target had taken it."),
-            ("attempts", "Integer!", "Attempts so far."),
+            ("key", "String!", "The key in the bucket, including the prefix."),
+            ("createdAt", "DateTime!", "When it was created."),
+            ("deliveredAt", "DateTime", "When the target confirmed it."),
+            ("attempts", "Integer!", "The number of attempts so far."),
             ("lastError", "String", "Why the last attempt failed."),
             ("pushedBy", "ID", "The account that pushed it."),
-            ("warnings", "[String!]", "What the view warned of."),
+            ("warnings", "[String!]", "The warnings of the view."),
         ],
     ),
     (
@@ -135,39 +143,43 @@ pub(super) const OBJECTS: &[(&str, &str, &[Member])] = &[
         "ExportEdge",
         "An export on a page.",
         &[
-            ("cursor", "String!", "What the next page begins after, if it is the last."),
+            ("cursor", "String!", "The value of `after` for a page that begins after it."),
             ("node", "Export!", "The export."),
         ],
     ),
     (
         "Target",
-        "Where exports go, and how it is.",
+        "Where exports go, and its state.",
         &[
             ("name", "String!", "The bucketName."),
             ("type", "String!", "`directory` or `s3`."),
             ("reachable", "Boolean", "Whether the last attempt reached it; null before the first."),
-            ("blocked", "String", "Why its head of the queue does not get through."),
-            ("blockedBy", "String", "What kind of cause that is."),
-            ("blockedSince", "DateTime", "When its head first failed."),
-            ("attempts", "Integer!", "Failed attempts at its head."),
+            ("blocked", "String", "Why the first export of its queue cannot be delivered."),
+            ("blockedBy", "String", "The class of that cause."),
+            ("blockedSince", "DateTime", "When the first export of its queue first failed."),
+            (
+                "attempts",
+                "Integer!",
+                "The number of failed attempts for the first export of its queue.",
+            ),
             ("nextAttempt", "DateTime", "When the next attempt is due."),
-            ("paused", "String", "Why nothing is delivered now though nothing is wrong."),
-            ("depth", "Integer!", "Exports that wait for it."),
+            ("paused", "String", "Why deliveries pause although there is no error."),
+            ("depth", "Integer!", "The number of exports in its queue."),
             (
                 "waiting",
                 "Integer!",
-                "Business Objects whose exports by themselves wait for room in the spool.",
+                "The number of Business Objects whose automatic exports wait for spool space.",
             ),
-            ("bytes", "Integer!", "Bytes that wait for it."),
-            ("oldest", "DateTime", "When the oldest that waits was made."),
-            ("lastDelivery", "DateTime", "When the last one was delivered."),
+            ("bytes", "Integer!", "The size of its queue in bytes."),
+            ("oldest", "DateTime", "When the oldest export in its queue was created."),
+            ("lastDelivery", "DateTime", "When the last export was delivered."),
         ],
     ),
     (
         "PageInfo",
         "Where a page begins and ends.",
         &[
-            ("hasNextPage", "Boolean!", "Whether there is more after it."),
+            ("hasNextPage", "Boolean!", "Whether there are items after it."),
             ("hasPreviousPage", "Boolean!", "Whether it began after a cursor."),
             ("startCursor", "String", "The cursor of its first item."),
             ("endCursor", "String", "The cursor of its last item: `after` of the next page."),
@@ -179,37 +191,37 @@ const SCALARS: &[(&str, &str, &str)] = &[
     ("IRI", "An IRI (RFC 3987), as a string.", "https://www.rfc-editor.org/rfc/rfc3987"),
     (
         "Integer",
-        "A whole number of any size, as a JSON number with all its digits. A stored value that is none is written as the JSON view writes it. As input also a string of digits.",
+        "A whole number of any size, as a JSON number with all its digits. A stored value that is not a whole number is written as in the JSON view. As input, a string of digits is allowed too.",
         "https://www.w3.org/TR/xmlschema11-2/#integer",
     ),
     (
         "Number",
-        "A number of any size and precision, as a JSON number with the digits that came in. A stored value that is none (INF, NaN) is written as the JSON view writes it: as a string. As input also a string of digits.",
+        "A number of any size and precision, as a JSON number with the digits that were ingested. A stored value that is not a number (INF, NaN) is written as a string, as in the JSON view. As input, a string of digits is allowed too.",
         "https://www.w3.org/TR/xmlschema11-2/#decimal",
     ),
     (
         "Date",
-        "A date, as a string in the form that came in: `2026-03-01`, maybe with a time zone.",
+        "A date, as a string in the ingested form: `2026-03-01`, with or without a time zone.",
         "https://www.w3.org/TR/xmlschema11-2/#date",
     ),
     (
         "DateTime",
-        "A date and time, as a string in the form that came in: `2026-03-01T12:00:00.5Z`.",
+        "A date and time, as a string in the ingested form: `2026-03-01T12:00:00.5Z`.",
         "https://www.w3.org/TR/xmlschema11-2/#dateTime",
     ),
 ];
 
 const ENUMS: &[(&str, &str, &[&str])] = &[
-    ("Direction", "Which way a list is ordered.", &["ASC", "DESC"]),
-    ("ExportKind", "What an export holds.", &["full", "incremental", "deleted"]),
+    ("Direction", "The direction of an order.", &["ASC", "DESC"]),
+    ("ExportKind", "What an export contains.", &["full", "incremental", "deleted"]),
     (
         "ExportStatus",
-        "How far an export has come.",
+        "The state of an export.",
         &["waiting", "queued", "delivering", "delivered", "blocked", "parked"],
     ),
 ];
 
-/// The tests of a filter: those of one value that all hold for it. Each name has what it does in [`TESTS`].
+/// The tests of each filter, all about one value. [`TESTS`] describes each test.
 const FILTERS: &[(&str, &str, &[&str])] = &[
     ("StringFilter", "String", &["eq", "in", "contains", "containsAnyCase", "exists"]),
     ("IRIFilter", "IRI", &["eq", "in", "contains", "containsAnyCase", "exists"]),
@@ -222,16 +234,16 @@ const FILTERS: &[(&str, &str, &[&str])] = &[
 ];
 
 const TESTS: &[(&str, &str)] = &[
-    ("eq", "It is this: a number by number, a date or time by the moment."),
-    ("in", "It is one of these."),
+    ("eq", "It equals this. Numbers are compared as numbers, dates and times as moments."),
+    ("in", "It equals one of these."),
     ("contains", "It contains this text."),
-    ("containsAnyCase", "It contains this text, small and capital letters being the same."),
+    ("containsAnyCase", "It contains this text, ignoring case."),
     ("before", "It is a smaller number, or an earlier date or time."),
     ("after", "It is a greater number, or a later date or time."),
-    ("exists", "There is a value, or with `false` none."),
+    ("exists", "There is a value, or with `false` there is none."),
 ];
 
-/// The names of all types here, and of those that GraphQL has.
+/// Returns the names of all types here and of GraphQL's built-in types.
 pub(super) fn names() -> Vec<&'static str> {
     let built_in = ["Int", "Float", "String", "Boolean", "ID", "Mutation", "Subscription"];
     let shared = [QUERY, NODE, OBJECT_TYPE, REFERRERS, "ReferrerEdge"];
@@ -245,7 +257,7 @@ pub(super) fn names() -> Vec<&'static str> {
         .collect()
 }
 
-/// Whether a type is one of values, and stands in the schema.
+/// Whether a type is an input type of the schema.
 pub(super) fn is_input(model: &Model, name: &str) -> bool {
     let here = SCALARS.iter().any(|(scalar, ..)| *scalar == name)
         || ENUMS.iter().any(|(items, ..)| *items == name)
@@ -253,7 +265,7 @@ pub(super) fn is_input(model: &Model, name: &str) -> bool {
     ["Int", "Float", "String", "Boolean", "ID"].contains(&name) || here && is_used(model, name)
 }
 
-/// Whether something leads to a type of values. Introspection shows no others, and neither does the SDL.
+/// Whether something refers to an input type. Introspection and the SDL omit the others.
 fn is_used(model: &Model, name: &str) -> bool {
     match (name, name.strip_suffix("Filter")) {
         ("Direction" | "IDFilter", _) => !model.business.is_empty(),
@@ -263,12 +275,12 @@ fn is_used(model: &Model, name: &str) -> bool {
     }
 }
 
-/// The members of a type of [`OBJECTS`].
+/// Returns the members of a type of [`OBJECTS`].
 pub(super) fn members(type_name: &str) -> Option<&'static [Member]> {
     OBJECTS.iter().find(|(name, ..)| *name == type_name).map(|(.., members)| *members)
 }
 
-/// Registers them.
+/// Registers the gateway's own types.
 pub(super) fn register(mut schema: SchemaBuilder, model: &Model) -> SchemaBuilder {
     for (name, description, url) in SCALARS.iter().filter(|(name, ..)| is_used(model, name)) {
         let scalar = Scalar::new(*name).description(*description).specified_by_url(*url);
@@ -279,7 +291,7 @@ pub(super) fn register(mut schema: SchemaBuilder, model: &Model) -> SchemaBuilde
         schema = schema.register(items);
     }
     for (name, of, tests) in FILTERS.iter().filter(|(name, ..)| is_used(model, name)) {
-        let about = format!("What is asked of a value of type {of}. All that is given must hold.");
+        let about = format!("A filter for a value of type {of}. All given tests must match.");
         let mut filter = InputObject::new(*name).description(about);
         for (test, description) in TESTS.iter().filter(|(test, _)| tests.contains(test)) {
             let kind = match *test {
@@ -305,7 +317,7 @@ pub(super) fn register(mut schema: SchemaBuilder, model: &Model) -> SchemaBuilde
     schema
 }
 
-/// The fields of the query type for them.
+/// Adds the fields for the gateway's own types to the query type.
 pub(super) fn queries(mut query: Object, whole: bool) -> Object {
     query = query
         .field(field(
@@ -316,29 +328,33 @@ pub(super) fn queries(mut query: Object, whole: bool) -> Object {
         .field(field(
             "businessObjects",
             type_ref("[BusinessObject!]!"),
-            "The Business Objects, by name.",
+            "The Business Objects, sorted by name.",
         ))
         .field(
             paged("exports", "ExportConnection", "The exports, newest first.")
                 .argument(argument(
                     "businessObject",
                     "ID",
-                    "Those of the Business Object with this id or name.",
+                    "Only exports of the Business Object with this id or name.",
                 ))
-                .argument(argument("target", "String", "Those for the target of this name."))
-                .argument(argument("status", "ExportStatus", "Those that have come so far.")),
+                .argument(argument(
+                    "target",
+                    "String",
+                    "Only exports to the target with this name.",
+                ))
+                .argument(argument("status", "ExportStatus", "Only exports in this state.")),
         );
     if whole {
         query = query.field(field(
             "targets",
             type_ref("[Target!]"),
-            "Every target that the configuration, a Business Object or the queue names, by name.",
+            "Every target that the configuration, a Business Object or the queue names, sorted by name.",
         ));
     }
     query
 }
 
-/// A field of the schema. What stands there is told by `execute`, which knows all that is asked at once.
+/// Creates a field of the schema. `execute` provides its value, because it sees the whole selection at once.
 pub(super) fn field(
     name: impl Into<String>,
     kind: TypeRef,
@@ -347,7 +363,7 @@ pub(super) fn field(
     Field::new(name, kind, |_| FieldFuture::Value(None)).description(description)
 }
 
-/// A field that leads to a connection.
+/// Creates a field that leads to a connection.
 pub(super) fn paged(
     name: impl Into<String>,
     kind: impl Into<String>,
@@ -355,20 +371,20 @@ pub(super) fn paged(
 ) -> Field {
     let first = InputValue::new("first", TypeRef::named(TypeRef::INT))
         .default_value(FIRST)
-        .description("The most items of the page.");
+        .description("The maximum number of items of the page.");
     field(name, TypeRef::named(kind), description).argument(first).argument(argument(
         "after",
         "String",
-        "The `endCursor` of the page before.",
+        "The `endCursor` of the previous page.",
     ))
 }
 
-/// An argument of a field.
+/// Creates an argument of a field.
 pub(super) fn argument(name: &str, kind: &str, description: &str) -> InputValue {
     InputValue::new(name, type_ref(kind)).description(description)
 }
 
-/// A type as GraphQL writes it: `[String!]!`.
+/// Parses a type in GraphQL's notation, such as `[String!]!`.
 pub(super) fn type_ref(text: &str) -> TypeRef {
     if let Some(inner) = text.strip_suffix('!') {
         return TypeRef::NonNull(Box::new(type_ref(inner)));
@@ -379,7 +395,7 @@ pub(super) fn type_ref(text: &str) -> TypeRef {
     }
 }
 
-/// The type within a type as GraphQL writes it, and whether it is a list.
+/// Returns the inner type of a type in GraphQL's notation, and whether it is a list.
 pub(super) fn inner(text: &str) -> (&str, bool) {
     (text.trim_matches(['[', ']', '!']), text.starts_with('['))
 }

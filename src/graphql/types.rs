@@ -1,4 +1,4 @@
-//! The schema's types, made of the model.
+//! Builds the schema's types from the model.
 use super::model::{Business, Leaf, Model, ObjectType, Role, connection, filter};
 use super::system::{self, NODE, OBJECT_TYPE, QUERY, REFERRERS, argument, field, paged, type_ref};
 use async_graphql::Value as Input;
@@ -9,15 +9,15 @@ use async_graphql::dynamic::{
 use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
 use std::collections::BTreeSet;
 
-/// Selections within selections of a document; `cost` has refused deeper ones.
+/// The library's limit for nested selections. `cost` has refused deeper ones before.
 const RECURSION: usize = 128;
 
-/// The most characters of a description.
+/// The maximum number of characters of a description.
 const LONGEST: usize = 1_000;
 
-/// Puts a schema together that has the types of these Business Objects: places in [`Model::business`].
+/// Builds a schema with the types of these Business Objects, as indexes into [`Model::business`].
 pub(super) fn schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema, SchemaError> {
-    let mut query = Object::new(QUERY).description("What can be read.");
+    let mut query = Object::new(QUERY).description("The entry points for reading.");
     query = system::queries(query, model.whole);
     let mut schema =
         Schema::build(QUERY, None, None).limit_recursive_depth(RECURSION).limit_directives(50);
@@ -40,7 +40,7 @@ pub(super) fn schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema, Sche
     schema.register(query).finish()
 }
 
-/// What all Business Objects share.
+/// Adds the types and query fields that all Business Objects share.
 fn shared(schema: SchemaBuilder, query: Object, model: &Model) -> (SchemaBuilder, Object) {
     let roots = model.business.iter().filter_map(|business| model.objects.get(business.object));
     let types = Enum::new(OBJECT_TYPE)
@@ -51,11 +51,11 @@ fn shared(schema: SchemaBuilder, query: Object, model: &Model) -> (SchemaBuilder
         .field(InterfaceField::new("uri", type_ref("ID!")).description("Its URI."))
         .field(through(
             InterfaceField::new("referredBy", TypeRef::named(REFERRERS))
-                .description("What refers to it."),
+                .description("The objects that refer to it."),
             InterfaceField::argument,
         ));
     let referrers = Object::new(REFERRERS)
-        .description("A page of what refers to an object.")
+        .description("A page of objects that refer to an object.")
         .field(field("nodes", type_ref("[Node!]!"), "The objects."))
         .field(field(
             "edges",
@@ -68,35 +68,40 @@ fn shared(schema: SchemaBuilder, query: Object, model: &Model) -> (SchemaBuilder
         .field(field(
             "cursor",
             type_ref("String!"),
-            "What the next page begins after, if it is the last.",
+            "The value of `after` for a page that begins after it.",
         ))
         .field(field("node", type_ref("Node!"), "The object."))
         .field(field("type", type_ref("ObjectType!"), "Its type."))
         .field(field(
             "path",
             type_ref("String!"),
-            "The fields of its mapping that lead to the other one, with dots between them.",
+            "The fields of its mapping that lead to the other object, separated by dots.",
         ));
     let schema = schema.register(types).register(node).register(referrers).register(edge);
     let one =
         field("object", TypeRef::named(NODE), "The object of a Business Object with this URI.")
             .argument(argument("uri", "ID!", "The URI."))
             .argument(as_type());
-    let referred = field("referredBy", TypeRef::named(REFERRERS), "What refers to an object.")
-        .argument(argument("uri", "ID!", "The URI of the object."));
+    let referred =
+        field("referredBy", TypeRef::named(REFERRERS), "The objects that refer to an object.")
+            .argument(argument("uri", "ID!", "The URI of the object."));
     (schema, query.field(one).field(through(referred, Field::argument)))
 }
 
-/// The arguments of what refers to an object.
+/// Adds the arguments for references from other objects.
 fn through<F>(field: F, add: fn(F, InputValue) -> F) -> F {
     let first = InputValue::new("first", TypeRef::named(TypeRef::INT))
         .default_value(system::FIRST)
-        .description("The most items of the page.");
+        .description("The maximum number of items of the page.");
     let more = [
         first,
-        argument("after", "String", "The `endCursor` of the page before."),
-        argument("type", OBJECT_TYPE, "Objects of this type alone."),
-        argument("path", "String", "By these fields of the mapping alone, with dots between them."),
+        argument("after", "String", "The `endCursor` of the previous page."),
+        argument("type", OBJECT_TYPE, "Only objects of this type."),
+        argument(
+            "path",
+            "String",
+            "Only references through these fields of the mapping, separated by dots.",
+        ),
     ];
     more.into_iter().fold(field, add)
 }
@@ -105,11 +110,11 @@ fn as_type() -> InputValue {
     argument(
         "as",
         OBJECT_TYPE,
-        "The type it is read as; without it, that of the first Business Object, by name, that it belongs to.",
+        "The type to read the object as. The default is the type of the first Business Object, by name, that it belongs to.",
     )
 }
 
-/// The fields of the query type for one Business Object.
+/// Adds the fields of the query type for one Business Object.
 fn queries(query: Object, business: &Business, object: &ObjectType) -> Object {
     let name = &business.compiled.object.definition.name;
     let one = field(
@@ -117,14 +122,14 @@ fn queries(query: Object, business: &Business, object: &ObjectType) -> Object {
         TypeRef::named(&object.name),
         line(&format!("The object of {name} with this URI.")),
     );
-    let about = line(&format!("The objects of {name}, by URI unless `orderBy` says otherwise."));
+    let about = line(&format!("The objects of {name}, ordered by URI or by `orderBy`."));
     let many = paged(&business.many, connection(&object.name), about)
-        .argument(argument("where", &filter(&object.name), "What an object must pass."))
-        .argument(argument("orderBy", &format!("{}Order", object.name), "In which order."));
+        .argument(argument("where", &filter(&object.name), "The filter."))
+        .argument(argument("orderBy", &format!("{}Order", object.name), "The order."));
     query.field(one.argument(argument("uri", "ID!", "The URI."))).field(many)
 }
 
-/// The types of a Business Object's connection.
+/// Adds the types of a Business Object's connection.
 fn paging(schema: SchemaBuilder, business: &Business, object: &ObjectType) -> SchemaBuilder {
     let name = &object.name;
     let page = Object::new(connection(name))
@@ -139,21 +144,23 @@ fn paging(schema: SchemaBuilder, business: &Business, object: &ObjectType) -> Sc
         .field(field(
             "totalCount",
             TypeRef::named("Integer"),
-            "How many pass the filter; they are counted when this is asked for.",
+            "The number of objects that match the filter. They are counted only if this field is selected.",
         ));
     let edge = Object::new(format!("{name}Edge"))
         .description(format!("An object of type {name} on a page."))
         .field(field(
             "cursor",
             type_ref("String!"),
-            "What the next page begins after, if it is the last.",
+            "The value of `after` for a page that begins after it.",
         ))
         .field(field("node", TypeRef::named_nn(name), "The object."));
     let fields = Enum::new(format!("{name}OrderField"))
         .description(format!("What objects of type {name} can be ordered by."))
         .items(business.orders.iter().map(|(name, _)| name.as_str()));
     let order = InputObject::new(format!("{name}Order"))
-        .description("An order. Objects that are alike there are ordered by URI; those without a value come last.")
+        .description(
+            "An order. Equal objects are ordered by URI; objects without a value come last.",
+        )
         .field(InputValue::new("field", type_ref(&format!("{name}OrderField!"))))
         .field(
             InputValue::new("direction", TypeRef::named("Direction"))
@@ -162,7 +169,7 @@ fn paging(schema: SchemaBuilder, business: &Business, object: &ObjectType) -> Sc
     schema.register(page).register(edge).register(fields).register(order)
 }
 
-/// The type of objects.
+/// Builds the type of objects.
 fn output(model: &Model, business: &Business, object: &ObjectType, shape: &Shape) -> Object {
     let definition = &business.compiled.object.definition;
     let about = match (object.is_root(), definition.description.as_str()) {
@@ -187,15 +194,16 @@ fn output(model: &Model, business: &Business, object: &ObjectType, shape: &Shape
             Role::Followed(place, many) => {
                 let to = if many { type_ref("[Node]") } else { type_ref(NODE) };
                 let of = shape.fields.get(place).map_or("", |field| &field.name);
-                let about = format!("The objects of Business Objects that `{of}` leads to.");
+                let about = format!("The objects of Business Objects that `{of}` refers to.");
                 field(&own.name, to, line(&about)).argument(as_type())
             }
             Role::AsObject => {
-                let about = "It as the object of a Business Object, if it is one.";
+                let about =
+                    "The same object as the object of a Business Object, if it belongs to one.";
                 field(&own.name, type_ref(NODE), about).argument(as_type())
             }
             Role::ReferredBy => through(
-                field(&own.name, TypeRef::named(REFERRERS), "What refers to it."),
+                field(&own.name, TypeRef::named(REFERRERS), "The objects that refer to it."),
                 Field::argument,
             ),
         });
@@ -203,21 +211,22 @@ fn output(model: &Model, business: &Business, object: &ObjectType, shape: &Shape
     made
 }
 
-/// The filter of a type of objects.
+/// Builds the filter for a type of objects.
 fn input(model: &Model, object: &ObjectType) -> InputObject {
     let own = filter(&object.name);
     let mut made = InputObject::new(&own)
         .description(format!(
-            "What is asked of an object of type {}. All that is given must hold.",
+            "A filter for an object of type {}. All given filters must match.",
             object.name
         ))
         .field(
-            InputValue::new("and", TypeRef::named_nn_list(&own)).description("All of these hold."),
+            InputValue::new("and", TypeRef::named_nn_list(&own)).description("All of these match."),
         )
         .field(
-            InputValue::new("or", TypeRef::named_nn_list(&own)).description("One of these holds."),
+            InputValue::new("or", TypeRef::named_nn_list(&own))
+                .description("At least one of these matches."),
         )
-        .field(InputValue::new("not", TypeRef::named(&own)).description("This does not hold."));
+        .field(InputValue::new("not", TypeRef::named(&own)).description("This does not match."));
     for field in &object.fields {
         let kind = match field.role {
             Role::Uri => "IDFilter".to_owned(),
@@ -237,7 +246,7 @@ fn listed(name: &str, many: bool) -> TypeRef {
     if many { TypeRef::named_nn_list(name) } else { TypeRef::named(name) }
 }
 
-/// What the configuration says of a field.
+/// Describes a field according to its mapping.
 fn told(shape: &Shape, place: usize) -> String {
     let Some(field) = shape.fields.get(place) else { return String::new() };
     let FieldKind::Property(Property { predicate, required, value, .. }) = &field.kind else {
@@ -253,7 +262,7 @@ fn told(shape: &Shape, place: usize) -> String {
     line(&format!("`{}`: <{}>{kind}{required}", field.name, predicate.as_str()))
 }
 
-/// A text in one line that means the same in a block string and in introspection.
+/// Returns a text as one line that means the same in a block string and in introspection.
 fn line(text: &str) -> String {
     let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -265,7 +274,7 @@ fn line(text: &str) -> String {
 }
 
 impl Leaf {
-    /// Whether GraphQL's own type takes nothing but what it is named after.
+    /// Whether GraphQL's own type allows only values of that type.
     pub(super) fn is_strict(self) -> bool {
         self == Self::Boolean
     }

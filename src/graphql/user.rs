@@ -1,8 +1,8 @@
-//! `authenticatedUser`: who sent the request.
+//! `authenticatedUser`: the account that sent the query.
 use penstock_auth::{Account, Caller};
 use serde_json::{Value, json};
 
-/// The members of its type.
+/// Returns the members of the type `AuthenticatedUser`.
 pub(super) fn members(caller: &Caller) -> Value {
     let account = caller.account.as_deref();
     let role = account.map_or(caller.role, |account| account.role);

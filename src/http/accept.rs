@@ -1,14 +1,14 @@
-//! What a request accepts: the ranges of its `Accept` (RFC 9110, 12.5.1).
+//! Which media types a request accepts: the ranges of its `Accept` (RFC 9110, 12.5.1).
 use salvo::http::header::{ACCEPT, HeaderMap};
 
-/// One media range of `Accept` (RFC 9110, 12.5.1), its weight in thousandths.
+/// One media range of `Accept`, with its weight in thousandths.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) range: String,
     quality: u16,
 }
 
-/// What the request accepts; anything when it does not say.
+/// Returns the ranges that the request accepts, or `*/*` without `Accept`.
 pub(super) fn accepted(headers: &HeaderMap) -> Vec<Range> {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let ranges: Vec<_> = lines.flat_map(ranges).collect();
@@ -34,7 +34,7 @@ fn ranges(line: &str) -> Vec<Range> {
         .collect()
 }
 
-/// The weight of a media type: that of the most specific range that holds it.
+/// Returns the weight of a media type: that of the most specific range that contains it.
 pub(super) fn quality(accepted: &[Range], media_type: &str) -> u16 {
     let of = |range: &str| accepted.iter().find(|r| r.range == range).map(|r| r.quality);
     let group = media_type.split_once('/').map_or("*/*".into(), |(kind, _)| format!("{kind}/*"));

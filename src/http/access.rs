@@ -1,5 +1,5 @@
-//! Who may use a route. Every route has its [`Least`] in the router's tables, and [`Allow`] before its
-//! handler; an address without a route is asked for as a `User`, so that a stranger learns nothing.
+//! Authorizes requests. Every route has its [`Least`] in the router's tables, and [`Allow`] runs before its
+//! handler. An address without a route requires `User`, so that unauthenticated clients learn nothing.
 use super::caller::{self, caller, caller_if_known};
 use super::origin;
 use super::page;
@@ -16,12 +16,12 @@ use salvo::http::uri::PathAndQuery;
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, handler};
 
-/// The least that a request must show to use a route.
+/// The minimum that a request must present to use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Least {
-    /// Nothing.
+    /// No credential.
     Anyone,
-    /// The control socket; to everybody else there is nothing.
+    /// The control socket. Other clients get 404.
     Local,
     /// Admin, a key of the role Metrics, or a program on this machine.
     Metrics,
@@ -33,10 +33,10 @@ pub(super) enum Least {
     Admin,
 }
 
-/// Which routes an API key that is for one Business Object alone may use: those about that one.
+/// The routes that an API key for one Business Object may use: those about that Business Object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bound {
-    /// None such.
+    /// No route of this kind.
     Never,
     /// `{id}` names the Business Object.
     BusinessObject,
@@ -44,12 +44,13 @@ enum Bound {
     Ingestion,
     /// `{id}` names an export of it.
     Export,
-    /// GraphQL, which shows such a key nothing but that one.
+    /// GraphQL, which shows such a key only its Business Object.
     Graphql,
 }
 
 impl Bound {
-    /// Whoever may change the definition sees through it whatever is stored: that is never bound.
+    /// Returns the access of a bound key to a route. Changing the definition is never allowed, because a
+    /// mapping sees everything that is stored.
     fn of(method: &Method, path: &str) -> Self {
         let reads = matches!(*method, Method::GET | Method::HEAD);
         if matches!(path, "/graphql" | "/graphql/schema.graphql") {
@@ -67,45 +68,47 @@ impl Bound {
     }
 }
 
-/// The end of the path of the one route whose POST changes nothing.
+/// The end of the path of the only route whose POST changes nothing.
 pub(super) const ONLY_READS: &str = "graphql";
 
-/// Whether requests of a route change something, or make something happen.
+/// Whether requests of a route change or trigger something.
 pub(super) fn acts(method: &Method, path: &str) -> bool {
-    // A GET that acts, as the specification has it.
+    // A GET that acts, as the specification requires.
     !matches!(*method, Method::GET | Method::HEAD) || path.ends_with("/push")
 }
 
-/// Lets on to the route's handler whoever may use it. The handler finds the caller in the depot.
+/// Passes authorized requests on to the route's handler, which finds the caller in the depot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allow {
     least: Least,
-    /// Whether requests of the route change something, or make something happen.
+    /// Whether requests of the route change or trigger something.
     acts: bool,
     bound: Bound,
-    /// Whether it answers under names that are not the gateway's: probes of load balancers and container
+    /// Whether it accepts host names that are not the gateway's. Probes of load balancers and container
     /// platforms send their own.
     any_host: bool,
 }
 
 impl Allow {
-    /// For this route.
+    /// Creates the check of an API route.
     pub(super) fn new(least: Least, method: &Method, path: &str) -> Self {
         let any_host = path.starts_with("/health/");
         Self { least, acts: acts(method, path), bound: Bound::of(method, path), any_host }
     }
 
-    /// For a route of a page. A form carries the session's token in a field, which `admin::form` reads.
+    /// Creates the check of a page's route. A form carries the session's token in a field, which
+    /// `admin::form` reads.
     pub(super) fn page(least: Least) -> Self {
         Self { least, acts: false, bound: Bound::Never, any_host: false }
     }
 
-    /// For an address that has no route.
+    /// Creates the check of an address without a route.
     pub(super) fn elsewhere() -> Self {
         Self::page(Least::User)
     }
 
-    /// The caller, who may; `None` where anyone may. What strangers send is looked at no further.
+    /// Returns the authorized caller, or `None` where anyone may use the route. Of an unauthenticated request
+    /// only the credential is looked at.
     pub(super) async fn admit(
         self,
         req: &Request,
@@ -121,8 +124,8 @@ impl Allow {
         let state = state(depot);
         if origin(depot).is_contradictory() {
             return Err(Problem::malformed(
-                "Forwarded and X-Forwarded-For, -Proto or -Host tell different things of where this request \
-                 came from, or one tells what the other does not; the proxy must write one of them and remove the other from what it passes on",
+                "Forwarded and X-Forwarded-For, -Proto or -Host disagree about where this request \
+                 came from, or one of them says less; configure the proxy to write one of them and to remove the other",
             )
             .into());
         }
@@ -145,7 +148,7 @@ impl Allow {
                 return Err(Problem::not_found(format!("there is nothing at {path}")).into());
             }
             Least::Metrics => {
-                // A browser on this machine is not a program of it.
+                // A browser on this machine is not a local program.
                 if origin(depot).is_local && origin::is_ours(origin(depot), &state.settings) {
                     return Ok(None);
                 }
@@ -173,7 +176,7 @@ impl Allow {
             Ok(authorized) => authorized,
             Err(caller) => {
                 let detail = format!(
-                    "it needs the role {least}, and this credential has {}; {}",
+                    "this request needs the role {least}, and the credential has {}; {}",
                     caller.role,
                     how_to_get_role(depot, least)
                 );
@@ -215,8 +218,8 @@ impl Allow {
         if asked.await?.as_ref() == Some(own) {
             return Ok(());
         }
-        let detail = "this API key is for one Business Object alone: it reads that one's definition, \
-                      schema, objects, ingestions and exports, ingests into it, pushes it, and asks for it by GraphQL";
+        let detail = "this API key is for one Business Object: it can read the definition, \
+                      schema, objects, ingestions and exports of that one, ingest into it, push it, and query it with GraphQL";
         Err(forbidden(req, depot, caller, detail.to_owned()))
     }
 }
@@ -234,7 +237,7 @@ impl Allow {
             Ok(None) => {}
             Ok(Some(found)) => {
                 depot.insert_typed(found);
-                // Whatever is logged on behalf of the request says for whom.
+                // Log lines on behalf of the request carry the user.
                 tracing::Span::current().record("user_id", caller(depot).id());
                 ctrl.call_next(req, depot, res).await;
             }
@@ -246,12 +249,12 @@ impl Allow {
     }
 }
 
-/// Who is not let on.
+/// Why a request is not authorized.
 #[derive(Debug)]
 pub(super) enum Refused {
-    /// Somebody who shows nothing, or a session that is over.
+    /// The request has no credential, or a session that is over.
     Stranger,
-    /// Anybody else, for this reason.
+    /// Any other reason.
     Because(Problem),
 }
 
@@ -262,7 +265,7 @@ impl From<Problem> for Refused {
 }
 
 impl Refused {
-    /// 401 or what the problem says; browsers that ask for a page are shown where to sign in.
+    /// Writes 401 or the problem. Browsers that ask for a page are redirected to the sign-in.
     pub(super) fn answer(self, req: &Request, depot: &Depot, res: &mut Response) {
         match self {
             Self::Because(problem) => problem.give(req, depot, res),
@@ -282,14 +285,14 @@ impl Refused {
     }
 }
 
-/// Whether a browser asks for a page, and not a program or a script in one.
+/// Whether a browser asks for a page, as opposed to a program or a script in a page.
 fn wants_page(req: &Request) -> bool {
     let accept = req.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     *req.method() == Method::GET && accept.is_some_and(|types| types.contains("text/html"))
 }
 
-/// A percent sign must begin an escape, and the escapes must be UTF-8: else two clients could mean
-/// different things with one address.
+/// Checks that every percent sign begins an escape and that the escapes are UTF-8. Otherwise two clients
+/// could mean different things with one address.
 fn readable(part: &str) -> Result<(), Problem> {
     let escapes_are_whole = part.split('%').skip(1).all(|escape| {
         let mut digits = escape.bytes();
@@ -301,7 +304,7 @@ fn readable(part: &str) -> Result<(), Problem> {
     Err(Problem::malformed(format!("{part:?} is not percent-encoded UTF-8 (RFC 3986, 2.1)")))
 }
 
-/// 401: the request shows nothing, or a session that is over.
+/// 401: the request has no credential, or a session that is over.
 fn unknown(depot: &Depot) -> Problem {
     Problem::new(
         StatusCode::UNAUTHORIZED,
@@ -313,7 +316,7 @@ fn unknown(depot: &Depot) -> Problem {
     .challenged(None)
 }
 
-/// Says where API keys come from.
+/// Describes where API keys come from.
 pub(super) fn how_to_get_credentials(depot: &Depot) -> String {
     format!(
         "create an API key on the page {}/admin/keys, or with `penstock api-key create` on the gateway's machine",
@@ -321,21 +324,20 @@ pub(super) fn how_to_get_credentials(depot: &Depot) -> String {
     )
 }
 
-/// Says where a credential with this role comes from.
+/// Describes where a credential with this role comes from.
 fn how_to_get_role(depot: &Depot, least: Role) -> String {
     format!(
-        "somebody with that role can create such an API key on the page {}/admin/keys, and \
+        "a user with that role can create such an API key on the page {}/admin/keys, and \
          `penstock api-key create --role {least}` creates one on the gateway's machine",
         origin(depot).prefix
     )
 }
 
-/// Checks once more that the sender of a request may use its route: its body has come meanwhile, which may
-/// have taken minutes. From then on the caller has the role that it has now. Where anyone may use the route,
-/// nothing is checked.
+/// Checks again that the sender of a request may use its route, after its body has arrived. That may have
+/// taken minutes. From then on the caller has its current role. On public routes nothing is checked.
 ///
 /// # Errors
-/// 401 when its credential has ended; 403 when its role no longer suffices.
+/// 401 when the credential has ended; 403 when its role no longer suffices.
 pub(super) fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), Problem> {
     let Some(caller) = caller_if_known(depot) else { return Ok(()) };
     let renewed = caller.renewed().map_err(|fault| {
@@ -350,7 +352,7 @@ pub(super) fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), P
     Ok(())
 }
 
-/// 403: known, and not allowed.
+/// 403: the caller is known and not allowed. Records it in the audit trail.
 fn forbidden(req: &Request, depot: &Depot, who: &Caller, detail: String) -> Problem {
     let route = req.matched_path();
     let method = req.method();

@@ -1,24 +1,22 @@
-//! The administration interface: pages made by the server, that work without script.
+//! The administration interface: pages rendered by the server, which work without script.
 //!
-//! Each page has a template in `templates/admin/` that extends `layout.html`, and a struct that holds its
-//! [`Frame`](frame::Frame) as `frame`. A form posts to a route of its own, calls what the API's handler
-//! calls, and sends the browser on with [`frame::done`], or shows itself again with its [`form::Faults`].
+//! Each page has a template in `templates/admin/` that extends `layout.html`, and a struct with its
+//! [`Frame`](frame::Frame) as `frame`. A form posts to a route of its own and calls what the API's handler
+//! calls. Then it redirects with [`frame::done`], or shows the form again with its [`form::Faults`].
 //!
-//! | file | what |
-//! |---|---|
-//! | `frame` | what every page has: navigation, the caller, a notice, the answer's headers |
-//! | `form` | what a form sent, whose page it comes from, and what is wrong with it |
-//! | `fault` | the page in place of a problem |
-//! | `assets` | script and style, under addresses that change with them |
-//! | `words` | numbers, sizes and times as people read them |
-//! | `pager` | the links below a list that has more pages |
-//! | `overview`, `health`, `plot` | is it well, and if not, why |
-//! | `business_objects` | the list, one of them, export, delete |
-//! | `editor`, `draft`, `check`, `samples` | one is written and changed; what its form holds; what is wrong with it and what it makes of a sample; one derived from a sample |
-//! | `objects` | searched, and one from all sides |
-//! | `exports`, `targets`, `query` | the queue and its files; where they go; GraphQL |
-//! | `users`, `profile`, `keys`, `audit` | who may come in, and what happened |
-//! | `namespaces`, `settings` | what they say |
+//! - `frame`: what every page has: navigation, the caller, a notice, the response headers
+//! - `form`: the fields of a form, the check of its origin, and its errors
+//! - `fault`: the page in place of a problem
+//! - `assets`: scripts and styles, under addresses that change with them
+//! - `words`: numbers, sizes and times in readable form
+//! - `pager`: the links to further pages of a list
+//! - `overview`, `health`, `plot`: the state of the gateway, and what is wrong
+//! - `business_objects`: the list, one Business Object, export, delete
+//! - `editor`, `draft`, `check`, `samples`: create and change one, its form, its check with a sample, and deriving one
+//! - `objects`: search, and the page of one object
+//! - `exports`, `targets`, `query`: the queue and its files; the targets; GraphQL
+//! - `users`, `profile`, `keys`, `audit`: accounts, API keys and the audit trail
+//! - `namespaces`, `settings`: namespaces, and the configuration in force
 
 pub(super) mod assets;
 pub(super) mod audit;

@@ -18,14 +18,16 @@ use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::sync::Arc;
 
-/// Lists the caller's API keys, and to an Admin those of everybody, in the order they were made. An API key
-/// sees those of its own role or a lower one.
+/// Lists the API keys that the caller may see, in the order of their creation.
+///
+/// An Admin sees the keys of all accounts, other callers their own. An API key sees only keys of its own role
+/// or a lower one.
 #[endpoint(
     operation_id = "listApiKeys",
     tags("API keys"),
     parameters(
         ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
     ),
     responses((status_code = 200, description = "A page.", body = shapes::ApiKeys)),
 )]
@@ -37,12 +39,12 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     page(items, limit, |key: &shapes::ApiKey| &key.id)
 }
 
-/// Makes an API key, worth at most what its maker is. The answer alone holds it.
+/// Creates an API key, with at most the role of its creator. Only this response contains the key.
 #[endpoint(
     operation_id = "createApiKey",
     tags("API keys"),
     request_body(content = shapes::NewApiKey, content_type = "application/json"),
-    responses((status_code = 201, description = "Made.", body = shapes::MadeApiKey,
+    responses((status_code = 201, description = "Created.", body = shapes::MadeApiKey,
         headers(("Location" = String, description = "Its path.")))),
 )]
 pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
@@ -56,7 +58,7 @@ pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
     Ok(Reply::json(&made)?.status(StatusCode::CREATED).header(LOCATION, &location))
 }
 
-/// Makes an API key of this caller's, and gives it with what it is.
+/// Creates an API key of this caller. Returns it with its secret.
 pub(super) async fn make(
     gateway: Gateway,
     by: &Authorized,
@@ -69,19 +71,19 @@ pub(super) async fn make(
     blocking(move || Ok(gateway.auth.keys.create(&by, new)?)).await
 }
 
-/// One API key, without the key itself.
+/// Returns one API key, without its secret.
 #[endpoint(
     operation_id = "getApiKey",
     tags("API keys"),
     parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "It.", body = shapes::ApiKey)),
+    responses((status_code = 200, description = "The API key.", body = shapes::ApiKey)),
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     Reply::json(&shapes::ApiKey::from(&*named(req, depot)?))
 }
 
-/// The key that `{id}` names, of those that the caller may see.
+/// Returns the key that `{id}` names, if the caller may see it.
 pub(super) fn named(req: &Request, depot: &Depot) -> Result<Arc<Key>, Problem> {
     let id = path(req, "id");
     let key = gateway(depot)?.auth.keys.get(caller(depot), id);

@@ -1,4 +1,4 @@
-//! `/api/v1/audit`: what happened to accounts and credentials, and who was refused.
+//! `/api/v1/audit`: changes of accounts and credentials, and refused requests.
 use super::problem::Problem;
 use super::query::{Query, page};
 use super::reply::Outcome;
@@ -15,9 +15,9 @@ use salvo::{Depot, Request};
     tags("Audit"),
     parameters(
         ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
-        ("account" = Option<String>, Query, description = "Those of this account, or done by it: its id, or the email of a built-in one."),
-        ("what" = Option<String>, Query, description = "Those of this kind, or of the kinds under it: `sign-in` holds `sign-in.refused`."),
+        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
+        ("account" = Option<String>, Query, description = "Only events about this account or caused by it: its id, or the email of a built-in one."),
+        ("what" = Option<String>, Query, description = "Only events of this kind and the kinds below it: `sign-in` includes `sign-in.refused`."),
     ),
     responses((status_code = 200, description = "A page.", body = shapes::AuditEvents)),
 )]
@@ -29,7 +29,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     page(items, limit, |event: &shapes::AuditEvent| &event.id)
 }
 
-/// The events that `account` and `what` ask for, from `cursor` on: one more than `limit` when there are more.
+/// Returns the events for `account` and `what` from `cursor` on, and one more than `limit` if there are more.
 pub(super) async fn read(
     query: &Query,
     gateway: Gateway,
@@ -38,7 +38,7 @@ pub(super) async fn read(
     let before = query.cursor()?.map(|cursor| {
         cursor
             .parse::<u64>()
-            .map_err(|_| Problem::malformed("the query parameter cursor is none of this list's"))
+            .map_err(|_| Problem::malformed("the query parameter cursor is not from this list; leave it out to start with the first page"))
     });
     let before = before.transpose()?;
     let auth = gateway.auth;

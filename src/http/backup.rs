@@ -1,4 +1,4 @@
-//! `/control/backup`, for the control socket alone: all that the store holds, as a stream.
+//! `/control/backup`, only for the control socket: the content of the store as a stream.
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::state::gateway;
@@ -12,10 +12,10 @@ use salvo::{Depot, Request, handler};
 use std::io::{self, Write};
 use tokio::sync::mpsc::{Sender, channel};
 
-/// Pieces that wait for a slow reader; each is about 100 KiB.
+/// The maximum pieces that wait for a slow reader; each is about 100 KiB.
 const PIECES: usize = 4;
 
-/// Streams a backup. What ends before its time breaks the connection, and lacks its end.
+/// Streams a backup. If it fails, the connection breaks and the stream lacks its end.
 #[handler]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
@@ -25,7 +25,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     }))
 }
 
-/// A stream of what `write` writes, on a thread that may block.
+/// Returns a stream of what `write` writes, on a thread that may block.
 pub(super) fn written(
     media_type: &'static str,
     write: impl FnOnce(&mut Pieces) + Send + 'static,
@@ -50,19 +50,19 @@ fn write(store: &ReadStore, audit: &Audit, pieces: &mut Pieces) {
             );
         }
         Err(cause) => {
-            tracing::warn!(%cause, "A backup was not finished.");
+            tracing::warn!(%cause, "A backup failed.");
             pieces.cut(cause);
         }
     }
 }
 
-/// Hands on what is written, waiting while the reader is behind.
+/// Passes on what is written, waiting while the reader is behind.
 pub(super) struct Pieces(Sender<io::Result<Bytes>>);
 
 impl Pieces {
-    /// Breaks the connection: what ends before its time must not look whole.
+    /// Breaks the connection, so that an incomplete stream does not look complete.
     pub(super) fn cut(&self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
-        // A reader that went away needs no word.
+        // A reader that has disconnected needs no error.
         let _ = self.0.blocking_send(Err(io::Error::other(cause)));
     }
 }

@@ -1,4 +1,4 @@
-//! Request bodies: what is taken, how much of it, and how much of all of them at once.
+//! Request bodies: which are accepted, their size limits, and how much memory all of them use at once.
 use super::access::check_after_body;
 use super::origin::Origin;
 use super::problem::Problem;
@@ -17,42 +17,43 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// A whole body must have come within this time, however slowly its bytes drip.
+/// The maximum time until a whole body has arrived, however slowly its bytes come.
 const WHOLE_BODY: Duration = Duration::from_mins(10);
-/// The same of one that is small.
+/// The maximum time for a small body.
 const SMALL_BODY: Duration = Duration::from_secs(30);
-/// Bytes of a small body: of some few fields.
+/// The maximum bytes of a small body, which has a few fields.
 const SMALL: u64 = 64 << 10;
-/// Bytes of such a one as a form, where three characters may stand for one.
+/// The maximum bytes of a small form, where three characters may encode one.
 const FORM: u64 = 3 * SMALL;
-/// Bytes of all small bodies at once of those who are known, and of strangers.
+/// The bytes of all small bodies at once, of authenticated and of unauthenticated clients.
 const KNOWN: u64 = 4 << 20;
 const STRANGERS: u64 = 1 << 20;
-/// Bytes of a body of an unauthenticated client: of an email, a password and a path to go on to, percent-encoded.
+/// The maximum bytes of a body of an unauthenticated client: an email, a password and a return path,
+/// percent-encoded.
 const STRANGE: u64 = 10 << 10;
-/// Bodies of unauthenticated clients that are on their way at once from one address (for IPv6 its /64), and
-/// from all. Together they fit into their room, so that none is refused for the size of others.
+/// Concurrent request bodies of unauthenticated clients, per address (for IPv6 per /64) and in total.
+/// Together they fit into their quota, so that none is refused because of the size of others.
 const FROM_ONE: usize = 8;
 const FROM_ALL: usize = 96;
-/// Bytes of a body that is taken while memory is short.
+/// The maximum bytes of a body that is accepted while memory is short.
 const ALONE: u64 = 1 << 20;
-/// For so long a refused body is read and thrown away, so that its sender gets to read the answer
-/// instead of a reset connection.
+/// How long the rest of a refused body is read and discarded, so that its sender can read the answer instead
+/// of a connection reset.
 const DISCARD: Duration = Duration::from_secs(2);
 
-/// Bounds the bytes of all bodies of a kind that are in memory at once.
+/// Limits the bytes of all bodies of one kind that are in memory at once.
 #[derive(Debug)]
 pub(super) struct Admission {
     /// One permit is [`Admission::UNIT`] bytes.
     permits: Arc<Semaphore>,
-    /// How many there are.
+    /// The number of permits.
     all: usize,
-    /// `None` for a room so small that it counts for nothing while memory is short.
+    /// `None` for a quota so small that it does not count while memory is short.
     memory: Option<Memory>,
 }
 
-/// The rooms for bodies. Those that anybody may send have one of their own, so that none of them takes the
-/// place of data; strangers have another.
+/// The quotas for bodies. Small bodies and those of unauthenticated clients have quotas of their own, so that
+/// they never take the place of data.
 #[derive(Debug)]
 pub(super) struct Rooms {
     /// For data and definitions (`service.limits.in-flight`).
@@ -63,20 +64,20 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// So many bytes for data, of a process that has this memory.
+    /// Creates the quotas, with this many bytes for data, for a process with this memory limit.
     pub(super) fn new(data: u64, memory: &Memory) -> Self {
         let room = |bytes| Admission::new(bytes, memory.clone());
         Self {
             data: room(data),
             known: room(KNOWN),
-            // Nobody may be kept from signing in because memory is short and another body is on its way.
+            // Users must be able to sign in when memory is short and another body is arriving.
             strangers: Admission { memory: None, ..room(STRANGERS) },
             arriving: Arriving::default(),
         }
     }
 }
 
-/// The room that one body has been given; it is given back when this is dropped.
+/// The part of a quota that one body holds. Dropping it releases it.
 #[derive(Debug)]
 pub(super) struct Room {
     permits: Arc<Semaphore>,
@@ -87,21 +88,21 @@ pub(super) struct Room {
 impl Admission {
     const UNIT: u64 = 1024;
 
-    /// Room for so many bytes, of a process that has this memory.
+    /// Creates a quota of this many bytes for a process with this memory limit.
     pub(super) fn new(bytes: u64, memory: Memory) -> Self {
         let units = usize::try_from(bytes / Self::UNIT).unwrap_or(usize::MAX);
         let all = units.clamp(1, Semaphore::MAX_PERMITS);
         Self { permits: Arc::new(Semaphore::new(all)), all, memory: Some(memory) }
     }
 
-    /// Room for a body of so many bytes, or 503. While memory is short small bodies are taken one at a time,
-    /// so that what arrives then still gets on.
+    /// Returns a permit for a body of this many bytes, or 503. While memory is short, small bodies are
+    /// accepted one at a time, so that they still make progress.
     pub(super) fn admit(&self, bytes: u64) -> Result<Room, Problem> {
         let is_alone = self.permits.available_permits() == self.all;
         if is_short(self.memory.as_ref()) && (bytes > ALONE || !is_alone) {
             return Err(short());
         }
-        // One of unknown length counts, too.
+        // A body of unknown length takes at least one unit.
         let units = u32::try_from(bytes.div_ceil(Self::UNIT).max(1)).unwrap_or(u32::MAX);
         let held = self.permits.clone().try_acquire_many_owned(units).map_err(|_| Self::full())?;
         Ok(Room { permits: self.permits.clone(), held, memory: self.memory.clone() })
@@ -110,13 +111,13 @@ impl Admission {
     fn full() -> Problem {
         Problem::unavailable(
             1,
-            "the bodies of other requests fill the room for them (for data service.limits.in-flight); try again",
+            "the bodies of other requests use up the limit (service.limits.in-flight for data); try again",
         )
     }
 }
 
 impl Room {
-    /// Makes it as large as these bytes need.
+    /// Extends the permit to this many bytes.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), Problem> {
         let units = (bytes as u64).div_ceil(Admission::UNIT);
         let more = units.saturating_sub(self.held.num_permits() as u64);
@@ -136,36 +137,36 @@ fn is_short(memory: Option<&Memory>) -> bool {
     memory.is_some_and(|memory| memory.level() == Level::Short)
 }
 
-/// 503: the process has used up nearly all the memory that it may have.
+/// 503: the process has used nearly all of its memory limit.
 fn short() -> Problem {
     Problem::unavailable(
         5,
         "memory is short (service.limits.memory, or the limit of the gateway's control group): bodies of up \
-         to 1 MiB are taken one at a time, larger ones not; try again, or send less at once",
+         to 1 MiB are accepted one at a time, larger ones are not; try again, or send less at once",
     )
 }
 
-/// The bodies of unauthenticated clients that are on their way. A new one always finds a place: where an
-/// address, or all of them, have as many as they may, the body that has taken longest is cut off. So clients
-/// that send slowly, from however many addresses, keep nobody from signing in.
+/// The bodies of unauthenticated clients that are arriving. A new one always gets a slot: if its address, or
+/// all of them, use all slots, the oldest body is cut off. So slow clients never prevent others from signing
+/// in, from however many addresses they send.
 #[derive(Debug, Default)]
 struct Arriving(Mutex<Places>);
 
 #[derive(Debug, Default)]
 struct Places {
     next: u64,
-    /// By the order in which they began; dropping the sender cuts the body off.
+    /// In the order in which they began. Dropping the sender cuts the body off.
     bodies: BTreeMap<u64, (Option<IpAddr>, oneshot::Sender<()>)>,
 }
 
-/// The place of one such body, until this is dropped.
+/// The slot of one such body. Dropping it frees the slot.
 struct Place<'a> {
     arriving: &'a Arriving,
     id: u64,
 }
 
 impl Arriving {
-    /// Takes a place. The receiver ends when the body has to make room for another one.
+    /// Takes a slot. The receiver ends when another body takes the slot.
     fn enter(&self, from: Option<IpAddr>) -> (Place<'_>, oneshot::Receiver<()>) {
         let from = from.map(network::of);
         let (keep, cut_off) = oneshot::channel();
@@ -197,7 +198,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// A body in memory, and the room that it takes.
+/// A body in memory, with its permit.
 #[derive(Debug)]
 pub(super) struct Whole {
     bytes: Vec<u8>,
@@ -205,14 +206,14 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// What came. Only borrowed: whoever works on it, on whatever thread, holds the room as long as the bytes,
-    /// also when the client has gone away meanwhile.
+    /// Returns the bytes, only borrowed. So the code that processes them holds the permit as long as the bytes, on
+    /// any thread, even if the client has disconnected.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// What a route takes as its body.
+/// A media type that a route accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MediaType {
     /// `application/json`
@@ -221,18 +222,15 @@ pub(super) enum MediaType {
     Lines,
 }
 
-/// Which of the `taken` media types the request declares: none is taken for granted, so that no
-/// browser form can reach a route.
+/// Returns which of the `taken` media types the request declares. There is no default, so that no browser
+/// form can reach a route.
 pub(super) fn media_type(req: &Request, taken: &[MediaType]) -> Result<MediaType, Problem> {
     if let Some(coding) = req.headers().get(CONTENT_ENCODING)
         && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
     {
         return Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            format!(
-                "Content-Encoding is {}; send the body as it is, without compression",
-                shown(coding)
-            ),
+            format!("Content-Encoding is {}; send the body uncompressed", shown(coding)),
         ));
     }
     let declared = req.headers().get(CONTENT_TYPE);
@@ -275,13 +273,14 @@ fn read_media_type(text: &str) -> Option<MediaType> {
     }
 }
 
-/// What is taken of a body.
+/// The limits for reading a body.
 #[derive(Debug, Clone, Copy)]
 struct Terms<'a> {
     room: &'a Admission,
     limit: u64,
     within: Duration,
-    /// Whether it has its room before it comes, all of it. Else room is taken up by what has come.
+    /// Whether the whole body needs its permit before it arrives. Otherwise the permit grows with what has
+    /// arrived.
     reserves: bool,
 }
 
@@ -291,33 +290,33 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// Reads the whole body of a JSON request, no more of it than `service.limits.body`.
+/// Reads the whole body of a JSON request, up to `service.limits.body`.
 pub(super) async fn json(req: &mut Request, depot: &mut Depot) -> Result<Whole, Problem> {
     media_type(req, &[MediaType::Json])?;
     whole(req, depot).await
 }
 
-/// Reads a whole body whose media type has been looked at.
+/// Reads a whole body whose media type was checked.
 pub(super) async fn whole(req: &mut Request, depot: &mut Depot) -> Result<Whole, Problem> {
     let state = state(depot);
     let (room, limit) = (&state.rooms.data, state.settings.limits.body);
     of_caller(req, depot, Terms { room, limit, within: WHOLE_BODY, reserves: true }).await
 }
 
-/// Reads the whole body of a JSON request of some few fields.
+/// Reads the whole body of a JSON request with a few fields.
 pub(super) async fn few(req: &mut Request, depot: &mut Depot) -> Result<Whole, Problem> {
     media_type(req, &[MediaType::Json])?;
     let state = state(depot);
     of_caller(req, depot, Terms::small(&state.rooms.known, SMALL)).await
 }
 
-/// Reads a whole form of some few fields.
+/// Reads a whole form with a few fields.
 pub(super) async fn form(req: &mut Request, depot: &mut Depot) -> Result<Whole, Problem> {
     let state = state(depot);
     of_caller(req, depot, Terms::small(&state.rooms.known, FORM)).await
 }
 
-/// Reads a whole body of a caller, who must still be allowed to use the route when the body has come.
+/// Reads a whole body of a caller, who must still be allowed to use the route when the body has arrived.
 async fn of_caller(
     req: &mut Request,
     depot: &mut Depot,
@@ -328,7 +327,7 @@ async fn of_caller(
     Ok(whole)
 }
 
-/// Reads what a stranger may send: a form or JSON of some few fields.
+/// Reads a body of an unauthenticated client: a form or JSON with a few fields.
 pub(super) async fn of_stranger(
     req: &mut Request,
     state: &State,
@@ -341,7 +340,7 @@ pub(super) async fn of_stranger(
         whole = within(req, Terms::small(&rooms.strangers, STRANGE)) => whole,
         _ = cut_off => Err(Problem::unavailable(
             1,
-            "the body was cut off because it came slowly and newer requests without a session needed its \
+            "the body was cut off because it arrived slowly and newer requests without a session needed its \
              place; send the request again",
         )),
     }
@@ -352,7 +351,7 @@ async fn within(req: &mut Request, terms: Terms<'_>) -> Result<Whole, Problem> {
     match read(&mut body, terms).await {
         Ok(whole) => Ok(whole),
         Err(problem) => {
-            // What is left of it is thrown away by `leave`.
+            // `leave` discards the rest of it.
             req.replace_body(body);
             Err(problem)
         }
@@ -381,7 +380,7 @@ async fn read(body: &mut ReqBody, terms: Terms<'_>) -> Result<Whole, Problem> {
     Ok(Whole { bytes, _room: room })
 }
 
-/// 413: a line of NDJSON is over the limit.
+/// 413: a line of NDJSON exceeds the limit.
 pub(super) fn line_too_large(limit: u64) -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
@@ -392,39 +391,39 @@ pub(super) fn line_too_large(limit: u64) -> Problem {
     )
 }
 
-/// 413: a body is over the limit.
+/// 413: a body exceeds the limit.
 fn too_large(limit: u64) -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         format!(
-            "the body is longer than is allowed here ({limit} bytes; service.limits.body for data); \
+            "the body exceeds the limit of this route ({limit} bytes; service.limits.body for data); \
              send less at once, or application/x-ndjson"
         ),
     )
 }
 
-/// The body could not be read to its end.
+/// Returns the problem of a body that could not be read to its end.
 pub(super) fn broken(error: &std::io::Error) -> Problem {
     if error.kind() == ErrorKind::TimedOut {
         too_slow()
     } else {
-        Problem::malformed("the body ended before it was whole")
+        Problem::malformed("the body ended before it was complete")
     }
 }
 
 fn too_slow() -> Problem {
-    Problem::new(StatusCode::REQUEST_TIMEOUT, "the body came too slowly; send it again")
+    Problem::new(StatusCode::REQUEST_TIMEOUT, "the body arrived too slowly; send it again")
 }
 
-/// Throws away what a handler has left of the body, for a while, beside the answer.
+/// Discards what a handler has not read of the body, for a limited time, in parallel to the response.
 pub(super) fn leave(req: &mut Request) {
-    // Reading after `Expect: 100-continue` would ask for the very body that was refused.
+    // Reading after `Expect: 100-continue` would request the body that was refused.
     if req.method() != Method::GET && !req.headers().contains_key(EXPECT) {
         discard(req.take_body());
     }
 }
 
-/// Throws away what is left of a body, for a while.
+/// Discards the rest of a body, for a limited time.
 pub(super) fn discard(mut body: ReqBody) {
     use salvo::hyper::body::Body;
     if !body.is_end_stream() {
@@ -445,7 +444,7 @@ mod tests {
     use tokio::sync::oneshot::error::TryRecvError::{Closed, Empty};
 
     #[test]
-    fn media_types_are_read_with_their_parameters() {
+    fn parses_media_types_with_parameters() {
         for json in ["application/json", "Application/JSON; charset=UTF-8", "application/json;"] {
             assert_eq!(read_media_type(json), Some(MediaType::Json), "{json}");
         }
@@ -456,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_of_all_bodies_is_bounded() {
+    fn the_quota_of_all_bodies_is_limited() {
         let admission = Admission::new(10 * 1024, Memory::new(None));
         let mut first = admission.admit(6 * 1024).unwrap();
         assert!(admission.admit(5 * 1024).is_err());
@@ -467,7 +466,7 @@ mod tests {
         admission.admit(10 * 1024).unwrap();
     }
 
-    /// A body that says its length, and of which no more than a byte comes.
+    /// A body that declares its length and sends only one byte.
     struct Stuck {
         declared: u64,
         is_begun: bool,
@@ -498,25 +497,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_small_body_takes_the_room_of_what_has_come_and_has_little_time() {
+    async fn a_small_body_takes_the_quota_of_what_has_arrived_and_times_out_soon() {
         let admission = Admission::new(2 * 1024, Memory::new(None));
         let terms = Terms { within: Duration::from_millis(50), ..Terms::small(&admission, SMALL) };
         let (mut one, mut other) = (stuck(SMALL), stuck(SMALL));
-        // They would not fit beside each other, nor even alone.
+        // They would exceed the quota together, and each one on its own.
         let (one, other) = tokio::join!(read(&mut one, terms), read(&mut other, terms));
         for refused in [one, other] {
             assert_eq!(refused.unwrap_err().status(), StatusCode::REQUEST_TIMEOUT);
         }
         let refused = read(&mut stuck(SMALL + 1), terms).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
-        // What is for data has its room before it comes.
+        // A body of data needs its whole quota in advance.
         let data = Terms { reserves: true, ..terms };
         let refused = read(&mut stuck(SMALL), data).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
 
     #[tokio::test]
-    async fn a_new_body_of_an_unauthenticated_client_finds_a_place_whoever_holds_the_others() {
+    async fn a_new_body_of_an_unauthenticated_client_always_gets_a_slot() {
         let arriving = Arriving::default();
         let address = |n: usize| Some(IpAddr::V4(u32::try_from(n).unwrap().into()));
         let mut held: Vec<_> = (0..FROM_ALL).map(|n| arriving.enter(address(n))).collect();
@@ -524,13 +523,13 @@ mod tests {
         let (place, mut cut_off) = arriving.enter(address(1000));
         assert_eq!(held[0].1.try_recv(), Err(Closed));
         assert_eq!((held[1].1.try_recv(), cut_off.try_recv()), (Err(Empty), Err(Empty)));
-        // Dropping one that was cut off frees no second place.
+        // Dropping a slot that was cut off frees no second slot.
         held.remove(0);
         assert_eq!(arriving.places().bodies.len(), FROM_ALL);
         drop((place, held));
         assert!(arriving.places().bodies.is_empty());
 
-        // One address cuts off its own alone.
+        // One address cuts off only its own bodies.
         let (_other, mut others) = arriving.enter(address(1));
         let network = |n: usize| Some(format!("2001:db8::{n:x}").parse().unwrap());
         let mut own: Vec<_> = (0..=FROM_ONE).map(|n| arriving.enter(network(n))).collect();
@@ -540,7 +539,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_that_is_short_keeps_nobody_from_signing_in() {
+    async fn users_can_sign_in_while_memory_is_short() {
         let rooms = Rooms::new(64 << 20, &Memory::new(Some(1)));
         let _slow = rooms.strangers.admit(STRANGE).unwrap();
         rooms.strangers.admit(STRANGE).unwrap();
@@ -549,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn while_memory_is_short_small_bodies_are_taken_one_at_a_time() {
+    fn accepts_small_bodies_one_at_a_time_while_memory_is_short() {
         let admission = Admission::new(64 << 20, Memory::new(Some(1)));
         assert!(admission.admit(ALONE + 1).is_err());
         let mut alone = admission.admit(10).unwrap();

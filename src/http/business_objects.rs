@@ -23,17 +23,17 @@ use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What stays as it is in one segment of a path (RFC 3986, 2.3).
+/// The characters that are not escaped in a segment of a path (RFC 3986, 2.3).
 pub(super) const SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The Business Object that `{id}` names, by id or by name.
+/// Returns the Business Object that `{id}` names, by id or by name.
 pub(super) fn named(req: &Request, gateway: &Gateway) -> Result<Arc<Compiled>, Problem> {
     let id = path(req, "id");
     gateway.catalogue.get(id).ok_or_else(|| unknown(id))
 }
 
-/// A parameter of the path, decoded.
+/// Returns a decoded parameter of the path.
 pub(super) fn path<'a>(req: &'a Request, name: &str) -> &'a str {
     req.params().get(name).map_or("", String::as_str)
 }
@@ -49,13 +49,13 @@ struct Answer<'a> {
     warnings: Vec<Value>,
 }
 
-/// One Business Object with its warnings and its entity tag. Blocks.
+/// Responds with one Business Object, its warnings and its entity tag. Blocking.
 fn answer(gateway: &Gateway, compiled: &Arc<Compiled>) -> Outcome {
     let answers = answers(gateway, std::slice::from_ref(compiled))?;
     Ok(Reply::json(&answers.first())?.header(ETAG, &etag(compiled.object.version)))
 }
 
-/// Business Objects with their warnings. Blocks.
+/// Returns Business Objects with their warnings. Blocking.
 fn answers<'a>(gateway: &Gateway, of: &'a [Arc<Compiled>]) -> Result<Vec<Answer<'a>>, Fault> {
     let warnings = gateway.catalogue.warnings(of)?;
     let answer = |(compiled, warnings): (&'a Arc<Compiled>, Vec<Finding>)| Answer {
@@ -71,7 +71,7 @@ fn answers<'a>(gateway: &Gateway, of: &'a [Arc<Compiled>]) -> Result<Vec<Answer<
     tags("Business Objects"),
     parameters(
         ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
     ),
     responses((status_code = 200, description = "A page.", body = shapes::BusinessObjects)),
 )]
@@ -96,7 +96,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     operation_id = "putBusinessObject",
     tags("Business Objects"),
     parameters(
-        ("force" = Option<bool>, Query, description = "Replace it although many objects would no longer belong to it."),
+        ("force" = Option<bool>, Query, description = "Replace it even if many objects would no longer belong to it."),
         ("If-Match" = Option<String>, Header, description = "Replace only this version."),
         ("If-None-Match" = Option<String>, Header, description = "`*`: create only."),
     ),
@@ -115,7 +115,7 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     let body = body::json(req, depot).await?;
     let only_if_new = only_if_new(req)?;
     let one_at_a_time = state.defining.lock().await;
-    // A body that names nothing is refused by the catalogue, with every fault in it.
+    // The catalogue refuses a body without a name, and reports all errors in it.
     let asked = match name(body.bytes()) {
         Some(name) => {
             let there = gateway.catalogue.get(&name).map(|there| there.object.clone());
@@ -123,7 +123,9 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
             if only_if_new && there.is_some() {
                 return Err(Problem::new(
                     StatusCode::PRECONDITION_FAILED,
-                    format!("If-None-Match asks for a new one, and {name:?} is there already"),
+                    format!(
+                        "If-None-Match requires a new Business Object, and {name:?} already exists"
+                    ),
                 ));
             }
             if_match(req, there.map(|there| there.version))?
@@ -146,7 +148,8 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     Ok(reply.status(StatusCode::CREATED).header(LOCATION, &location))
 }
 
-/// Creates the one that a definition names, or replaces it. True when created. Blocks.
+/// Creates the Business Object that a definition names, or replaces it. Returns true if it was created.
+/// Blocking.
 pub(super) fn define(
     gateway: &Gateway,
     by: &Authorized,
@@ -161,7 +164,7 @@ pub(super) fn define(
     gateway.catalogue.put(by, body, asked, &|bucket| gateway.exporter.check_target(bucket))
 }
 
-/// Replaces the one of this id or name. Blocks.
+/// Replaces the Business Object of this id or name. Blocking.
 pub(super) fn redefine(
     gateway: &Gateway,
     by: &Authorized,
@@ -177,7 +180,7 @@ pub(super) fn redefine(
     gateway.catalogue.replace(by, id, body, asked, &|bucket| gateway.exporter.check_target(bucket))
 }
 
-/// Deletes the one of this id or name; its objects stay. Blocks.
+/// Deletes the Business Object of this id or name. Its objects stay. Blocking.
 pub(super) fn remove(
     gateway: &Gateway,
     by: &Authorized,
@@ -223,7 +226,7 @@ fn audited<'a>(
     }
 }
 
-/// The `name` in a definition, if it can be read that far.
+/// Returns the `name` in a definition, if it can be parsed that far.
 fn name(body: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named {
@@ -232,12 +235,12 @@ fn name(body: &[u8]) -> Option<String> {
     serde_json::from_slice::<Named>(body).ok().map(|named| named.name)
 }
 
-/// One Business Object.
+/// Returns one Business Object.
 #[endpoint(
     operation_id = "getBusinessObject",
     tags("Business Objects"),
     parameters(("id" = String, Path, description = "Its id or its name.")),
-    responses((status_code = 200, description = "It.", body = shapes::BusinessObject,
+    responses((status_code = 200, description = "The Business Object.", body = shapes::BusinessObject,
         headers(("ETag" = String, description = "The version in quotes.")))),
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
@@ -247,13 +250,13 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     blocking(move || answer(&gateway, &compiled)).await
 }
 
-/// Replaces a Business Object; it may be renamed.
+/// Replaces a Business Object. Its name may change.
 #[endpoint(
     operation_id = "replaceBusinessObject",
     tags("Business Objects"),
     parameters(
         ("id" = String, Path, description = "Its id or its name."),
-        ("force" = Option<bool>, Query, description = "Replace it although many objects would no longer belong to it."),
+        ("force" = Option<bool>, Query, description = "Replace it even if many objects would no longer belong to it."),
         ("If-Match" = Option<String>, Header, description = "Replace only this version."),
     ),
     request_body(content = shapes::Definition, content_type = "application/json"),
@@ -294,7 +297,7 @@ pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
     Ok(Reply::nothing())
 }
 
-/// What `If-Match` asks of the Business Object that the path names.
+/// Returns the condition of `If-Match` for the Business Object that the path names.
 fn asked(req: &Request, gateway: &Gateway) -> Result<IfMatch, Problem> {
     if !req.headers().contains_key(IF_MATCH) {
         return Ok(IfMatch::Any);

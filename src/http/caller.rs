@@ -1,4 +1,4 @@
-//! Who sent a request: found once, by `access`, before the route's handler runs.
+//! Who sent a request: authenticated once, by `access`, before the route's handler runs.
 use super::access;
 use super::credential::{self, Shown};
 use super::problem::{BearerError, Problem};
@@ -9,39 +9,40 @@ use penstock_auth::sessions::Sessions;
 use penstock_auth::{Authorized, Caller, Refusal};
 use salvo::{Depot, Request};
 
-/// The header of requests that a page sends by itself.
+/// The header of requests that a page sends automatically.
 const LIVE: &str = "x-penstock-live";
 
-/// Who sent this request, with the check that goes into each commit on its behalf. For handlers of routes that
-/// not everybody may use.
+/// Returns who sent this request, with the check that goes into each commit on its behalf. Only for handlers
+/// of routes that require a role.
 pub(super) fn caller(depot: &Depot) -> &Authorized {
     depot
         .get_typed::<Authorized>()
         .expect("no handler of a route that asks for a role runs without it")
 }
 
-/// Who sent this request; `None` where nobody had to say so.
+/// Returns who sent this request, or `None` where no credential is required.
 pub(super) fn caller_if_known(depot: &Depot) -> Option<&Authorized> {
     depot.get_typed::<Authorized>().ok()
 }
 
-/// Who has the session of this request, for pages that anyone may see. None while the gateway opens.
+/// Returns the owner of this request's session, for pages that anyone may see. `None` while the gateway
+/// opens.
 pub(super) fn visitor(req: &Request, depot: &Depot) -> Option<Caller> {
     let state = state(depot);
     let id = credential::session(req, &origin(depot).scheme)?;
     session(&state.gateway().ok()?.auth.sessions, id, req).ok()
 }
 
-/// Who has a session; what a page asks by itself, to show what is new, does not keep it going.
+/// Returns the owner of a session. Requests that a page sends automatically do not keep the session alive.
 fn session(sessions: &Sessions, id: &str, req: &Request) -> Result<Caller, Refusal> {
     if req.headers().contains_key(LIVE) { sessions.onlooker(id) } else { sessions.caller(id) }
 }
 
-/// Finds who sent the request: whoever is at the control socket, or else has the credential in its
-/// header, or else the session in its cookie. `None` when it shows nothing, or a session that is over.
+/// Authenticates a request by the control socket, otherwise by the credential in its header, otherwise by the
+/// session in its cookie. `None` when it has no credential, or a session that is over.
 ///
 /// # Errors
-/// 503 while the gateway opens, and whatever is wrong with the credential.
+/// 503 while the gateway opens, or the error of the credential.
 pub(super) async fn find(req: &Request, depot: &Depot) -> Result<Option<Caller>, Problem> {
     let origin = origin(depot);
     if origin.control {
@@ -54,7 +55,7 @@ pub(super) async fn find(req: &Request, depot: &Depot) -> Result<Option<Caller>,
         Ok(Some(Shown::Bearer(token))) => match &auth.tokens {
             Some(tokens) => tokens.caller(token, origin.client).await.map(Some),
             None => Err(Refusal::Invalid(
-                "access tokens of machines are not taken here, since \
+                "access tokens are not accepted here, because \
                  framework.security.oauth2.resourceserver.jwt.issuer-uri is not set; use an API key"
                     .into(),
             )),
@@ -62,7 +63,7 @@ pub(super) async fn find(req: &Request, depot: &Depot) -> Result<Option<Caller>,
         Ok(None) => match credential::session(req, &origin.scheme) {
             None => Ok(None),
             Some(id) => match session(&auth.sessions, id, req) {
-                // It is over, which is nothing against whoever comes back later.
+                // The session is over, which does not count as a failure.
                 Err(Refusal::Invalid(_) | Refusal::Malformed(_)) => Ok(None),
                 found => found.map(Some),
             },
@@ -74,7 +75,7 @@ pub(super) async fn find(req: &Request, depot: &Depot) -> Result<Option<Caller>,
         .map_err(|refusal| refused(refusal, &state, depot))
 }
 
-/// The answer to a credential that is refused, noted in the audit trail.
+/// Returns the response to a refused credential, after recording it in the audit trail.
 fn refused(mut refusal: Refusal, state: &State, depot: &Depot) -> Problem {
     let error = match &refusal {
         Refusal::Invalid(_) => Some(BearerError::InvalidToken),
@@ -97,13 +98,13 @@ fn refused(mut refusal: Refusal, state: &State, depot: &Depot) -> Problem {
     Problem::from(refusal).challenged(Some(error))
 }
 
-/// The audit event of a change that this caller makes.
+/// Builds the audit event of a change by this caller.
 pub(super) fn change_event(caller: &Caller, what: &'static str, detail: String) -> Event {
     let by = Some(caller.actor().to_owned());
     Event { what, account: None, by, from: caller.from, detail }
 }
 
-/// Notes in the audit trail that a request was refused.
+/// Records in the audit trail that a request was refused.
 pub(super) fn note(state: &State, depot: &Depot, caller: Option<&Caller>, detail: String) {
     let Ok(gateway) = state.gateway() else { return };
     gateway.auth.audit.record(Event {

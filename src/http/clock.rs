@@ -1,18 +1,18 @@
-//! `/control/clock`, for the control socket alone: what the gateway takes for the time.
+//! `/control/clock`, only for the control socket: the gateway's clock.
 use super::caller::caller;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::state::{blocking, gateway};
 use salvo::{Depot, Request, handler};
 
-/// What is known of the time.
+/// Returns what is known of the time.
 #[handler]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
     Reply::json(&gateway(depot)?.clock.report())
 }
 
-/// Lets go of when the clock was last known to be right.
+/// Forgets when the clock was last known to be right.
 #[handler]
 pub(super) async fn reset(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;

@@ -1,4 +1,4 @@
-//! What a request shows to say who it is.
+//! The credential of a request.
 use penstock_auth::Refusal;
 use penstock_auth::keys::Keys;
 use salvo::Request;
@@ -9,28 +9,31 @@ use salvo::http::header::{AUTHORIZATION, COOKIE};
 pub(super) enum Shown<'a> {
     /// An API key.
     ApiKey(&'a str),
-    /// Anything else after `Bearer`: an access token.
+    /// Any other value after `Bearer`: an access token.
     Bearer(&'a str),
 }
 
-/// The name of a session's cookie. With HTTPS the prefix makes browsers refuse one that another name or
-/// path of the domain set (RFC 6265bis, 4.1.3.2).
+/// Returns the name of the session cookie. With HTTPS its prefix makes browsers refuse a cookie that another
+/// name or path of the domain set (RFC 6265bis, 4.1.3.2).
 pub(super) fn cookie_name(scheme: &str) -> &'static str {
     if scheme == "https" { "__Host-penstock_session" } else { "penstock_session" }
 }
 
-/// The credential in `Authorization` or `Apikey`. Other schemes of `Authorization` are somebody else's,
-/// such as a proxy's.
+/// Returns the credential in `Authorization` or `Apikey`. Other schemes of `Authorization` belong to others,
+/// such as a proxy, and are ignored.
 ///
 /// # Errors
-/// `Refusal::Malformed` for more than one, or an empty one; `Refusal::Invalid` for a key that is none.
+/// `Refusal::Malformed` for an empty credential or more than one; `Refusal::Invalid` for a key of another
+/// form.
 pub(super) fn shown(req: &Request) -> Result<Option<Shown<'_>>, Refusal> {
     let (mut found, mut is_foreign) = (None, false);
     let authorization = req.headers().get_all(AUTHORIZATION).iter().map(|value| (true, value));
     let api_key = req.headers().get_all("apikey").iter().map(|value| (false, value));
     for (is_authorization, value) in authorization.chain(api_key) {
         let Ok(text) = value.to_str() else {
-            return Err(Refusal::Malformed("a credential holds more than visible ASCII".into()));
+            return Err(Refusal::Malformed(
+                "a credential may contain only visible ASCII characters".into(),
+            ));
         };
         let (scheme, value) = if is_authorization {
             text.trim().split_once(' ').unwrap_or((text.trim(), ""))
@@ -59,14 +62,14 @@ pub(super) fn shown(req: &Request) -> Result<Option<Shown<'_>>, Refusal> {
     }
     if is_foreign {
         return Err(Refusal::Invalid(format!(
-            "it is no API key of this gateway: those begin with {}",
+            "this is not an API key of this gateway, which begin with {}",
             Keys::PREFIX
         )));
     }
     Ok(found)
 }
 
-/// The id of a session, from its cookie.
+/// Returns the id of a session from its cookie.
 pub(super) fn session<'a>(req: &'a Request, scheme: &str) -> Option<&'a str> {
     let name = cookie_name(scheme);
     let lines = req.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
@@ -87,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_or_a_token_is_found_wherever_it_may_stand() {
+    fn finds_keys_and_tokens_in_every_header() {
         let key = "penstock_abc";
         for headers in [
             [("authorization", "Bearer penstock_abc")],
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn two_credentials_and_empty_ones_are_malformed() {
+    fn rejects_several_and_empty_credentials() {
         for headers in [
             &[("authorization", "Bearer a"), ("authorization", "Bearer a")][..],
             &[("authorization", "Bearer a"), ("apikey", "penstock_a")],
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_found_among_other_cookies() {
+    fn finds_a_session_among_other_cookies() {
         let req = with(&[("cookie", "a=1; penstock_session=x=y"), ("cookie", "b=2")]);
         assert_eq!(session(&req, "http"), Some("x=y"));
         assert_eq!(session(&req, "https"), None);

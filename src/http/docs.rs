@@ -1,5 +1,4 @@
-//! The OpenAPI document and the Swagger UI, which is part of the program and fetches nothing from
-//! elsewhere.
+//! The OpenAPI document and the Swagger UI, which is part of the program and loads nothing from elsewhere.
 use super::openapi;
 use super::service::origin;
 use super::state::{brief, state};
@@ -14,8 +13,8 @@ use salvo::{Depot, Request, Response, handler};
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-/// Answers with the document. It takes 5 MB while it is made, so that only its JSON is kept, from when
-/// somebody asks for it: its members, which all answers share.
+/// Responds with the document. Building it takes 5 MB, so only its JSON is kept, from the first request on:
+/// its members, which all responses share.
 #[derive(Default)]
 pub(super) struct Document(OnceLock<Bytes>);
 
@@ -47,8 +46,8 @@ enum Content {
     Gzip(Packed),
 }
 
-/// A file that is compressed, and unpacked for who takes it no other way: once for all who are being
-/// answered at the same time, since anybody may ask for it as often as he likes.
+/// A compressed file, unpacked for clients that do not accept gzip. All responses at the same time share one
+/// copy, since anybody may request it any number of times.
 struct Packed {
     bytes: &'static [u8],
     unpacked: Mutex<Weak<Vec<u8>>>,
@@ -60,7 +59,7 @@ impl Packed {
     }
 
     fn unpacked(&self) -> Bytes {
-        // Whoever comes meanwhile waits for it, rather than doing the same.
+        // Other requests wait for it instead of unpacking it too.
         let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
         let plain = unpacked.upgrade().unwrap_or_else(|| {
             let mut plain = Vec::new();
@@ -83,7 +82,7 @@ impl AsRef<[u8]> for Shared {
     }
 }
 
-/// All that the page loads; `templates/swagger/README.md` says where it is from.
+/// All files of the page; `templates/swagger/README.md` says where they are from.
 static FILES: [File; 4] = [
     File {
         name: "",
@@ -109,7 +108,7 @@ static FILES: [File; 4] = [
     },
 ];
 
-/// The page's files; its addresses are relative, so that any prefix works.
+/// Serves the page's files. Their addresses are relative, so that any prefix works.
 #[handler]
 pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Response) {
     let path = req.params().tail().unwrap_or_default();
@@ -151,7 +150,7 @@ pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Resp
     res.replace_body(ResBody::Once(body));
 }
 
-/// Whether the client says that it takes gzip (RFC 9110, 12.5.3).
+/// Whether the client accepts gzip (RFC 9110, 12.5.3).
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let said = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     said.flat_map(|value| value.split(',')).any(|coding| {
@@ -166,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_who_are_answered_share_what_is_unpacked() {
+    fn responses_share_the_unpacked_file() {
         for file in &FILES {
             let Content::Gzip(packed) = &file.content else { continue };
             let (one, other) = (packed.unpacked(), packed.unpacked());

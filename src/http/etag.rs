@@ -5,19 +5,19 @@ use salvo::Request;
 use salvo::http::StatusCode;
 use salvo::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 
-/// The entity tag of a version.
+/// Returns the entity tag of a version.
 pub(super) fn etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
-/// What `If-Match` asks, when `current` is the version that is there now.
+/// Returns the condition of `If-Match`, where `current` is the present version.
 pub(super) fn if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, Problem> {
     let Some(tags) = tags(req, &IF_MATCH)? else { return Ok(IfMatch::Any) };
     if tags.contains(&Tag::Any) {
         return Ok(IfMatch::Exists);
     }
     let matching = current.filter(|version| tags.contains(&Tag::Strong(etag(*version))));
-    // The version is asked for again where the change is made: it may have moved on meanwhile.
+    // The commit checks the version again, since it may have changed by then.
     matching.map(IfMatch::Version).ok_or_else(|| {
         let now = match current {
             Some(version) => format!("its ETag is {} now", etag(version)),
@@ -30,7 +30,7 @@ pub(super) fn if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, P
     })
 }
 
-/// Whether `If-None-Match: *` asks that nothing is there yet.
+/// Whether `If-None-Match: *` requires that the resource does not exist yet.
 pub(super) fn only_if_new(req: &Request) -> Result<bool, Problem> {
     Ok(tags(req, &IF_NONE_MATCH)?.is_some_and(|tags| tags.contains(&Tag::Any)))
 }
@@ -40,7 +40,7 @@ enum Tag {
     Any,
     /// With its quotes.
     Strong(String),
-    /// `If-Match` compares strongly: a weak tag never matches.
+    /// A weak tag. `If-Match` uses strong comparison, so it never matches.
     Weak,
 }
 
@@ -57,7 +57,7 @@ fn tags(req: &Request, name: &HeaderName) -> Result<Option<Vec<Tag>>, Problem> {
     Ok((!tags.is_empty()).then_some(tags))
 }
 
-/// The tags of one header line; none of a tag's characters is a quote, so quotes split the list.
+/// Parses the tags of one header line. A tag contains no quote, so quotes split the list.
 fn parse(text: &str) -> Option<Vec<Tag>> {
     if text.trim() == "*" {
         return Some(vec![Tag::Any]);
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_and_weak_tags_are_read() {
+    fn parses_lists_and_weak_tags() {
         let strong = |tag: &str| Tag::Strong(tag.to_owned());
         assert_eq!(parse("\"1\""), Some(vec![strong("\"1\"")]));
         assert_eq!(

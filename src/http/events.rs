@@ -1,4 +1,4 @@
-//! `/api/v1/events`: what happens, as server-sent events.
+//! `/api/v1/events`: events as server-sent events.
 use super::caller::caller;
 use super::problem::Problem;
 use super::query::Query;
@@ -21,34 +21,36 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// The media type of the stream.
 pub(super) const EVENTS: &str = "text/event-stream";
-/// How often a sign of life is sent. At each, and before events are told, the listener is looked at anew.
+/// The interval of heartbeats. At each one, and before events are sent, the listener is authorized again.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// A listener that takes nothing for so long is cut off.
+/// A listener that reads nothing for this long is disconnected.
 const SLOW: Duration = Duration::from_secs(30);
-/// Who came with an access token, whose end is not known here, comes again with a new one after this.
+/// The maximum time of a stream with an access token, whose end is not known here. The client reconnects with
+/// a new token.
 const WITH_TOKEN: Duration = Duration::from_mins(15);
-/// After a break a client waits so long before it comes again.
+/// How long a client waits before it reconnects.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Tells what happens, for as long as the client listens.
+/// Streams events for as long as the client listens.
 ///
-/// Each event is a `CloudEvent` in JSON. A client that was away sends the last `id` it has seen as
-/// `Last-Event-ID` (browsers do so by themselves) and gets what came after it, as long as that is among
-/// the last `service.events.depth` events. Otherwise the first event is one of type
-/// `penstock.events.lost`, which comes whatever `types` asks for: read the resources again then. Without
-/// the header the stream begins with what happens next. Every 15 s there is a sign of life.
+/// Each event is a `CloudEvent` in JSON. A client that reconnects sends the last `id` it has seen as
+/// `Last-Event-ID`; browsers do so automatically. It gets the events after that one, if it is among the last
+/// `service.events.depth` events.
 ///
-/// The first event, and every 15 s one where others came that `types` does not ask for, is of type
-/// `penstock.events.position`: its `id` is how far the stream has come, for `Last-Event-ID`. Ignore types that you do
-/// not know.
+/// Otherwise the first event is of type `penstock.events.lost`, whatever `types` selects: read the resources
+/// again then. Without the header the stream begins with the next event. Every 15 s there is a heartbeat.
+///
+/// The first event is of type `penstock.events.position`. So is one every 15 s if there were events that
+/// `types` does not select. Its `id` is the current position in the stream, for `Last-Event-ID`. Ignore types
+/// that you do not know.
 #[endpoint(
     operation_id = "listen",
     tags("Gateway"),
     parameters(
-        ("types" = Option<String>, Query, description = "Types of events, separated by commas; all of them when absent."),
-        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was seen."),
+        ("types" = Option<String>, Query, description = "Types of events, separated by commas; all types when absent."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that the client has seen."),
     ),
-    responses((status_code = 200, description = "A stream without an end.", body = shapes::Event,
+    responses((status_code = 200, description = "An endless stream.", body = shapes::Event,
         content_type = "text/event-stream")),
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
@@ -59,7 +61,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     let listener = gateway.events.listen(after, &kinds).ok_or_else(|| {
         Problem::unavailable(
             HEARTBEAT.as_secs(),
-            "as many as service.events.listeners allows listen to events already",
+            "the number of listeners has reached service.events.listeners; try again later",
         )
     })?;
     let (sender, receiver) = mpsc::channel(1);
@@ -82,14 +84,15 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
         receiver.recv().await.map(|piece| (Ok::<_, Infallible>(piece), receiver))
     });
     Ok(Reply::stream(EVENTS, ResBody::stream(pieces))
-        // nginx would gather the stream into its buffers.
+        // nginx would buffer the stream.
         .header(HeaderName::from_static("x-accel-buffering"), "no"))
 }
 
-/// Tells what happens until nobody takes it any more, or the listener may not hear it any more.
+/// Sends events until the client disconnects or the listener is no longer authorized.
 async fn tell(mut listener: Listener, sender: &Sender<Bytes>, still: impl Fn() -> bool) {
     let mut told = listener.at();
-    // An id without data would do (HTML Standard, 9.2.6), but some clients dispatch that as an event without data.
+    // An id without data would do (HTML Standard, 9.2.6), but some clients dispatch that as an event without
+    // data.
     let mut piece = format!("retry: {}\n{}", RETRY.as_millis(), frames(&[listener.position()]));
     let mut beat = interval(HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -112,8 +115,8 @@ async fn tell(mut listener: Listener, sender: &Sender<Bytes>, still: impl Fn() -
     }
 }
 
-/// Returns a comment, or the position where it has moved by events that were not asked for: the client need not be
-/// told of those as lost.
+/// Returns a comment, or the position if events that were not asked for have moved it. So the client does not
+/// get them as lost events later.
 fn sign_of_life(told: &mut u64, listener: &Listener) -> String {
     if *told == listener.at() {
         return ":\n\n".to_owned();
@@ -151,7 +154,7 @@ fn last_event_id(req: &Request) -> Result<Option<u64>, Problem> {
     match id.and_then(|text| text.parse().ok()) {
         Some(id) => Ok(Some(id)),
         None => Err(Problem::malformed(
-            "the header Last-Event-ID is no identifier of an event here; leave it out to begin anew",
+            "the header Last-Event-ID is not the id of an event of this gateway; leave it out to start with the next event",
         )),
     }
 }

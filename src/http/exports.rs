@@ -18,16 +18,16 @@ use salvo::{Depot, Request};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
-/// Bytes of a file that are in memory at once.
+/// The bytes of a file that are in memory at once.
 const PIECE: usize = 64 << 10;
 
-/// Lists the exports, newest first: those that wait and those delivered.
+/// Lists the exports, newest first: waiting and delivered ones.
 #[endpoint(
     operation_id = "listExports",
     tags("Exports"),
     parameters(
         ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
     ),
     responses((status_code = 200, description = "A page.", body = shapes::Exports)),
 )]
@@ -39,12 +39,12 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     page(entries, limit, |entry| &entry.id)
 }
 
-/// One export.
+/// Returns one export.
 #[endpoint(
     operation_id = "getExport",
     tags("Exports"),
     parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "It.", body = shapes::Export)),
+    responses((status_code = 200, description = "The export.", body = shapes::Export)),
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
@@ -59,7 +59,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Reply::json(&entry)
 }
 
-/// The file of an export, byte for byte as the target gets it.
+/// Returns the file of an export, byte for byte as the target gets it.
 #[endpoint(
     operation_id = "getExportContent",
     tags("Exports"),
@@ -97,23 +97,23 @@ async fn act(
     Reply::json(&blocking(move || Ok(action(&exporter, &by, &id)?)).await?)
 }
 
-/// Tries a waiting export's target now, or queues a parked one again at its place.
+/// Retries the delivery of a waiting export now, or queues a parked one again at its place.
 #[endpoint(
     operation_id = "retryExport",
     tags("Exports"),
     parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "As it is now.", body = shapes::Export)),
+    responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
 )]
 pub(super) async fn retry(req: &mut Request, depot: &mut Depot) -> Outcome {
     act(req, depot, Exporter::retry).await
 }
 
-/// Takes a waiting export out of the way; the ones behind it go on.
+/// Parks a waiting export, so that the exports after it are delivered.
 #[endpoint(
     operation_id = "parkExport",
     tags("Exports"),
     parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "As it is now.", body = shapes::Export)),
+    responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
 )]
 pub(super) async fn park(req: &mut Request, depot: &mut Depot) -> Outcome {
     act(req, depot, Exporter::park).await
@@ -124,7 +124,7 @@ pub(super) async fn park(req: &mut Request, depot: &mut Depot) -> Outcome {
     operation_id = "replayExport",
     tags("Exports"),
     parameters(("id" = String, Path, description = "Its id.")),
-    responses((status_code = 200, description = "As it is now.", body = shapes::Export)),
+    responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
 )]
 pub(super) async fn replay(req: &mut Request, depot: &mut Depot) -> Outcome {
     act(req, depot, Exporter::replay).await

@@ -1,32 +1,32 @@
-//! How many bad credentials come from where. It hinders nobody who has a good one: a credential is
-//! checked first, and only the answer to a bad one changes. None of them can be guessed; it is for
-//! clients that try without end, so it lets through what a plant with one expired token sends.
+//! Limits bad credentials per source. Good credentials are never affected: a credential is checked first, and
+//! only the response to a bad one changes. Credentials cannot be guessed. The limit is for clients that retry
+//! without end, so it allows what a plant with one expired token sends.
 use penstock_base::network;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures at once that are answered as such.
+/// The failures that one source may have at once.
 const BURST: u32 = 1000;
-/// After this time one more is.
+/// The time after which one more failure is allowed.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Sources that are remembered.
+/// The maximum number of remembered sources.
 const SOURCES: usize = 4096;
 
-/// The failures of late, by source.
+/// The recent failures by source.
 #[derive(Debug, Default)]
 pub(super) struct Failures(Mutex<HashMap<Option<IpAddr>, Source>>);
 
 #[derive(Debug)]
 struct Source {
-    /// Failures that are not yet forgotten.
+    /// Failures that are not forgotten yet.
     count: u32,
     since: Instant,
 }
 
 impl Source {
-    /// Forgets one failure for each pause that has gone by.
+    /// Forgets one failure for each interval that has passed.
     fn forget(&mut self, now: Instant) {
         let pauses = now.duration_since(self.since).as_millis() / PAUSE.as_millis();
         let pauses = u32::try_from(pauses).unwrap_or(u32::MAX);
@@ -40,20 +40,20 @@ impl Source {
 }
 
 impl Failures {
-    /// Notes a failure; how long to wait, when there were too many.
+    /// Records a failure. Returns how long to wait if there were too many.
     pub(super) fn note(&self, from: Option<IpAddr>) -> Option<Duration> {
         self.note_at(from, Instant::now())
     }
 
     fn note_at(&self, from: Option<IpAddr>, now: Instant) -> Option<Duration> {
-        // Entries change by single assignments: a panic leaves them whole.
+        // Entries change by single assignments: a panic leaves them consistent.
         let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if sources.len() >= SOURCES {
             sources.retain(|_, source| {
                 source.forget(now);
                 source.count > 0
             });
-            // So many at once are one attack: where each of them came from no longer matters.
+            // So many sources at once are one attack, so they need no separate counts.
             if sources.len() >= SOURCES {
                 sources.clear();
             }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_source_has_its_burst_and_wins_it_back() {
+    fn each_source_has_a_burst_that_refills() {
         let failures = Failures::default();
         let begin = Instant::now();
         let from = |text: &str| Some(text.parse().unwrap());
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_ipv6_is_one_source_and_the_memory_is_bounded() {
+    fn an_ipv6_network_is_one_source_and_memory_is_limited() {
         let failures = Failures::default();
         let now = Instant::now();
         for i in 0..BURST {

@@ -13,7 +13,7 @@ use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use serde_json::{Map, Value};
 
-/// The media type that has statuses of its own for documents that were not executed.
+/// The media type with separate statuses for documents that were not executed.
 const RESPONSE: &str = "application/graphql-response+json";
 const JSON: &str = "application/json";
 
@@ -42,9 +42,9 @@ pub(super) async fn post(req: &mut Request, depot: &mut Depot) -> Outcome {
     tags("GraphQL"),
     parameters(
         ("query" = String, Query, description = "The document."),
-        ("operationName" = Option<String>, Query, description = "Which of its operations."),
+        ("operationName" = Option<String>, Query, description = "The operation to execute."),
         ("variables" = Option<String>, Query, description = "The values of its variables: a JSON object."),
-        ("extensions" = Option<String>, Query, description = "A JSON object; none is known."),
+        ("extensions" = Option<String>, Query, description = "A JSON object; no extension is supported."),
     ),
     responses(
         (status_code = 200, description = "The result: `data`, and `errors` if there are any.",
@@ -79,7 +79,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     }
 }
 
-/// The schema of the moment in the schema language of GraphQL.
+/// Returns the current schema in GraphQL's schema definition language.
 #[endpoint(
     operation_id = "graphqlSchema",
     tags("GraphQL"),
@@ -92,7 +92,7 @@ pub(super) async fn schema(req: &mut Request, depot: &mut Depot) -> Outcome {
     Ok(Reply::bytes("text/plain; charset=utf-8", sdl))
 }
 
-/// Executes what a form of the administration interface asks.
+/// Executes the query of a form of the administration interface.
 pub(super) async fn ask(
     depot: &Depot,
     by: &Caller,
@@ -113,7 +113,7 @@ async fn answer(depot: &Depot, query: Query, form: Form) -> Outcome {
     let status = match answer.data {
         _ if answer.would_change => StatusCode::METHOD_NOT_ALLOWED,
         _ if answer.is_busy => StatusCode::SERVICE_UNAVAILABLE,
-        // With the older media type, proxies may have made up any other status: 200 says that this is ours.
+        // With the older media type, proxies may send any other status: 200 shows that it is the gateway's.
         None if form == Form::Response => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
@@ -125,7 +125,7 @@ async fn answer(depot: &Depot, query: Query, form: Form) -> Outcome {
     })
 }
 
-/// The media type of the answer.
+/// The media type of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Response,
@@ -133,8 +133,8 @@ enum Form {
 }
 
 impl Form {
-    /// What the request prefers; the older one for who takes anything, since that is what everybody can
-    /// read.
+    /// Returns the type that the request prefers. For requests that accept any type it is the older one,
+    /// since every client can read it.
     fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
         let ranges: Vec<_> =
@@ -149,10 +149,10 @@ impl Form {
         match (weight(RESPONSE), weight(JSON)) {
             (0, 0) => Err(Problem::new(
                 StatusCode::NOT_ACCEPTABLE,
-                format!("the answer is {RESPONSE} or {JSON}; Accept takes neither"),
+                format!("the response is {RESPONSE} or {JSON}; Accept allows neither"),
             )),
             (response, json) if response > json => Ok(Self::Response),
-            // Both alike: who names the newer one knows it.
+            // Equal weights: a client that names the newer type supports it.
             (response, json)
                 if response == json && ranges.iter().any(|range| range.name == RESPONSE) =>
             {
@@ -175,7 +175,7 @@ impl Form {
 /// One range of `Accept` (RFC 9110, 12.5.1).
 struct Range {
     name: String,
-    /// Thousandths.
+    /// In thousandths.
     weight: u16,
 }
 
@@ -212,14 +212,14 @@ fn read_body(text: &[u8]) -> Result<Query, String> {
     match serde_json::from_slice(text) {
         Ok(Value::Object(members)) => read(members),
         Ok(Value::Array(_)) => {
-            Err("batches are not taken here; send one request after the other".into())
+            Err("batches are not supported; send one request after the other".into())
         }
         Ok(_) => Err("the body must be a JSON object".into()),
         Err(error) => Err(format!("the body is not JSON: {error}")),
     }
 }
 
-/// Reads the parameters; others than those of the specification are ignored, as it asks.
+/// Parses the parameters. Others than those of the specification are ignored, as it requires.
 fn read(mut members: Map<String, Value>) -> Result<Query, String> {
     let document = match members.remove("query") {
         Some(Value::String(document)) => document,
@@ -247,7 +247,7 @@ fn read(mut members: Map<String, Value>) -> Result<Query, String> {
 fn too_long() -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
-        format!("a GraphQL request may have {LONGEST} bytes"),
+        format!("a GraphQL request may have at most {LONGEST} bytes"),
     )
 }
 
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_media_type_is_what_the_request_prefers() {
+    fn prefers_the_media_type_that_the_request_prefers() {
         for json in [
             &[][..],
             &["*/*"],
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_have_their_types() {
+    fn rejects_parameters_of_other_types() {
         let read = |value: Value| read_body(value.to_string().as_bytes());
         let query =
             read(json!({"query": "{a}", "operationName": null, "variables": {"a": 1}, "x": 1}))

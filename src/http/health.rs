@@ -6,21 +6,21 @@ use penstock_base::fault::Fault;
 use salvo::Depot;
 use salvo::oapi::endpoint;
 
-/// The process lives.
+/// Reports that the process runs.
 #[endpoint(
     operation_id = "live",
     tags("Gateway"),
-    responses((status_code = 200, description = "It lives.", body = shapes::Health)),
+    responses((status_code = 200, description = "The process runs.", body = shapes::Health)),
 )]
 pub(super) async fn live() -> Outcome {
     Reply::json(&shapes::Health { status: "live" })
 }
 
-/// The store is open and takes changes. Targets and identity providers have no say in it.
+/// Reports whether the store is open and accepts changes. Targets and identity providers do not count.
 #[endpoint(
     operation_id = "ready",
     tags("Gateway"),
-    responses((status_code = 200, description = "It is ready.", body = shapes::Health)),
+    responses((status_code = 200, description = "The gateway is ready.", body = shapes::Health)),
 )]
 pub(super) async fn ready(depot: &mut Depot) -> Outcome {
     if let Some(cause) = gateway(depot)?.store.poisoned() {

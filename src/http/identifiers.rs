@@ -1,4 +1,4 @@
-//! A minted URI that leads here: the object in the form that the client asks for.
+//! Minted URIs that lead to this gateway: the object in the form that the client accepts.
 use super::accept::{Range, accepted, quality};
 use super::problem::Problem;
 use super::reply::{Outcome, Reply};
@@ -26,7 +26,7 @@ enum Form {
 }
 
 impl Form {
-    /// All of them, the one that is preferred first.
+    /// All forms, the preferred one first.
     const ALL: [Self; 4] = [Self::Json, Self::Turtle, Self::NTriples, Self::JsonLd];
 
     fn media_type(self) -> &'static str {
@@ -39,9 +39,9 @@ impl Form {
     }
 }
 
-/// The object whose URI is the address of the request.
+/// Returns the object whose URI is the address of the request.
 ///
-/// Every minted URI that leads here is answered, whatever its path; this is the path of those with the
+/// Every minted URI that leads to this gateway works, whatever its path. This is the path of URIs with the
 /// default base.
 #[endpoint(
     operation_id = "resolve",
@@ -50,7 +50,7 @@ impl Form {
         ("namespace" = String, Path, description = "The namespace's name."),
         ("local" = String, Path, description = "The local identifier."),
     ),
-    responses((status_code = 200, description = "In the form that Accept asks for.",
+    responses((status_code = 200, description = "The object in the form that Accept prefers.",
         headers(("Vary" = String, description = "`Accept`")),
         content(("application/json" = shapes::ViewedObject), ("text/turtle" = String),
             ("application/n-triples" = String), ("application/ld+json" = serde_json::Value)))),
@@ -79,7 +79,7 @@ async fn find(req: &Request, depot: &Depot) -> Outcome {
     .await
 }
 
-/// The URIs that the address may stand for, as text on the wire: minted ones are stored escaped.
+/// Returns the URIs that the address may stand for, as text on the wire: minted URIs are stored escaped.
 fn candidates(path: &str, depot: &Depot, gateway: &Gateway) -> Vec<NamedNode> {
     let origin = origin(depot);
     let mut texts = Vec::new();
@@ -121,7 +121,7 @@ fn offer(
         let offered: Vec<_> = offered.map(Form::media_type).collect();
         return Err(Problem::new(
             StatusCode::NOT_ACCEPTABLE,
-            format!("Accept takes none of what is offered: {}", offered.join(", ")),
+            format!("Accept allows none of the offered media types: {}", offered.join(", ")),
         )
         .header(VARY, salvo::http::header::HeaderValue::from_static("Accept")));
     };
@@ -140,8 +140,8 @@ fn offer(
     Ok(Reply::bytes(form.media_type(), bytes))
 }
 
-/// The shape through which an object is shown: that of a Business Object that it belongs to, or else a
-/// nested one of its namespace.
+/// Returns the shape through which an object is shown: that of a Business Object that it belongs to,
+/// otherwise a nested one of its namespace.
 pub(super) fn shape(
     gateway: &Gateway,
     read: &impl Read,
@@ -176,14 +176,14 @@ fn nested_shape(read: &impl Read, shape: &Shape, quads: &[Quad]) -> Result<Optio
     Ok(None)
 }
 
-/// Whether some quad stands in the graph of this namespace.
+/// Whether some quad is in the graph of this namespace.
 fn is_in(read: &impl Read, name: &str, quads: &[Quad]) -> Result<bool, Problem> {
     let Some(namespace) = namespace::get(read, name)? else { return Ok(false) };
     let graph = GraphName::from(namespace.graph());
     Ok(quads.iter().any(|quad| quad.graph_name == graph))
 }
 
-/// Turtle of these quads.
+/// Writes these quads as Turtle.
 pub(super) fn turtle(quads: &[Quad]) -> Result<String, Problem> {
     // The serialiser writes UTF-8.
     Ok(String::from_utf8_lossy(&write(RdfFormat::Turtle, quads)?).into_owned())
@@ -191,7 +191,7 @@ pub(super) fn turtle(quads: &[Quad]) -> Result<String, Problem> {
 
 fn write(format: RdfFormat, quads: &[Quad]) -> Result<Vec<u8>, Problem> {
     let mut writer = RdfSerializer::from_format(format).for_writer(Vec::new());
-    // The formats that know no graphs merge them, as the views do.
+    // Formats without graphs merge them, as the views do.
     let written = quads.iter().try_for_each(|quad| {
         writer.serialize_triple(oxrdf::TripleRef::new(
             quad.subject.as_ref(),

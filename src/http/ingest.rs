@@ -21,26 +21,26 @@ use salvo::{Depot, Request};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Everything about an ingestion but its body.
+/// Everything about an ingestion except its body.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) state: Arc<State>,
     pub(super) gateway: Gateway,
     /// The id of the Business Object.
     pub(super) business_object: String,
-    /// Its name when the request came, for the log.
+    /// Its name when the request arrived, for the log.
     business_object_name: String,
     pub(super) caller: Authorized,
     pub(super) mode: Mode,
     pub(super) idempotency_key: Option<String>,
-    /// Whether the answer tells what became of each object.
+    /// Whether the response reports the result of each object.
     pub(super) objects: bool,
     pub(super) trace: Trace,
 }
 
 impl Job {
-    /// Does it with this body, if whoever sent it may do so still, into the Business Object as it is now: a body
-    /// takes minutes to come, a stream any time. Blocks.
+    /// Ingests this body, if its sender is still allowed to. It uses the Business Object as it is now, since
+    /// a body takes minutes to arrive and a stream any time. Blocking.
     pub(super) fn ingest(&self, body: Body<'_>) -> Result<Answer, Problem> {
         let admitted = self.admit();
         let business_object = admitted.inspect_err(|problem| self.log_refusal(problem))?;
@@ -70,12 +70,12 @@ impl Job {
         Ok(run(&self.gateway.store, &limits, &request)?)
     }
 
-    /// Logs that the request was refused before an ingestion began, which logs its own refusals.
+    /// Logs that the request was refused before an ingestion began. An ingestion logs its own refusals.
     pub(super) fn log_refusal(&self, problem: &Problem) {
         log_refusal(&self.business_object_name, self.mode.name(), self.caller.id(), problem);
     }
 
-    /// The Business Object as it is now, if the request may ingest into it now.
+    /// Returns the current Business Object, if the request may ingest into it now.
     fn admit(&self) -> Result<Arc<Compiled>, Problem> {
         self.caller.renewed()?;
         self.state.unread.check(&self.caller)?;
@@ -96,24 +96,25 @@ impl Job {
 
 /// Ingests objects, all or nothing.
 ///
-/// As `application/x-ndjson`, an object a line, the body is taken in chunks of up to 1,000 objects or
-/// 1 MiB. Each chunk is an ingestion of its own, all or nothing, and has one line in the answer, which is
-/// NDJSON too. A fault in the first chunk has its own status; after that the status is 200, the line of
-/// the chunk that failed holds the problem (`status`, `detail`, `errors`) with its `firstIndex` and
-/// `lastIndex`, and it is the last line: whoever mends it goes on at `firstIndex`. With an
-/// `Idempotency-Key` the whole stream may be sent again: chunks that are done are answered again and not
-/// done twice.
+/// With `application/x-ndjson`, one object per line, the body is ingested in chunks of up to 1,000 objects or
+/// 1 MiB. Each chunk is an ingestion of its own, all or nothing, and has one line in the response, which is
+/// NDJSON too.
+///
+/// An error in the first chunk has its own status. After the first chunk, the status is 200. The line of a
+/// failed chunk is the last line. It contains the problem (`status`, `detail`, `errors`) with its
+/// `firstIndex` and `lastIndex`. Correct the error and continue at `firstIndex`. With an `Idempotency-Key`
+/// the whole stream may be sent again: completed chunks get the same answer and are not ingested twice.
 #[endpoint(
     operation_id = "ingest",
     tags("Ingestion"),
     parameters(
         ("id" = String, Path, description = "The Business Object's id or name."),
-        ("mode" = Option<shapes::Mode>, Query, description = "What is done with what is there; `ADD` when absent."),
-        ("objects" = Option<bool>, Query, description = "Whether the answer tells what became of each object; true when absent, and false for NDJSON."),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body gives the first answer again, for 24 h."),
+        ("mode" = Option<shapes::Mode>, Query, description = "How stored data is changed; `ADD` when absent."),
+        ("objects" = Option<bool>, Query, description = "Whether the response reports the result of each object; true when absent, and false for NDJSON."),
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body returns the first response again, for 24 h."),
     ),
     request_body(content = shapes::IngestionRequest, content_type = "application/json"),
-    responses((status_code = 200, description = "Done, and it would survive a power cut.", body = shapes::Ingestion)),
+    responses((status_code = 200, description = "Ingested and synced to disk.", body = shapes::Ingestion)),
 )]
 pub(super) async fn ingest(req: &mut Request, depot: &mut Depot) -> Outcome {
     admitted(req, depot).await.map_err(|problem| problem.prefixed("Ingestion failed: "))
@@ -161,7 +162,7 @@ async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
     }
 }
 
-/// Reads everything about the ingestion but its body.
+/// Reads everything about the ingestion except its body.
 fn prepare(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem> {
     let query = Query::read(req, &["mode", "objects"])?;
     let mode = query.get("mode").map_or(Ok(Mode::default()), str::parse)?;
@@ -203,7 +204,7 @@ fn idempotency_key(req: &Request) -> Result<Option<String>, Problem> {
     }
 }
 
-/// An answer without what became of each object.
+/// An answer without the result of each object.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Summary<'a> {

@@ -1,4 +1,4 @@
-//! `/api/v1/ingestions`: what was ingested, by whom; also the way to find out after a lost answer.
+//! `/api/v1/ingestions`: what was ingested and by whom. Clients that lost a response find it here.
 use super::business_objects::path;
 use super::problem::Problem;
 use super::query::{Query, page};
@@ -15,7 +15,7 @@ use salvo::{Depot, Request};
     tags("Ingestion"),
     parameters(
         ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
     ),
     responses((status_code = 200, description = "A page.", body = shapes::Ingestions)),
 )]
@@ -28,7 +28,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     page(records, limit, |record| &record.id)
 }
 
-/// One ingestion.
+/// Returns one ingestion.
 #[endpoint(
     operation_id = "getIngestion",
     tags("Ingestion"),

@@ -1,12 +1,13 @@
-//! HTTP: the routes, the shapes on the wire, the faults as problem details (RFC 9457).
+//! HTTP: the routes, the shapes on the wire, and errors as problem details (RFC 9457).
 //!
-//! `router` is the table of contents: every route with its least role, its handler and the problems it
-//! can answer. There is one file per resource. `service` is what every request passes before its
-//! route; `access` lets on those who may use it, whom `caller` finds by their `credential`; `page` keeps
-//! out what other sites' pages send. `accept`, `body`, `query`, `etag`, `origin` read the parts of a request;
-//! `reply` and `problem` are the two kinds of answers to programs, `admin` and `sign_in` have the pages;
-//! `sending` bounds what is not yet sent of all of them; `openapi` makes the document from the table and
-//! `shapes`.
+//! `router` is the table of contents: every route with its minimum role, its handler and the problems it can
+//! answer. There is one file per resource.
+//!
+//! Every request passes `service` before its route. `caller` authenticates it by its `credential`, and
+//! `access` authorizes it. `page` refuses requests that pages of other sites send. `accept`, `body`, `query`,
+//! `etag` and `origin` read the parts of a request. `reply` and `problem` are the two kinds of responses to
+//! programs. `admin` and `sign_in` have the pages. `sending` limits the responses that are not sent yet.
+//! `openapi` builds the document from the table and `shapes`.
 
 mod accept;
 mod access;
@@ -58,12 +59,12 @@ pub use router::routes;
 pub use service::service;
 pub use state::State;
 
-/// An account as the API answers it, for the command line.
+/// Returns an account in the form of the API, for the command line.
 pub fn user(account: &penstock_auth::Account) -> serde_json::Value {
     serde_json::to_value(shapes::Account::from(account)).unwrap_or_default()
 }
 
-/// An API key as the API answers it, for the command line.
+/// Returns an API key in the form of the API, for the command line.
 pub fn api_key(key: &penstock_auth::keys::Key) -> serde_json::Value {
     serde_json::to_value(shapes::ApiKey::from(key)).unwrap_or_default()
 }

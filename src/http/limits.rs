@@ -1,4 +1,4 @@
-//! `/api/v1/limits`: the limits that requests meet.
+//! `/api/v1/limits`: the limits for requests.
 use super::query::Query;
 use super::reply::{Outcome, Reply};
 use super::shapes;
@@ -6,7 +6,7 @@ use super::state::state;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
-/// The limits that requests meet (`service.limits.*`).
+/// Returns the limits for requests (`service.limits.*`).
 #[endpoint(
     operation_id = "getLimits",
     tags("Gateway"),

@@ -12,7 +12,7 @@ use salvo::http::header::{HeaderMap, VARY};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
-/// The metrics in the text format of Prometheus, or as `OpenMetrics` where `Accept` names that.
+/// Returns the metrics in the text format of Prometheus, or as `OpenMetrics` if `Accept` names it.
 #[endpoint(
     operation_id = "metrics",
     tags("Gateway"),
@@ -23,7 +23,7 @@ use salvo::{Depot, Request};
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     let format = accepted_format(req.headers());
     let state = state(depot);
-    // What is counted is told even while the store is being opened.
+    // Counters are available even while the store is opening.
     let text = blocking(move || {
         let gauges = state.gateway().map_or_else(|_| Ok(Gauges::default()), gauges)?;
         Ok(encode(&gauges, format))
@@ -31,7 +31,8 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Ok(Reply::bytes(format.content_type(), text.await?).header(VARY, "Accept"))
 }
 
-/// `OpenMetrics` only for clients that name it: others that take any type may know only the older format.
+/// Returns `OpenMetrics` only for clients that name it: others that accept any type may know only the older
+/// format.
 fn accepted_format(headers: &HeaderMap) -> Format {
     const OPEN_METRICS: &str = "application/openmetrics-text";
     let accepted = accepted(headers);
@@ -88,7 +89,7 @@ mod tests {
     use salvo::http::header::ACCEPT;
 
     #[test]
-    fn open_metrics_is_for_those_who_name_it() {
+    fn open_metrics_is_only_for_clients_that_name_it() {
         let format = |accept: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, accept.parse().unwrap());

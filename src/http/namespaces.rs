@@ -1,4 +1,4 @@
-//! `/api/v1/namespaces`: names, URI bases, and how identifiers are made.
+//! `/api/v1/namespaces`: names, URI bases, and how identifiers are created.
 use super::body;
 use super::business_objects::{SEGMENT, path};
 use super::caller::{caller, change_event};
@@ -28,13 +28,13 @@ struct Answer<'a> {
     warnings: Vec<Value>,
 }
 
-/// One namespace with its warnings. Blocks.
+/// Responds with one namespace and its warnings. Blocking.
 fn answer(gateway: &Gateway, namespace: &Namespace, has_default_base: bool) -> Outcome {
     let all = namespace::list(&gateway.store.read(), None, usize::MAX)?;
     Reply::json(&with_warnings(namespace, &all, has_default_base))
 }
 
-/// A namespace with its warnings; `all` are those that there are.
+/// Returns a namespace with its warnings; `all` are the existing namespaces.
 fn with_warnings<'a>(
     namespace: &'a Namespace,
     all: &[Namespace],
@@ -48,7 +48,7 @@ fn with_warnings<'a>(
             "/uriBase",
             format!(
                 "the namespace `{name}` was created with the default base <{uri_base}>; until it is used, another \
-                 one can be set with `uriBase`"
+                 base can be set with `uriBase`"
             ),
         ));
     }
@@ -63,7 +63,7 @@ fn with_warnings<'a>(
     tags("Namespaces"),
     parameters(
         ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
     ),
     responses((status_code = 200, description = "A page.", body = shapes::Namespaces)),
 )]
@@ -83,12 +83,12 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     .await
 }
 
-/// One namespace.
+/// Returns one namespace.
 #[endpoint(
     operation_id = "getNamespace",
     tags("Namespaces"),
     parameters(("name" = String, Path, description = "Its name.")),
-    responses((status_code = 200, description = "It.", body = shapes::Namespace)),
+    responses((status_code = 200, description = "The namespace.", body = shapes::Namespace)),
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
@@ -110,7 +110,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     parameters(("name" = String, Path, description = "Its name.")),
     request_body(content = shapes::NamespaceDefinition, content_type = "application/json"),
     responses(
-        (status_code = 200, description = "Changed, or as it was.", body = shapes::Namespace),
+        (status_code = 200, description = "Changed, or unchanged.", body = shapes::Namespace),
         (status_code = 201, description = "Created.", body = shapes::Namespace,
             headers(("Location" = String, description = "Its path."))),
     ),
@@ -135,7 +135,7 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     Ok(reply.status(StatusCode::CREATED).header(LOCATION, &location))
 }
 
-/// Creates or changes a namespace as this body says; true when it was created. Blocks.
+/// Creates or changes a namespace from this body. Returns true if it was created. Blocking.
 pub(super) fn define(
     gateway: &Gateway,
     by: &Authorized,
@@ -163,7 +163,7 @@ pub(super) fn define(
     Ok((namespace, created))
 }
 
-/// The URI base of a namespace that is given none.
+/// Returns the default URI base of a namespace.
 pub(super) fn base(gateway: &Gateway, name: &str) -> String {
     default_base(gateway.settings.base_url.as_deref(), &gateway.gateway_id, name)
 }
@@ -183,7 +183,7 @@ pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
     Ok(Reply::nothing())
 }
 
-/// Deletes a namespace that is not used. Blocks.
+/// Deletes a namespace that is not used. Blocking.
 pub(super) fn remove(gateway: &Gateway, by: &Authorized, name: &str) -> Result<(), Problem> {
     gateway.auth.audit.flush();
     gateway.store.commit::<_, Fault>(by, |transaction| {

@@ -1,4 +1,4 @@
-//! Ingestion of a stream of lines: bounded memory for any length, an answer line a chunk.
+//! Ingestion of a stream of lines, with bounded memory for any length and one response line for each chunk.
 use super::body::{self, Room};
 use super::ingest::Job;
 use super::problem::Problem;
@@ -14,18 +14,18 @@ use std::convert::Infallible;
 use tokio::sync::{Semaphore, mpsc};
 
 const MEDIA_TYPE: &str = "application/x-ndjson";
-/// Objects of one chunk.
+/// The maximum objects of a chunk.
 const CHUNK_OBJECTS: usize = 1000;
-/// Bytes after which a chunk ends with the line that it is in.
+/// The bytes after which a chunk ends with the current line.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Lines of the answer that may wait for a client that asked for every object; without that they are
-/// small, and as many wait as there are chunks: a client may send everything before it reads.
+/// The maximum response lines that wait for a client that asked for every object. Without objects the lines
+/// are small, and one may wait for each chunk: a client may send everything before it reads.
 const LARGE_LINES: usize = 4;
 
 /// Ingests the stream. The status waits for the first chunk.
 pub(super) async fn ingest(body: ReqBody, job: Job) -> Outcome {
     let mut chunks = Chunks::new(body, job)?;
-    // On a task of its own: a chunk that is being ingested holds its room, though the client goes away.
+    // In a task of its own: a chunk that is being ingested keeps its permit even if the client disconnects.
     let begun = tokio::spawn(async move { (chunks.next().await, chunks) });
     let (first, mut chunks) = begun.await.map_err(|error| ended(&error))?;
     let Some(first) = first else {
@@ -43,7 +43,7 @@ pub(super) async fn ingest(body: ReqBody, job: Job) -> Outcome {
     tokio::spawn(async move {
         let mut line = first;
         loop {
-            // Nobody reads the answer any more: what is not yet taken would be ingested unseen.
+            // The client no longer reads the response. Ingesting more would happen unseen.
             if lines.send(line).await.is_err() {
                 return;
             }
@@ -64,7 +64,7 @@ pub(super) async fn ingest(body: ReqBody, job: Job) -> Outcome {
     Ok(Reply::stream(MEDIA_TYPE, ResBody::stream(answer)))
 }
 
-/// A chunk that failed, and where it stands in the stream.
+/// A chunk that failed, and its position in the stream.
 struct Failed {
     problem: Problem,
     first: usize,
@@ -97,7 +97,7 @@ struct Chunks {
     job: Job,
     cutter: Cutter,
     room: Room,
-    /// Objects in the chunks before.
+    /// The number of objects in the chunks before.
     first: usize,
     ended: bool,
 }
@@ -109,7 +109,7 @@ impl Chunks {
         Ok(Self { body, job, cutter: Cutter::default(), room, first: 0, ended: false })
     }
 
-    /// Ingests the next chunk and gives its line of the answer.
+    /// Ingests the next chunk and returns its line of the response.
     async fn next(&mut self) -> Option<Result<Bytes, Failed>> {
         let chunk = match self.read().await {
             Ok(chunk) => chunk?,
@@ -122,7 +122,7 @@ impl Chunks {
         let (first, objects) = (self.first, chunk.objects);
         let job = self.job.clone();
         let done = blocking(move || {
-            // Chunks are cut by the bytes alone: the same stream has the same chunks under its key.
+            // Chunks depend only on the bytes: the same stream has the same chunks under its key.
             let body = Body::Lines { text: &chunk.text, first };
             Ok(answer(&job.ingest(body)?, first, objects, job.objects))
         });
@@ -135,14 +135,14 @@ impl Chunks {
         }
     }
 
-    /// Reads until a chunk is whole; `None` at the end of the stream.
+    /// Reads until a chunk is complete. `None` at the end of the stream.
     async fn read(&mut self) -> Result<Option<Chunk>, Problem> {
         let limit = self.job.state.settings.limits.body;
         loop {
             if self.job.state.is_stopping() {
                 return Err(Problem::unavailable(
                     5,
-                    "the gateway is stopping; go on with the rest",
+                    "the gateway is stopping; send the rest again later",
                 ));
             }
             if let Some(chunk) = self.cutter.cut(self.ended) {
@@ -191,21 +191,21 @@ struct Chunk {
     objects: usize,
 }
 
-/// Cuts a text into chunks of whole lines. Where it cuts depends on the text alone, never on the pieces
-/// in which it came. Lines of white space are left out.
+/// Splits a text into chunks of whole lines. The split depends only on the text, never on the pieces in which
+/// it arrived. Blank lines are left out.
 #[derive(Debug, Default)]
 struct Cutter {
     text: Vec<u8>,
-    /// Where the first line begins that has not been looked at.
+    /// Where the first line begins that was not processed.
     line: usize,
-    /// Up to here that line has no end.
+    /// The position up to which that line has no end.
     searched: usize,
-    /// Lines before it.
+    /// The number of lines before it.
     objects: usize,
 }
 
 impl Cutter {
-    /// The next chunk, if it is whole; at the end of the text, what is left.
+    /// Returns the next chunk if it is complete, or the rest at the end of the text.
     fn cut(&mut self, ended: bool) -> Option<Chunk> {
         while let Some(length) = self.text.get(self.searched..)?.iter().position(|b| *b == b'\n') {
             let end = self.searched + length + 1;
@@ -222,7 +222,7 @@ impl Cutter {
         (self.objects > 0).then(|| self.take())
     }
 
-    /// Counts the line that ends before `end`, or removes it when there is nothing in it.
+    /// Counts the line that ends before `end`, or removes it if it is blank.
     fn close_line(&mut self, end: usize) {
         if self.text.get(self.line..end).is_some_and(|line| line.trim_ascii().is_empty()) {
             self.text.drain(self.line..end);
@@ -243,7 +243,7 @@ impl Cutter {
         Chunk { text, objects }
     }
 
-    /// Bytes of the line that has no end yet.
+    /// Returns the bytes of the line that has no end yet.
     fn unfinished(&self) -> usize {
         self.text.len() - self.line
     }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pieces_make_no_difference() {
+    fn chunks_do_not_depend_on_the_pieces() {
         let mut text = Vec::new();
         for index in 0..2500 {
             text.extend_from_slice(format!("{{\"n\":{index}}}\r\n").as_bytes());
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_makes_no_chunk() {
+    fn blank_text_has_no_chunk() {
         assert_eq!(chunks([b" \n\r\n  ".to_vec()]), []);
         assert_eq!(chunks([]), []);
     }

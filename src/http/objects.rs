@@ -1,4 +1,4 @@
-//! `/api/v1/business-objects/{id}/objects`: the stored objects through the view.
+//! `/api/v1/business-objects/{id}/objects`: the stored objects in the view.
 use super::business_objects::{named, path};
 use super::problem::Problem;
 use super::query::{Query, cursor};
@@ -14,12 +14,12 @@ use penstock_store::{About, Read, Reader};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
-/// A page ends early when its objects together are as long as this.
+/// The bytes after which a page ends early.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Lists the stored objects through the view, ordered by URI: what an export would hold.
+/// Lists the stored objects in the view, ordered by URI: the content of an export.
 ///
-/// With `uri`, that object alone, bare.
+/// With `uri`, the response is only that object, without a list around it.
 #[endpoint(
     operation_id = "listObjects",
     tags("Objects"),
@@ -27,7 +27,7 @@ const PAGE_BYTES: usize = 4 << 20;
         ("id" = String, Path, description = "The Business Object's id or name."),
         ("uri" = Option<String>, Query, description = "One object's URI; not together with `limit` or `cursor`."),
         ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent. A page of large objects ends earlier.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
     ),
     responses((status_code = 200, description = "A page, or with `uri` one object.", body = shapes::ObjectsOrObject)),
 )]
@@ -54,7 +54,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
                 break;
             }
             last = Some(one);
-            // Anew for each, so that commits do not wait for the page.
+            // A new reader for each object, so that commits do not wait for the page.
             let read = store.read();
             read.about_listed(one, &mut about)?;
             if read.sequence() != seen && !members::holds(&read, &business_object, &about)? {
@@ -80,7 +80,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     .await
 }
 
-/// One stored object through the view.
+/// Returns one stored object in the view.
 #[endpoint(
     operation_id = "getObject",
     tags("Objects"),
@@ -88,7 +88,7 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
         ("id" = String, Path, description = "The Business Object's id or name."),
         ("uri" = String, Path, description = "The object's URI, percent-encoded."),
     ),
-    responses((status_code = 200, description = "It.", body = shapes::ViewedObject)),
+    responses((status_code = 200, description = "The object.", body = shapes::ViewedObject)),
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
@@ -99,10 +99,10 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
 
 fn one(gateway: &Gateway, business_object: &Compiled, uri: &str) -> Outcome {
     let node = NamedNode::new(uri)
-        .map_err(|error| Problem::malformed(format!("{uri:?} is no IRI: {error}")))?;
+        .map_err(|error| Problem::malformed(format!("{uri:?} is not an IRI: {error}")))?;
     let work = |read: &Reader<'_>| shown(read, business_object, &node);
-    // Of an object alone few blocks are read, most of them in memory: less than it takes to go to another
-    // thread for it. With what it holds it may be many.
+    // A flat object needs few blocks, most of them in memory, which takes less time than a thread switch. An
+    // object with nested objects may need many.
     let is_flat = !business_object.mapping.root.fields.iter().any(Field::is_object);
     match gateway.store.try_read().filter(|_| is_flat) {
         Some(read) => work(&read),

@@ -1,4 +1,4 @@
-//! The OpenAPI document, made from the router's table, the endpoints and the shapes.
+//! The OpenAPI document, built from the router's table, the endpoints and the shapes.
 use super::access::Least;
 use super::credential::cookie_name;
 use super::router::{Route, table};
@@ -11,9 +11,9 @@ use salvo::oapi::{BasicType, Operation, Ref, RefOr};
 use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
 use serde_json::Value;
 
-/// Problems that every route can answer: a foreign `Host`, a fault of the gateway, and not yet open.
+/// Problems of every route: a foreign `Host`, an error of the gateway, and a gateway that is not open yet.
 const EVERYWHERE: &[u16] = &[400, 403, 500, 503];
-/// Problems of every route that not everybody may use, beside those.
+/// Further problems of every route that requires credentials.
 const GUARDED: &[u16] = &[401, 429];
 
 /// Returns the document as JSON.
@@ -24,9 +24,9 @@ pub(super) fn document(settings: &Settings) -> Value {
     json
 }
 
-/// Moves descriptions to where they belong: salvo writes a described reference as
-/// `allOf: [{"$ref": …}, {"description": …}]`, of which client generators make nothing. In OpenAPI 3.1 a description
-/// may stand beside `$ref`.
+/// Moves descriptions to where they belong. salvo writes a described reference as `allOf: [{"$ref": …},
+/// {"description": …}]`, which client generators cannot use. In OpenAPI 3.1 a description may be beside
+/// `$ref`.
 fn unwrap_descriptions(json: &mut Value) {
     match json {
         Value::Array(items) => items.iter_mut().for_each(unwrap_descriptions),
@@ -66,7 +66,7 @@ fn describe_all(settings: &Settings) -> OpenApi {
     document
 }
 
-/// How a request can show who sent it.
+/// Returns the ways to authenticate a request.
 fn schemes(settings: &Settings) -> Vec<(&'static str, SecurityScheme)> {
     let is_https = settings.base_url.as_deref().is_some_and(|url| url.starts_with("https:"));
     let cookie = cookie_name(if is_https { "https" } else { "http" });
@@ -86,7 +86,7 @@ fn schemes(settings: &Settings) -> Vec<(&'static str, SecurityScheme)> {
             "session",
             ApiKey::Cookie(ApiKeyValue::with_description(
                 cookie,
-                "The session of a browser that has signed in. What changes something must come from \
+                "The session of a browser that has signed in. A request that changes something must come from \
                  the gateway's own pages, or carry the session's token in X-CSRF-Token.",
             ))
             .into(),
@@ -139,13 +139,13 @@ fn describe(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
     }
 }
 
-/// The page's form, beside JSON; it is answered with a page.
+/// Describes the page's form besides JSON. The response to a form is a page.
 fn sign_in(operation: &mut Operation) {
     form(operation, "Credentials");
     pages(operation, &["401", "403", "429", "503"]);
 }
 
-/// Lets these problems be told by a page, too.
+/// Adds pages as a second form of these problems.
 fn pages(operation: &mut Operation, statuses: &[&str]) {
     for status in statuses {
         if let Some(RefOr::Type(refused)) = operation.responses.get_mut(*status) {
@@ -155,14 +155,14 @@ fn pages(operation: &mut Operation, statuses: &[&str]) {
     }
 }
 
-/// Adds the form of a page to what an operation takes.
+/// Adds the form of a page to the request body of an operation.
 fn form(operation: &mut Operation, schema: &str) {
     let form = Content::new(Ref::from_schema_name(schema));
     let body = operation.request_body.get_or_insert_default();
     body.contents.insert("application/x-www-form-urlencoded".to_owned(), form);
 }
 
-/// What cannot be read is answered as GraphQL over HTTP wants it, with what is wrong in `errors`.
+/// Describes the errors of GraphQL over HTTP, which are in `errors`.
 fn graphql(operation: &mut Operation) {
     for status in ["400", "503"] {
         let Some(RefOr::Type(malformed)) = operation.responses.get_mut(status) else { continue };
@@ -173,8 +173,8 @@ fn graphql(operation: &mut Operation) {
     }
 }
 
-/// Adds the other form of an ingestion: a line is described in words, since OpenAPI 3.1 has no schema
-/// for the items of a stream.
+/// Adds NDJSON to an ingestion. Only words describe a line, since OpenAPI 3.1 has no schema for the items of
+/// a stream.
 fn stream(operation: &mut Operation) {
     let lines = || Content::new(Object::new().schema_type(BasicType::String));
     let media_type = "application/x-ndjson";
@@ -197,7 +197,10 @@ fn problem(status: StatusCode) -> Response {
         }
         StatusCode::UNAUTHORIZED => response.add_header(
             "WWW-Authenticate",
-            header(BasicType::String, "What is taken, and what was wrong (RFC 6750, 3)."),
+            header(
+                BasicType::String,
+                "Which credentials are accepted, and what was wrong (RFC 6750, 3).",
+            ),
         ),
         _ => response,
     }
@@ -205,24 +208,28 @@ fn problem(status: StatusCode) -> Response {
 
 fn meaning(status: StatusCode) -> &'static str {
     match status.as_u16() {
-        400 => "It cannot be read: malformed, an unknown parameter, a bad cursor or mode.",
-        401 => "Nobody known sent the request: no credential, or one that is unknown or over.",
-        403 => {
-            "Not allowed: the role is too small, the request's Host is not this gateway's, or another site sent it."
+        400 => {
+            "The request is malformed: for example an unknown parameter, or an invalid cursor or mode."
         }
-        404 => "There is no such thing.",
-        405 => "It does not take this method for that; the header Allow lists what it takes.",
-        408 => "The body came too slowly.",
-        409 => "It contradicts what is there.",
-        412 => "The resource has another version than If-Match or If-None-Match asks for.",
-        413 => "It is over a limit; see /api/v1/limits.",
-        415 => "The body's media type, charset or coding is none that is taken here.",
+        401 => "The request has no credentials, or they are unknown, expired or revoked.",
+        403 => {
+            "Not allowed: the role is not sufficient, the Host is not this gateway's, or a page of another site sent the request."
+        }
+        404 => "There is no such resource.",
+        405 => "The method is not allowed; the header Allow lists the allowed ones.",
+        408 => "The body arrived too slowly.",
+        409 => "The request conflicts with the current state.",
+        412 => "The resource has another version than If-Match or If-None-Match requires.",
+        413 => "The request exceeds a limit; see /api/v1/limits.",
+        415 => "The media type, charset or coding of the body is not supported.",
         406 => "None of the media types in Accept is offered.",
-        422 => "It can be read, and it is wrong; every finding has its place.",
-        429 => "Too many failed attempts, or changes of the own account and its API keys.",
-        503 => "Not now: the store is being opened, takes no changes, or too much is in flight.",
-        507 => "There is no room on the gateway's disk.",
-        _ => "A fault of the gateway; its log has more.",
+        422 => "The request is well-formed and invalid; every finding has its place.",
+        429 => "Too many failed attempts, or changes of one's own account and its API keys.",
+        503 => {
+            "Temporarily unavailable: the store is opening or accepts no changes, or too many requests are in flight."
+        }
+        507 => "The gateway's disk is full.",
+        _ => "An error of the gateway; its log has the cause.",
     }
 }
 
@@ -233,7 +240,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_description_stands_beside_the_reference() {
+    fn descriptions_are_beside_their_reference() {
         let settings = load(&Sources::default()).unwrap().settings;
         let document = document(&settings);
         let status = &document["components"]["schemas"]["Status"]["properties"];
@@ -243,11 +250,11 @@ mod tests {
         let certificate = &status["certificate"];
         assert_eq!(certificate["oneOf"], json!([{"type": "null"}, schema("CertificateStatus")]));
         assert_eq!(certificate["description"], "The certificate of HTTPS; null without HTTPS.");
-        assert!(!document.to_string().contains("allOf"), "generators make nothing of allOf");
+        assert!(!document.to_string().contains("allOf"), "generators cannot use allOf");
     }
 
     #[test]
-    fn every_route_of_the_table_is_described() {
+    fn describes_every_route_of_the_table() {
         let settings = load(&Sources::default()).unwrap().settings;
         let document = document(&settings);
         for route in table() {

@@ -1,4 +1,4 @@
-//! Where a request comes from and which address it was sent to, as far as that can be believed.
+//! The client's address and the address that a request was sent to, as far as they can be trusted.
 use penstock_config::{ForwardHeaders, Settings};
 use salvo::Request;
 use salvo::http::Version;
@@ -6,44 +6,43 @@ use salvo::http::header::{FORWARDED, HOST};
 use salvo::http::uri::Authority;
 use std::net::IpAddr;
 
-/// What a request says of its way here; forwarded headers are looked at only when the connection is a
-/// trusted proxy's.
+/// The origin of a request. Forwarded headers count only on a connection from a trusted proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     /// `http` or `https`, as the client used it.
     pub(super) scheme: String,
-    /// The `Host` that the client asked for, with its port.
+    /// The `Host` that the client sent, with its port.
     pub(super) host: Option<String>,
-    /// The path before ours, without a slash at its end: the proxy's, or else that of `service.base-url`.
+    /// The path before the gateway's own, without a slash at its end: that of the proxy, otherwise of
+    /// `service.base-url`.
     pub(super) prefix: String,
     /// The client's address: that of the connection, or the one that trusted proxies name.
     pub(super) client: Option<IpAddr>,
-    /// Whether a program on this machine sent it: over loopback, and no proxy has a hand in it.
+    /// Whether a program on this machine sent it over loopback, without a proxy.
     pub(super) is_local: bool,
-    /// Whether a trusted proxy told `host` and `scheme`.
+    /// Whether `host` and `scheme` come from a trusted proxy.
     word: Word,
     /// Whether it came through the control socket.
     pub(super) control: bool,
-    /// Why the request is malformed, if what it says of its host is.
+    /// Why the request's host is malformed, if it is.
     host_error: Option<String>,
 }
 
-/// What a trusted proxy says.
+/// What is known from a trusted proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
-    /// There is none.
+    /// The connection is not from a trusted proxy.
     None,
-    /// It is believed.
+    /// The headers of a trusted proxy are used.
     Believed,
-    /// Different things by `Forwarded` and `X-Forwarded-*`, so that one of them is the client's own: neither is
-    /// believed.
+    /// `Forwarded` and `X-Forwarded-*` disagree, so one of them comes from the client. Neither is used.
     Contradictory,
 }
 
 impl Origin {
-    /// Reads it from a request.
+    /// Determines the origin of a request.
     pub(super) fn of(req: &Request, settings: &Settings) -> Self {
-        // HTTP/1.0 may have no Host. A target in absolute form, and HTTP/2's `:authority`, come before it
+        // HTTP/1.0 may have no Host. A target in absolute form, and HTTP/2's `:authority`, take precedence
         // (RFC 9112, 3.2.2); salvo puts the Host of any other target there.
         let host = req.uri().authority().map(Authority::as_str);
         let host = host.or_else(|| req.headers().get(HOST)?.to_str().ok());
@@ -67,7 +66,7 @@ impl Origin {
 
     fn believe(&mut self, req: &Request, settings: &Settings) {
         let (standard, usual) = (Told::standard(req), Told::usual(req));
-        // A proxy that writes one passes on what a client wrote into the other.
+        // A proxy that writes one of them passes on what a client wrote into the other.
         if let (Some(standard), Some(usual)) = (&standard, &usual)
             && !standard.agrees(usual, settings)
         {
@@ -80,7 +79,7 @@ impl Origin {
             self.scheme = told.scheme.unwrap_or_else(|| self.scheme.clone());
             self.host = told.host.or_else(|| self.host.take());
         }
-        // RFC 7239 has no word for it.
+        // RFC 7239 has no parameter for it.
         if let Some(prefix) = last(req, "x-forwarded-prefix")
             && is_path(&prefix)
         {
@@ -89,24 +88,24 @@ impl Origin {
         self.scheme.make_ascii_lowercase();
     }
 
-    /// Whether the headers of a trusted proxy tell different things.
+    /// Whether the headers of a trusted proxy contradict each other.
     pub(super) fn is_contradictory(&self) -> bool {
         self.word == Word::Contradictory
     }
 
-    /// Why the request is malformed, if what it says of its host is: two readers of it could take it for
+    /// Returns why the request's host is malformed, if it is. Two parsers could read such a request as for
     /// different hosts.
     pub(super) fn host_error(&self) -> Option<&str> {
         self.host_error.as_deref()
     }
 
-    /// The origin as browsers write it (RFC 6454, 6.1).
+    /// Returns the origin as browsers write it (RFC 6454, 6.1).
     pub(super) fn url(&self) -> Option<String> {
         Some(format!("{}://{}", self.scheme, self.host.as_deref()?))
     }
 
-    /// The address that the outside knows the service by: by the word of a trusted proxy, or else
-    /// `service.base-url`, or else as the request was sent.
+    /// Returns the external address of the service: as a trusted proxy reports it, otherwise
+    /// `service.base-url`, otherwise as the request was sent.
     pub(super) fn base_url(&self, settings: &Settings) -> Option<String> {
         match &settings.base_url {
             Some(url) if self.word != Word::Believed => Some(url.clone()),
@@ -114,7 +113,7 @@ impl Origin {
         }
     }
 
-    /// The host without its port.
+    /// Returns the host without its port.
     pub(super) fn host_name(&self) -> Option<&str> {
         let host = self.host.as_deref()?;
         Some(match host.strip_prefix('[') {
@@ -124,9 +123,9 @@ impl Origin {
     }
 }
 
-/// Whether the request was sent to this gateway under a name of its own. A page of another site can
-/// make its name lead here (DNS rebinding), never an address or a loopback name. What the names are,
-/// `service.base-url` says or a trusted proxy; a gateway beyond loopback that was told none takes any.
+/// Whether the request was sent to one of this gateway's own names. A page of another site can make its name
+/// resolve to this gateway (DNS rebinding), but never an address or a loopback name. The names come from
+/// `service.base-url` or a trusted proxy. A gateway beyond loopback without a configured name accepts any.
 pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
     if origin.control || origin.word == Word::Believed {
         return true;
@@ -142,9 +141,9 @@ pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
         }
 }
 
-/// Whether browsers are told to use only HTTPS for the host of this request (RFC 6797): it came over HTTPS, and
-/// the host has a name, with a certificate that browsers trust. A certificate of the gateway's own is none,
-/// and all that runs on `localhost` shares that name.
+/// Whether the response tells browsers to use only HTTPS for this host (RFC 6797). The request must have come over
+/// HTTPS, and the host must have a name with a certificate that browsers trust. The gateway's self-signed
+/// certificate is not trusted, and everything on `localhost` shares that name.
 pub(super) fn wants_https_only(origin: &Origin, settings: &Settings) -> bool {
     let is_self_signed = settings.server.tls.as_ref().is_some_and(|tls| tls.certificate.is_none());
     origin.scheme == "https"
@@ -159,7 +158,8 @@ fn is_loopback_name(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// What RFC 9112 (3.2), RFC 9113 (8.3.1) and RFC 9110 (4.2.4 and 7.2) forbid of the host that a request names.
+/// Checks the host against RFC 9112 (3.2), RFC 9113 (8.3.1) and RFC 9110 (4.2.4 and 7.2). Returns what is
+/// wrong.
 fn host_error(req: &Request, host: Option<&str>) -> Option<String> {
     let lines: Vec<_> = req.headers().get_all(HOST).iter().collect();
     let authority = req.uri().authority().map(Authority::as_str);
@@ -171,19 +171,19 @@ fn host_error(req: &Request, host: Option<&str>) -> Option<String> {
         [line] => {
             let line = String::from_utf8_lossy(line.as_bytes());
             if !is_host(&line) {
-                return Some(format!("the Host {line:?} is not a host with or without a port"));
+                return Some(format!("the Host {line:?} is not a host with an optional port"));
             }
             if req.version() == Version::HTTP_2
                 && authority.is_some_and(|authority| !authority.eq_ignore_ascii_case(&line))
             {
-                return Some(format!("the Host {line:?} is not that of :authority"));
+                return Some(format!("the Host {line:?} differs from :authority"));
             }
         }
         lines => return Some(format!("the request has {} Host lines; send one", lines.len())),
     }
-    // The one in force may come from the target or from a proxy.
+    // The host in use may come from the target or from a proxy.
     let host = host.filter(|host| !is_host(host))?;
-    Some(format!("{host:?} is not a host with or without a port"))
+    Some(format!("{host:?} is not a host with an optional port"))
 }
 
 /// Whether a text is `uri-host [ ":" port ]`.
@@ -197,7 +197,7 @@ fn is_host(text: &str) -> bool {
         })
 }
 
-/// The path of `service.base-url`, without a slash at its end.
+/// Returns the path of `service.base-url`, without a slash at its end.
 pub(super) fn base_path(base_url: Option<&str>) -> &str {
     let after_scheme = base_url.and_then(|url| url.split_once("://")).map_or("", |(_, rest)| rest);
     after_scheme.find('/').map_or("", |at| &after_scheme[at..]).trim_end_matches('/')
@@ -208,7 +208,7 @@ fn is_trusted(address: IpAddr, settings: &Settings) -> bool {
         && settings.server.is_trusted_proxy(address)
 }
 
-/// Whether some proxy has had the request in its hands.
+/// Whether a proxy has forwarded the request.
 fn is_forwarded(req: &Request) -> bool {
     req.headers().keys().any(|name| {
         let name = name.as_str();
@@ -216,17 +216,19 @@ fn is_forwarded(req: &Request) -> bool {
     })
 }
 
-/// What the proxies tell of the request as the client sent it.
+/// What the proxies report of the request as the client sent it.
 #[derive(Debug, Default)]
 struct Told {
-    /// Whom they were asked by, the first proxy's word first; `None` for what is no address.
+    /// The addresses that each proxy received the request from, the first proxy's first. `None` for a value
+    /// that is not an address.
     asked_by: Vec<Option<IpAddr>>,
     scheme: Option<String>,
     host: Option<String>,
 }
 
 impl Told {
-    /// By the standard header (RFC 7239); of scheme and host the nearest proxy's word counts, the last one.
+    /// Reads the standard header (RFC 7239). For scheme and host the last element counts, which the nearest
+    /// proxy wrote.
     fn standard(req: &Request) -> Option<Self> {
         let lines = lines(req, FORWARDED.as_str())?;
         let mut told = Self::default();
@@ -248,7 +250,7 @@ impl Told {
         Some(told)
     }
 
-    /// By the headers that most proxies send.
+    /// Reads the headers that most proxies send.
     fn usual(req: &Request) -> Option<Self> {
         let asked_by = lines(req, "x-forwarded-for");
         let (scheme, host) = (last(req, "x-forwarded-proto"), last(req, "x-forwarded-host"));
@@ -260,7 +262,8 @@ impl Told {
         Some(Self { asked_by, scheme, host })
     }
 
-    /// Each proxy adds whom it was asked by: the last one that is no proxy of ours is the client.
+    /// Returns the client's address. Each proxy adds its sender, so the last one that is not a trusted proxy
+    /// is the client.
     fn client(&self, settings: &Settings) -> Option<IpAddr> {
         let mut client = None;
         for address in self.asked_by.iter().rev() {
@@ -283,14 +286,14 @@ impl Told {
     }
 }
 
-/// The lines of a header, `None` without any.
+/// Returns the lines of a header, or `None` if there are none.
 fn lines(req: &Request, name: &str) -> Option<Vec<String>> {
     let lines = req.headers().get_all(name).iter();
     let lines: Vec<_> = lines.map(|line| line.to_str().unwrap_or_default().to_owned()).collect();
     (!lines.is_empty()).then_some(lines)
 }
 
-/// An address, with or without a port.
+/// Parses an address, with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let address = match text.strip_prefix('[') {
@@ -301,14 +304,15 @@ fn address(text: &str) -> Option<IpAddr> {
     Some(address.parse::<IpAddr>().ok()?.to_canonical())
 }
 
-/// The last element of a list header, which the proxy that is connected to us wrote.
+/// Returns the last element of a list header, which the proxy that is connected to the gateway wrote.
 fn last(req: &Request, name: &str) -> Option<String> {
     let line = req.headers().get_all(name).iter().next_back()?.to_str().ok()?;
     let element = line.rsplit(',').next()?.trim();
     (!element.is_empty()).then(|| element.to_owned())
 }
 
-/// A prefix goes into `Location`: it must be a path and nothing else (`//host` would lead away).
+/// Whether a prefix is a path and nothing else. It goes into `Location`, where `//host` would lead to another
+/// site.
 fn is_path(prefix: &str) -> bool {
     prefix.starts_with('/')
         && !prefix.starts_with("//")
@@ -335,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_a_name_or_an_address_with_or_without_a_port() {
+    fn hosts_are_names_or_addresses_with_an_optional_port() {
         for good in ["a", "a:80", "a:", "[::1]:8080", "127.0.0.1", "my_gw.local"] {
             assert!(is_host(good), "{good}");
         }
@@ -388,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read_with_and_without_a_port() {
+    fn parses_addresses_with_and_without_a_port() {
         for (text, read) in [
             ("10.0.0.1", Some("10.0.0.1")),
             (" 10.0.0.1:80", Some("10.0.0.1")),

@@ -1,5 +1,5 @@
-//! Which page sent a request, as browsers tell: against requests that another site's page makes a
-//! browser send (CSRF), and against names that it makes resolve to this gateway (DNS rebinding).
+//! Checks which page sent a request, as browsers report it. This prevents requests that a page of another
+//! site makes a browser send (CSRF), and names that such a page resolves to this gateway (DNS rebinding).
 use super::credential;
 use super::origin::{self, Origin};
 use super::problem::Problem;
@@ -10,19 +10,19 @@ use salvo::http::header::{HeaderName, ORIGIN};
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, Request};
 
-/// The header that carries a session's CSRF token; in a form it is the field `_csrf`.
+/// The header that carries a session's CSRF token. In a form it is the field `_csrf`.
 const TOKEN: &str = "x-csrf-token";
 
-/// Where the request comes from.
+/// Where a request comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Page {
     /// A page of this gateway.
     Own,
-    /// No page: an address that was typed, a bookmark, another program.
+    /// No page: a typed address, a bookmark, another program.
     Typed,
     /// A page of another site.
     Foreign,
-    /// The client does not tell, as programs do not.
+    /// The client does not report it. Programs do not.
     Untold,
 }
 
@@ -45,8 +45,8 @@ impl Page {
     }
 }
 
-/// Refuses a `Host` that is not this gateway's: browsers keep what they hold for each name, and a page
-/// of another site can make its own name lead here.
+/// Refuses a `Host` that is not this gateway's. Browsers keep state for each name, and a page of another site
+/// can make its own name resolve to this gateway.
 pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
     let origin = origin(depot);
     if origin::is_ours(origin, &state(depot).settings) {
@@ -63,7 +63,7 @@ pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
     ))
 }
 
-/// For a request that acts and needs no sign-in: refuses what a page of another site sent.
+/// Refuses what a page of another site sent, for a request that acts and needs no sign-in.
 pub(super) fn check_stranger(req: &Request, depot: &Depot) -> Result<(), Problem> {
     if Page::of(req, origin(depot)) == Page::Foreign {
         return Err(Problem::new(
@@ -74,9 +74,9 @@ pub(super) fn check_stranger(req: &Request, depot: &Depot) -> Result<(), Problem
     Ok(())
 }
 
-/// For a request that acts, with a session: refuses it unless it is known to come from a page of this
-/// gateway, or carries the session's CSRF token, in the header or as `field` of a form. A browser sends its
-/// cookie with what any page makes it send.
+/// Refuses a request that acts with a session, unless it comes from a page of this gateway. It may also carry
+/// the session's CSRF token, in the header or as `field` of a form. A browser sends its cookie with any
+/// request that a page causes.
 pub(super) fn check_session(
     req: &Request,
     depot: &Depot,
@@ -85,9 +85,9 @@ pub(super) fn check_session(
     let is_get = *req.method() == Method::GET;
     let mode = req.headers().get("sec-fetch-mode").and_then(|mode| mode.to_str().ok());
     match Page::of(req, origin(depot)) {
-        // A GET that acts is for scripts: whoever signs in is sent on to where a link may have led.
+        // A GET that acts is for scripts. After sign-in, users are redirected to the address of a link.
         Page::Own if !(is_get && mode == Some("navigate")) => return Ok(()),
-        // A link in an e-mail counts as typed: it must not act.
+        // A link in an e-mail counts as typed, so it must not act.
         Page::Typed if !is_get => return Ok(()),
         _ => {}
     }

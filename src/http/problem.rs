@@ -1,4 +1,4 @@
-//! Faults on the wire: `application/problem+json` (RFC 9457).
+//! Errors on the wire: `application/problem+json` (RFC 9457).
 use super::admin::fault;
 use super::sending;
 use penstock_auth::Refusal;
@@ -11,7 +11,7 @@ use salvo::{Depot, FlowCtrl, Request, Response, Writer, async_trait, handler};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// An answer that is no success.
+/// An error response.
 #[derive(Debug)]
 pub(super) struct Problem {
     status: StatusCode,
@@ -21,12 +21,12 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// A problem with its cause in words.
+    /// Creates a problem with its cause in words.
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, detail: detail.into(), errors: Vec::new(), headers: Vec::new() }
     }
 
-    /// 400: a parameter or header that cannot be read.
+    /// 400: a parameter or header cannot be read.
     pub(super) fn malformed(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
@@ -36,20 +36,20 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// 503, to be tried again after these seconds.
+    /// 503: the client may retry after this many seconds.
     pub(super) fn unavailable(seconds: u64, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
             .header(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
-    /// The same with a header.
+    /// Adds a header.
     pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
-    /// The same with the challenge that tells which credentials are taken, and what was wrong with the
-    /// one that came (RFC 6750, 3); without one there is no error.
+    /// Adds the challenge that tells which credentials are accepted, and what was wrong with those in the
+    /// request (RFC 6750, 3). Without credentials there is no error.
     pub(super) fn challenged(self, error: Option<BearerError>) -> Self {
         let mut challenge = r#"Bearer realm="penstock""#.to_owned();
         if let Some(error) = error {
@@ -58,7 +58,7 @@ impl Problem {
                 BearerError::InvalidToken => "invalid_token",
                 BearerError::InsufficientScope => "insufficient_scope",
             };
-            // The characters that a description may have; quotes and backslashes are not among them.
+            // The characters that a description may have. Quotes and backslashes are not allowed.
             let description: String = self
                 .detail
                 .chars()
@@ -77,7 +77,7 @@ impl Problem {
         }
     }
 
-    /// The same with these words before its detail, unless they are there.
+    /// Puts these words before the detail, unless it starts with them.
     pub(super) fn prefixed(mut self, words: &str) -> Self {
         if !self.detail.starts_with(words) {
             self.detail.insert_str(0, words);
@@ -85,27 +85,27 @@ impl Problem {
         self
     }
 
-    /// Its status.
+    /// Returns the status.
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Its cause in words.
+    /// Returns the cause in words.
     pub(super) fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// Every single finding.
+    /// Returns every finding.
     pub(super) fn errors(&self) -> &[Finding] {
         &self.errors
     }
 
-    /// The headers that the answer has because of it.
+    /// Returns the headers that the problem adds to its response.
     pub(super) fn into_headers(self) -> Vec<(HeaderName, HeaderValue)> {
         self.headers
     }
 
-    /// The members that a line of an NDJSON answer shares with the document.
+    /// Returns the members that a line of an NDJSON response shares with the document.
     pub(super) fn members(&self) -> serde_json::Map<String, Value> {
         let mut members = serde_json::Map::new();
         members.insert("type".into(), json!("about:blank"));
@@ -118,7 +118,7 @@ impl Problem {
         members
     }
 
-    /// Makes it the answer: a page where a person asked for one, else the document.
+    /// Writes it as the response: as a page if a person asked for one, otherwise as the document.
     pub(super) fn give(self, req: &Request, depot: &Depot, res: &mut Response) {
         if fault::is_for(req, depot) {
             fault::show(self, req, depot, res);
@@ -127,7 +127,7 @@ impl Problem {
         }
     }
 
-    /// Makes the document the answer to the request of this path.
+    /// Writes the document as the response to the request of this path.
     pub(super) fn answer(self, path: &str, res: &mut Response) {
         let mut members = self.members();
         members.insert("instance".into(), json!(path));
@@ -143,12 +143,12 @@ impl Problem {
     }
 }
 
-/// The reason phrase, which is the title that RFC 9457 asks of `about:blank`.
+/// Returns the reason phrase, which RFC 9457 requires as the title of `about:blank`.
 fn title(status: StatusCode) -> &'static str {
     status.canonical_reason().unwrap_or("Error")
 }
 
-/// A finding or warning with its place.
+/// Returns a finding or warning with its place as JSON.
 pub(super) fn finding(finding: &Finding) -> Value {
     match &finding.place {
         Place::Pointer(pointer) => json!({"pointer": pointer, "message": finding.message}),
@@ -194,14 +194,14 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// The code of what is wrong with a credential in a header (RFC 6750, 3.1).
+/// The error code of a credential in a header (RFC 6750, 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BearerError {
     /// The request is malformed: 400.
     InvalidRequest,
     /// The credential is malformed, unknown, expired or revoked: 401.
     InvalidToken,
-    /// The credential is good and may do less than this: 403.
+    /// The credential is valid and its role is not sufficient: 403.
     InsufficientScope,
 }
 
@@ -219,11 +219,11 @@ impl Writer for Problem {
 }
 
 impl EndpointOutRegister for Problem {
-    /// Which problems a route can answer stands in the router's table.
+    /// The router's table has the problems of each route.
     fn register(_components: &mut Components, _operation: &mut Operation) {}
 }
 
-/// Gives every answer of the framework itself that is no success the form of a problem.
+/// Turns every error response of the framework itself into a problem.
 #[handler]
 pub(super) async fn catch(
     req: &mut Request,
@@ -236,10 +236,13 @@ pub(super) async fn catch(
     let path = req.uri().path();
     let detail = match status {
         StatusCode::NOT_FOUND => {
-            format!("there is nothing at {path}; /api-doc/openapi.json lists what there is")
+            format!("there is nothing at {path}; /api-doc/openapi.json lists all routes")
         }
         StatusCode::METHOD_NOT_ALLOWED => {
-            format!("{path} does not take {}; the header Allow lists what it takes", req.method())
+            format!(
+                "{path} does not allow {}; the header Allow lists the allowed methods",
+                req.method()
+            )
         }
         _ => match res.take_body() {
             ResBody::Error(StatusError { brief, .. }) => brief,
@@ -255,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_keeps_its_findings_and_their_places() {
+    fn problems_keep_findings_and_their_places() {
         let fault = Fault::with(
             Kind::Invalid,
             "Ingestion failed: two findings",
@@ -278,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_holds_the_cause_and_no_character_that_it_may_not() {
+    fn challenges_contain_the_cause_in_allowed_characters() {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "the key \"a\\b\" isn't ours: é\n");
         let problem = problem.challenged(Some(BearerError::InvalidToken));
         let (name, value) = problem.headers.first().unwrap();
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unavailable_says_when_to_try_again() {
+    fn unavailable_problems_have_a_retry_after() {
         let after = Kind::Unavailable(std::time::Duration::from_millis(10));
         let problem = Problem::from(Fault::new(after, "not now"));
         assert_eq!(problem.headers, [(RETRY_AFTER, HeaderValue::from(1_u64))]);

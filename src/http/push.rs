@@ -1,4 +1,4 @@
-//! `/api/v1/business-objects/{id}/push`: everything is exported now.
+//! `/api/v1/business-objects/{id}/push`: exports everything now.
 use super::business_objects::named;
 use super::caller::caller;
 use super::problem::Problem;
@@ -46,7 +46,7 @@ impl<'a> From<&'a Entry> for Pushed<'a> {
     }
 }
 
-/// Exports everything of a Business Object, on behalf of whoever sent this request.
+/// Exports everything of a Business Object on behalf of this request's caller.
 pub(super) async fn everything(
     depot: &Depot,
     gateway: Gateway,
@@ -58,7 +58,7 @@ pub(super) async fn everything(
         Err(fault) => return Ok(Err(fault)),
     };
     blocking(move || {
-        // Who asked may be gone; the thread is taken until it is done.
+        // The permit is held until the thread is done, even if the client has disconnected.
         let _turn = turn;
         let by = By { check: &caller, account: Some(caller.id()), traceparent: Some(&trace) };
         Ok(gateway.exporter.push(&business_object, by))
@@ -78,10 +78,10 @@ async fn push(req: &mut Request, depot: &mut Depot) -> Outcome {
     Ok(Reply::json(&answer)?.status(StatusCode::ACCEPTED))
 }
 
-/// Exports everything now, to every push target. The content is the state at the answer.
+/// Exports everything now to every push target. The files contain the state at the time of the response.
 ///
-/// A GET that acts, as the specification has it: with a session it is taken from this gateway's own
-/// pages alone.
+/// This GET acts, as the specification requires. With a session it is accepted only from this gateway's own
+/// pages.
 #[endpoint(
     operation_id = "pushByGet",
     tags("Exports"),
@@ -92,7 +92,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     push(req, depot).await
 }
 
-/// Exports everything now, to every push target. The content is the state at the answer.
+/// Exports everything now to every push target. The files contain the state at the time of the response.
 #[endpoint(
     operation_id = "push",
     tags("Exports"),

@@ -5,13 +5,13 @@ use salvo::Request;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Items of one page when the request does not say.
+/// The items of a page by default.
 const DEFAULT_LIMIT: usize = 100;
-/// Items of one page at most.
+/// The maximum items of a page.
 const MAX_LIMIT: usize = 1000;
 
-/// The query parameters of one request. One that the route does not know, or that is given twice, is
-/// refused: a misspelt `mode` must not become an `ADD`.
+/// The query parameters of one request. An unknown or repeated parameter is refused: a misspelt `mode` must
+/// not become an `ADD`.
 #[derive(Debug)]
 pub(super) struct Query(BTreeMap<String, String>);
 
@@ -22,8 +22,8 @@ impl Query {
         for (name, value) in req.queries().flat_iter() {
             if !known.contains(&name.as_str()) {
                 let known = match known {
-                    [] => "it takes none".to_owned(),
-                    known => format!("it takes {}", known.join(", ")),
+                    [] => "it has none".to_owned(),
+                    known => format!("it has {}", known.join(", ")),
                 };
                 return Err(Problem::malformed(format!(
                     "this route has no query parameter {name:?}; {known}"
@@ -38,17 +38,17 @@ impl Query {
         Ok(Self(parameters))
     }
 
-    /// Those that hold something: a form sends its empty fields, too.
+    /// Removes empty parameters, which a form sends for its empty fields.
     pub(super) fn filled(self) -> Self {
         Self(self.0.into_iter().filter(|(_, value)| !value.is_empty()).collect())
     }
 
-    /// One parameter.
+    /// Returns one parameter.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// A parameter that is `true` or `false` (the default).
+    /// Returns a parameter that is `true` or `false` (the default).
     pub(super) fn flag(&self, name: &str) -> Result<bool, Problem> {
         match self.get(name) {
             None | Some("false") => Ok(false),
@@ -59,7 +59,7 @@ impl Query {
         }
     }
 
-    /// `limit`: how many items a page holds at most.
+    /// Returns `limit`: the maximum items of a page.
     pub(super) fn limit(&self) -> Result<usize, Problem> {
         let Some(text) = self.get("limit") else { return Ok(DEFAULT_LIMIT) };
         match text.parse() {
@@ -70,30 +70,30 @@ impl Query {
         }
     }
 
-    /// `cursor`: the key of the last item of the page before.
+    /// Returns `cursor`: the key of the last item of the previous page.
     pub(super) fn cursor(&self) -> Result<Option<String>, Problem> {
         let Some(text) = self.get("cursor") else { return Ok(None) };
         decode(text).map(Some).ok_or_else(|| {
             Problem::malformed(
-                "the query parameter cursor is none that a page's \"next\" has given; \
-                 leave it out to begin again",
+                "the query parameter cursor is not the \"next\" of a page; \
+                 leave it out to start with the first page",
             )
         })
     }
 
-    /// `cursor`, where keys are UUIDs.
+    /// Returns `cursor` where keys are UUIDs.
     pub(super) fn uuid_cursor(&self) -> Result<Option<String>, Problem> {
         let cursor = self.cursor()?;
         match &cursor {
-            Some(key) if uuid::Uuid::parse_str(key).is_err() => {
-                Err(Problem::malformed("the query parameter cursor is none of this list's"))
-            }
+            Some(key) if uuid::Uuid::parse_str(key).is_err() => Err(Problem::malformed(
+                "the query parameter cursor is not from this list; leave it out to start with the first page",
+            )),
             _ => Ok(cursor),
         }
     }
 }
 
-/// The cursor that goes on after this key: its UTF-8 bytes in hex.
+/// Returns the cursor that continues after this key: its UTF-8 bytes in hex.
 pub(super) fn cursor(key: &str) -> String {
     use std::fmt::Write;
     key.bytes().fold(String::with_capacity(key.len() * 2), |mut text, byte| {
@@ -116,8 +116,8 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|key| !key.is_empty())
 }
 
-/// A list's answer. `items` holds one item more than `limit` when there are more; `key` says what the
-/// next page goes on after.
+/// Returns one page of a list. `items` has one item more than `limit` if there are more pages; `key` returns
+/// the key after which the next page starts.
 pub(super) fn page<T: Serialize>(
     mut items: Vec<T>,
     limit: usize,
@@ -127,7 +127,7 @@ pub(super) fn page<T: Serialize>(
     Reply::json(&Page { items, next })
 }
 
-/// Leaves `limit` items; the cursor of the next page when there were more.
+/// Truncates to `limit` items. Returns the cursor of the next page if there were more.
 pub(super) fn cut<T>(items: &mut Vec<T>, limit: usize, key: impl Fn(&T) -> &str) -> Option<String> {
     if items.len() <= limit {
         return None;
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_comes_back_as_the_key() {
+    fn cursors_decode_to_their_key() {
         for key in ["http://example.org/ü?a=1", "0"] {
             assert_eq!(decode(&cursor(key)).as_deref(), Some(key));
         }

@@ -1,4 +1,4 @@
-//! `/control/dump` and `/control/load`, for the control socket alone: the graph as RDF, as a stream.
+//! `/control/dump` and `/control/load`, only for the control socket: the graph as RDF, as a stream.
 use super::backup::{Pieces, written};
 use super::caller::caller;
 use super::problem::Problem;
@@ -19,10 +19,10 @@ use std::io::{self, BufWriter, Read, Write};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-/// Pieces of a body that wait for the store.
+/// The maximum pieces of a body that wait for the store.
 const PIECES: usize = 4;
 
-/// Streams a dump. What ends before its time breaks the connection.
+/// Streams a dump. If it fails, the connection breaks.
 #[handler]
 pub(super) async fn dump(req: &mut Request, depot: &mut Depot) -> Outcome {
     let query = Query::read(req, &["format", "graph"])?;
@@ -37,15 +37,14 @@ pub(super) async fn dump(req: &mut Request, depot: &mut Depot) -> Outcome {
         match result {
             Ok(quads) => tracing::info!(quads, "The graph was dumped."),
             Err(cause) => {
-                tracing::warn!(%cause, "A dump was not finished.");
+                tracing::warn!(%cause, "A dump failed.");
                 pieces.cut(cause.to_string());
             }
         }
     }))
 }
 
-/// Loads the body. The answer is NDJSON: a line after each commit, and a last one that says `done`, or
-/// what is wrong.
+/// Loads the body. The response is NDJSON: a line after each commit, and a last one with `done` or the error.
 #[handler]
 pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> Outcome {
     let query = Query::read(req, &["format", "graph", "base", "skolemize"])?;
@@ -67,7 +66,7 @@ pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> Outcome {
             Ok(loaded) => told(loaded, json!({"done": true})),
             Err(Failed { fault, loaded }) => told(loaded, json!({"fault": fault.to_string()})),
         };
-        // A client that went away is told of by the log.
+        // If the client has disconnected, the log has the result.
         let _ = writeln!(pieces, "{last}");
     }))
 }
@@ -90,7 +89,7 @@ fn loaded(
             let later = Kind::Unavailable(Duration::from_secs(5));
             return Err(Fault::new(later, "the gateway is stopping"));
         }
-        // What is sent goes on when nobody looks at how far it is.
+        // Loading continues even if the client does not read the progress.
         let _ = writeln!(pieces, "{}", told(loaded, json!({})));
         Ok(())
     });
@@ -116,8 +115,8 @@ fn told(loaded: Loaded, mut members: Value) -> Value {
     members
 }
 
-/// Hands on the pieces of a body, then that it has ended. When nobody takes them any more, the rest is read and
-/// dropped: a client that is still sending would lose the answer with the connection.
+/// Passes on the pieces of a body, then its end. If the receiver is gone, it reads and drops the rest,
+/// because a client that is still sending would lose the response with the connection.
 async fn hand_on(mut body: ReqBody, sender: Sender<io::Result<Option<Bytes>>>) {
     let mut is_taken = true;
     loop {
@@ -137,7 +136,7 @@ async fn hand_on(mut body: ReqBody, sender: Sender<io::Result<Option<Bytes>>>) {
     }
 }
 
-/// A body as it comes, for a thread that may wait for it.
+/// A body as it arrives, for a thread that may wait for it.
 struct Body {
     frames: Receiver<io::Result<Option<Bytes>>>,
     piece: Bytes,
@@ -151,7 +150,7 @@ impl Read for Body {
                 Some(Ok(Some(piece))) => self.piece = piece,
                 Some(Ok(None)) => self.ended = true,
                 Some(Err(error)) => return Err(error),
-                // A body that is cut must not look whole.
+                // A truncated body must not look complete.
                 None => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
         }

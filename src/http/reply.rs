@@ -1,4 +1,4 @@
-//! Answers that are a success.
+//! Successful responses.
 use super::problem::Problem;
 use bytes::Bytes;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -7,10 +7,10 @@ use salvo::oapi::{Components, EndpointOutRegister, Operation};
 use salvo::{Response, Scribe};
 use serde::Serialize;
 
-/// What a handler answers.
+/// The result of a handler.
 pub(super) type Outcome = Result<Reply, Problem>;
 
-/// A success: status, media type, headers and body.
+/// A successful response: status, media type, headers and body.
 #[derive(Debug)]
 pub(super) struct Reply {
     status: StatusCode,
@@ -50,19 +50,19 @@ impl Reply {
         Self { status, media_type: "", headers: Vec::new(), body: ResBody::None }
     }
 
-    /// The same with another media type.
+    /// Sets the media type.
     pub(super) fn of(mut self, media_type: &'static str) -> Self {
         self.media_type = media_type;
         self
     }
 
-    /// The same with another status.
+    /// Sets the status.
     pub(super) fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
     }
 
-    /// The same with a header; a value that no header can hold is left out.
+    /// Adds a header. A value that no header can contain is left out.
     pub(super) fn header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));
@@ -85,6 +85,6 @@ impl Scribe for Reply {
 }
 
 impl EndpointOutRegister for Reply {
-    /// Each endpoint names its own answers.
+    /// Each endpoint declares its own responses.
     fn register(_components: &mut Components, _operation: &mut Operation) {}
 }

@@ -1,5 +1,5 @@
-//! The table of contents: every route, its least role, its handler, and the problems it can answer
-//! beside those of every route (see `openapi`). `access` keeps to the roles.
+//! The table of contents: every route, its minimum role, its handler, and the problems that it can answer
+//! besides those of every route (see `openapi`). `access` enforces the roles.
 use super::access::{Allow, Least, acts};
 use super::admin::form::Sent;
 use super::{
@@ -12,26 +12,26 @@ use salvo::routing::MethodFilter;
 use salvo::{Handler, Router};
 use std::sync::Arc;
 
-/// One route.
+/// A route of the API or of a page.
 pub(super) struct Route {
     pub(super) method: Method,
     pub(super) path: &'static str,
-    /// The least that a request must show to use it.
+    /// The minimum that a request must present to use it.
     pub(super) least: Least,
     pub(super) handler: Arc<dyn Handler>,
-    /// Statuses of the problems that it can answer.
+    /// Statuses of the problems that the route can answer.
     pub(super) problems: &'static [u16],
-    /// Whether it is one of the administration interface.
+    /// Whether the route belongs to the administration interface.
     is_page: bool,
 }
 
-/// Every route of the API.
+/// Returns every route of the API.
 #[rustfmt::skip]
 pub(super) fn table() -> Vec<Route> {
     use Least::{Admin, Anyone, Contributor, Metrics, User};
     let (get, put, post, delete) = (Method::GET, Method::PUT, Method::POST, Method::DELETE);
     vec![
-        // Asked for most often, and the first that fits is taken.
+        // Most requested, so they come first: the router takes the first match.
         route(&get,    "/api/v1/business-objects/{id}/objects",       User,        objects::list,             &[400, 404, 413]),
         route(&get,    "/api/v1/business-objects/{id}/objects/{uri}", User,        objects::get,              &[400, 404, 413]),
         route(&get,    "/api/v1/business-objects",                    User,        business_objects::list,    &[400]),
@@ -61,7 +61,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/api/v1/status",                              User,        status::get,               &[400]),
         route(&get,    "/api/v1/users",                               Admin,       users::list,               &[400]),
         route(&post,   "/api/v1/users",                               Admin,       users::create,             &[400, 408, 409, 413, 415, 422, 507]),
-        // Before those with an id, since the first that fits is taken.
+        // Before the routes with an id, since the router takes the first match.
         route(&get,    "/api/v1/users/me",                            User,        users::me,                 &[400, 404]),
         route(&put,    "/api/v1/users/me",                            User,        users::replace_me,         &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
         route(&post,   "/api/v1/users/me/password",                   User,        users::own_password,       &[400, 404, 408, 409, 413, 415, 422, 507]),
@@ -78,7 +78,7 @@ pub(super) fn table() -> Vec<Route> {
         route(&get,    "/graphql",                                    User,        graphql::get,              &[400, 405, 406, 413]),
         route(&get,    "/graphql/schema.graphql",                     User,        graphql::schema,           &[400]),
         route(&get,    "/api/v1/events",                              User,        events::get,               &[400]),
-        // And every other address that is a minted URI: see `fallback`.
+        // `fallback` handles every other address that is a minted URI.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::get,          &[404, 406, 413]),
         route(&get,    "/health/live",                                Anyone,      health::live,              &[]),
         route(&get,    "/health/ready",                               Anyone,      health::ready,             &[]),
@@ -89,7 +89,7 @@ pub(super) fn table() -> Vec<Route> {
     ]
 }
 
-/// The routes beside the API, which the OpenAPI document does not hold.
+/// Returns the routes that are not part of the API and not in the OpenAPI document.
 #[rustfmt::skip]
 fn beside() -> Vec<Route> {
     use Least::{Anyone, Local};
@@ -109,7 +109,7 @@ fn beside() -> Vec<Route> {
     ]
 }
 
-/// The administration interface. What posts is a form.
+/// Returns the routes of the administration interface. A POST sends a form.
 #[rustfmt::skip]
 fn pages() -> Vec<Route> {
     use Least::{Admin, Anyone, Contributor, User};
@@ -125,7 +125,7 @@ fn pages() -> Vec<Route> {
         page(&post, "/admin/namespaces/{name}",         Contributor, admin::namespaces::change),
         page(&get,  "/admin/namespaces/{name}/delete",  Contributor, admin::namespaces::deletion),
         page(&post, "/admin/namespaces/{name}/delete",  Contributor, admin::namespaces::delete),
-        // Beside the list, since a namespace may be called `new`.
+        // Not below the list, since a namespace may be named `new`.
         page(&get,  "/admin/new-namespace",             Contributor, admin::namespaces::creation),
         page(&post, "/admin/new-namespace",             Contributor, admin::namespaces::create),
         page(&get,  "/admin/keys",                      User,        admin::keys::list),
@@ -144,7 +144,7 @@ fn pages() -> Vec<Route> {
         page(&get,  "/admin/audit",                     Admin,       admin::audit::get),
         page(&get,  "/admin/settings",                  Admin,       admin::settings::get),
         page(&get,  "/admin/business-objects",                       User,        admin::business_objects::list),
-        // Before those with an id, since the first that fits is taken.
+        // Before the routes with an id, since the router takes the first match.
         page(&get,  "/admin/business-objects/derive",                Admin,       admin::samples::get),
         page(&post, "/admin/business-objects/derive",                Admin,       admin::samples::post),
         page(&get,  "/admin/business-objects/new",                   Admin,       admin::editor::new),
@@ -193,7 +193,7 @@ fn route(
 
 impl Route {
     fn answers(&self, method: Method) -> Router {
-        // A router without a path ends where its parent does: at the first page.
+        // A router without a path matches the path of its parent, here the start page.
         let router = match self.path {
             "/" => Router::new(),
             path => Router::with_path(path),
@@ -205,27 +205,27 @@ impl Route {
         };
         let mut router = router.filter(MethodFilter::new(method)).hoop(allow);
         if self.is_page && self.method == Method::POST {
-            // Definitions are the Admin's.
+            // Only Admins send definitions, which are long.
             router = router.hoop(Sent { is_long: self.least == Least::Admin });
         }
         router.goal = Some(self.handler.clone());
         router
     }
 
-    /// The route alone.
+    /// Returns the router of this route, for its own method only.
     pub(super) fn router(&self) -> Router {
         self.answers(self.method.clone())
     }
 }
 
-/// Every route: its method, its path, and the least role that it asks for, `Anyone`, `Local` (the control
-/// socket alone) or `Metrics`.
+/// Returns the method, path and minimum role of every route. Besides roles there are `Anyone`, `Local` (only
+/// the control socket) and `Metrics`.
 pub fn routes() -> Vec<(String, &'static str, String)> {
     let all = table().into_iter().chain(beside()).chain(pages());
     all.map(|route| (route.method.to_string(), route.path, format!("{:?}", route.least))).collect()
 }
 
-/// All routes, and `HEAD` wherever a `GET` only reads.
+/// Builds the router of all routes, with `HEAD` for every `GET` that only reads.
 pub(super) fn router() -> Router {
     let mut router = Router::new();
     for route in table().into_iter().chain(beside()).chain(pages()) {
@@ -237,7 +237,7 @@ pub(super) fn router() -> Router {
     router
 }
 
-/// Every other address may be that of an object: a minted URI that leads here.
+/// Builds the router for all other addresses: any of them can be a minted URI of an object.
 pub(super) fn fallback() -> Router {
     Router::with_path("{**rest}")
         .filter_fn(|req, _| {
@@ -252,18 +252,19 @@ pub(super) fn fallback() -> Router {
 mod tests {
     use super::*;
 
-    /// Asserts that whoever reaches a goal has passed an `Allow`; gives how many goals there are.
-    fn guarded(router: &Router, above: bool) -> usize {
+    /// Asserts that an `Allow` runs before every goal. Returns the number of goals.
+    fn count_guarded(router: &Router, above: bool) -> usize {
         let allow = std::any::type_name::<Allow>();
         let here = above || router.hoops().iter().any(|hoop| hoop.type_name() == allow);
-        assert!(router.goal.is_none() || here, "nothing stands before {router:?}");
-        let below = router.routers().iter().map(|router| guarded(router, here)).sum::<usize>();
+        assert!(router.goal.is_none() || here, "no Allow before {router:?}");
+        let below =
+            router.routers().iter().map(|router| count_guarded(router, here)).sum::<usize>();
         below + usize::from(router.goal.is_some())
     }
 
     #[test]
-    fn access_stands_before_every_handler() {
+    fn access_runs_before_every_handler() {
         let all = Router::new().push(router()).push(fallback());
-        assert!(guarded(&all, false) > table().len());
+        assert!(count_guarded(&all, false) > table().len());
     }
 }

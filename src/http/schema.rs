@@ -8,7 +8,7 @@ use penstock_model::mapping::json_schema;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
-/// The JSON Schema (2020-12) of one object of the Business Object.
+/// Returns the JSON Schema (2020-12) of one object of the Business Object.
 #[endpoint(
     operation_id = "getSchema",
     tags("Business Objects"),

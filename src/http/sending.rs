@@ -1,11 +1,11 @@
-//! Answers on their way out: how much of them is in memory at once, and how long a reader may leave them.
+//! Limits the responses that are not sent yet: their memory, and how long a client may leave them unread.
 //!
-//! [`Unread`] counts what is in memory for callers, until the last byte is with the kernel. What strangers
-//! get is small, or part of the program.
+//! [`Unread`] counts the bytes in memory for callers, until the kernel has the last byte. Responses to
+//! unauthenticated clients are small, or part of the program.
 //!
-//! [`watch`] ends connections of HTTP/2 on which an answer is not read. With HTTP/1.1 the transport tells
-//! (a write that waits, see `app.rs`); HTTP/2 has a window for each stream, and a client that opens none
-//! answers pings and keeps everything.
+//! [`watch`] ends HTTP/2 connections on which a response is not read. With HTTP/1.1 the transport detects it
+//! (a write that waits, see `app.rs`). HTTP/2 has a window for each stream: a client that opens none can
+//! still reply to pings and keep everything in memory.
 use super::access::ONLY_READS;
 use super::caller::caller_if_known;
 use super::events::EVENTS;
@@ -28,37 +28,37 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-/// So long an answer may lie unread, from one piece to the next.
+/// The maximum time that a response may stay unread, from one piece to the next.
 pub(super) const PATIENCE: Duration = Duration::from_mins(5);
-/// Bytes handed on at once, by which progress is told.
+/// Bytes of one piece, the unit in which progress is measured.
 const PIECE: usize = 16 << 10;
-/// Answers of so many bytes are not counted.
+/// The maximum bytes of a response that is not counted.
 const TINY: usize = 1 << 10;
-/// What a stream counts for: the pieces that wait in it and below it.
+/// The bytes that a stream counts for: the pieces that wait in it and below it.
 const STREAM: u64 = 256 << 10;
 
-/// The bytes of answers that are not yet sent.
+/// The bytes of responses that are not sent yet.
 #[derive(Debug)]
 pub(super) struct Unread {
-    /// What was read, and can be read again.
+    /// Results of reads, which can be repeated.
     read: Shares<String>,
-    /// What became of what was done.
+    /// Results of changes.
     done: Shares<String>,
 }
 
 impl Unread {
-    /// So many bytes of each kind for all callers together, and half of them for each.
+    /// Allows this many bytes of each kind for all callers together, and half of them for each.
     pub(super) fn new(most: u64) -> Self {
         Self { read: Shares::new(most, most / 2), done: Shares::new(most, most / 2) }
     }
 
-    /// Refuses those who leave unread what became of so much that there is no room to tell them more.
+    /// Refuses callers that leave so many results of changes unread that no capacity is left for another one.
     pub(super) fn check(&self, caller: &Caller) -> Result<(), Problem> {
         if self.done.has_room(&who(caller)) { Ok(()) } else { Err(unread()) }
     }
 }
 
-/// Whose share an answer is of: a key's own, whoever made it.
+/// Returns the owner of a response's share. Each key has its own, not that of its creator.
 fn who(caller: &Caller) -> String {
     match &caller.credential {
         Credential::ApiKey { id, .. } => id.clone(),
@@ -66,7 +66,7 @@ fn who(caller: &Caller) -> String {
     }
 }
 
-/// Bytes that hold something for as long as one of them is in memory.
+/// Bytes that hold a value for as long as one of them is in memory.
 struct Held<T> {
     bytes: Bytes,
     _until_sent: T,
@@ -85,13 +85,13 @@ fn held<T: Send + 'static>(bytes: Bytes, until_sent: T) -> Bytes {
 fn unread() -> Problem {
     Problem::unavailable(
         1,
-        "the answers to other requests wait to be read, and fill service.limits.in-flight or the half of it \
-         that one account or key may have; read them, and try again",
+        "unread responses to other requests use up service.limits.in-flight, or the half of it \
+         that one account or key may use; read them and try again",
     )
 }
 
-/// Counts what a caller is answered. What only reads is answered with 503 in its place when there is no
-/// room; what was done has to be told.
+/// Counts the response to a caller. Without capacity, a read gets 503 instead. The result of a change must
+/// always be sent.
 pub(super) fn count(req: &Request, depot: &Depot, res: &mut Response) {
     let Some(caller) = caller_if_known(depot).filter(|_| !origin(depot).control) else { return };
     let is_get = *req.method() == Method::GET;
@@ -121,7 +121,7 @@ pub(super) fn count(req: &Request, depot: &Depot, res: &mut Response) {
     let body = match res.take_body() {
         ResBody::Once(bytes) => ResBody::Once(held(bytes, counted)),
         stream => boxed(stream.map_frame(move |frame| {
-            // It is moved in here to be dropped with the stream.
+            // Moved in here so that it is dropped with the stream.
             let _ = &counted;
             frame
         })),
@@ -136,7 +136,7 @@ where
     ResBody::Boxed(Box::pin(body.map_err(Into::into)))
 }
 
-/// Ends the connection when it is one of HTTP/2 and the answer lies unread for so long.
+/// Ends an HTTP/2 connection when the response stays unread for this long.
 pub(super) fn watch(req: &Request, res: &mut Response, patience: Duration) {
     let Some(connection) = req.extensions().get::<ConnCtrl>() else { return };
     if req.version() != Version::HTTP_2 || res.body.is_none() || res.body.is_error() {
@@ -161,14 +161,14 @@ async fn end_unread(
         let Some(last) = progress.upgrade().map(|progress| progress.last()) else { return };
         until = last + patience;
         if until <= Instant::now() {
-            tracing::debug!("A connection was ended: an answer on it was not read.");
+            tracing::debug!("Ended a connection because the client did not read a response on it.");
             connection.abort();
             return;
         }
     }
 }
 
-/// How far an answer has come. It goes with the last of its bytes.
+/// The progress of a response. Dropped with the last of its bytes.
 struct Progress {
     state: Mutex<Moved>,
     _alive: oneshot::Sender<()>,
@@ -176,14 +176,14 @@ struct Progress {
 
 struct Moved {
     last: Instant,
-    /// Pieces that were handed on and are in memory yet.
+    /// Pieces that were passed on and are still in memory.
     unsent: usize,
-    /// Whether what makes the answer has nothing more at the moment.
+    /// Whether the source of the response has no data at the moment.
     source_waits: bool,
 }
 
 impl Progress {
-    /// When it moved last; now, where it is not the reader that is waited for.
+    /// Returns when it last moved, or now if it does not wait for the client.
     fn last(&self) -> Instant {
         let state = self.state();
         if state.unsent == 0 && state.source_waits { Instant::now() } else { state.last }
@@ -216,10 +216,10 @@ impl Drop for Unsent {
     }
 }
 
-/// An answer in pieces, so that it shows whether it is read.
+/// A response in pieces, which show whether it is read.
 struct Watched {
     inner: ResBody,
-    /// What is left of the last frame.
+    /// The rest of the last frame.
     rest: Bytes,
     progress: Arc<Progress>,
 }

@@ -22,11 +22,11 @@ use std::time::Instant;
 use tracing::Instrument;
 use tracing::field::Empty;
 
-/// The whole service over this state.
+/// Builds the whole service over this state.
 pub fn service(state: Arc<State>) -> Service {
     let settings = state.settings.clone();
     let mut root = Router::new();
-    // Proxies may pass the prefix on or strip it: both arrive.
+    // Proxies may pass the prefix on or strip it. Both work.
     let prefix = origin::base_path(settings.base_url.as_deref()).trim_matches('/').to_owned();
     if !prefix.is_empty() {
         root = root.push(router::router().path(prefix));
@@ -52,10 +52,10 @@ struct Enter {
 impl Enter {
     fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let mut named = req.headers().get_all(trace::HEADER).iter();
-        // Of several none can be told to be the one (W3C Trace Context, 3.2).
+        // Of several `traceparent` headers none is valid (W3C Trace Context, 3.2).
         let header = named.next().filter(|_| named.next().is_none());
         let trace = Trace::of(header.and_then(|header| header.to_str().ok()));
-        // For the problem that may be the answer.
+        // The problem that may be the response needs it.
         res.extensions.insert(trace);
         depot.insert_typed(trace);
         depot.insert_typed(Origin::of(req, &self.state.settings));
@@ -63,17 +63,17 @@ impl Enter {
     }
 }
 
-/// The trace of this request.
+/// Returns the trace of this request.
 pub(super) fn trace(depot: &Depot) -> Trace {
     *depot.get_typed::<Trace>().expect("the service injects it before any handler runs")
 }
 
-/// The origin of this request.
+/// Returns the origin of this request.
 pub(super) fn origin(depot: &Depot) -> &Origin {
     depot.get_typed::<Origin>().expect("the service injects it before any handler runs")
 }
 
-/// What every answer has, what is counted of it, and the end of every body.
+/// Sets the headers of every response, counts it, and discards the rest of the request body.
 #[handler]
 async fn every_answer(
     req: &mut Request,
@@ -83,7 +83,7 @@ async fn every_answer(
 ) {
     let begun = Instant::now();
     let trace = trace(depot);
-    // Whatever is logged on behalf of the request says in which trace, and once that is known, for whom.
+    // Log lines on behalf of the request carry its trace and, once it is known, its user.
     let span = tracing::error_span!("request", trace_id = trace.id(), user_id = Empty);
     ctrl.call_next(req, depot, res).instrument(span).await;
     sending::count(req, depot, res);
@@ -115,7 +115,7 @@ fn cors(origins: &Vec<String>) -> impl salvo::Handler {
     Cors::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE])
-        // A page of another site brings a token or key; cookies are not for it.
+        // Pages of other sites send a token or key; cookies are not allowed.
         .allow_headers([
             AUTHORIZATION,
             CONTENT_TYPE,
@@ -135,7 +135,7 @@ fn cors(origins: &Vec<String>) -> impl salvo::Handler {
         .into_handler()
 }
 
-/// Refuses strangers where there is no route; `access` stands before those that there are.
+/// Refuses unauthenticated clients where there is no route. `access` does so for existing routes.
 #[handler]
 async fn elsewhere(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
     let has_no_route =

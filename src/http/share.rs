@@ -1,9 +1,9 @@
-//! What is bounded for all together, and of which each may have a part: nobody's greed takes it from the others.
+//! A total limit with a per-client cap, so that no client takes the share of the others.
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The bound, and what everybody has of it.
+/// A total limit, and how much of it each client uses.
 #[derive(Debug)]
 pub(super) struct Shares<Who>(Arc<Inner<Who>>);
 
@@ -20,7 +20,7 @@ struct Counts<Who> {
     of: HashMap<Who, u64>,
 }
 
-/// What somebody has taken; it is given back when this is dropped.
+/// A client's part of the limit. Dropping it releases it.
 #[derive(Debug)]
 pub(super) struct Share<Who: Eq + Hash> {
     inner: Arc<Inner<Who>>,
@@ -34,18 +34,18 @@ impl<Who: Eq + Hash + Clone> Shares<Who> {
         Self(Arc::new(Inner { most, most_of_one, counts }))
     }
 
-    /// Whether there is any room.
+    /// Whether this client may take more.
     pub(super) fn has_room(&self, who: &Who) -> bool {
         self.0.has_room(&self.0.counts(), who, 0)
     }
 
-    /// Takes so much; `None` when there is no room for it.
+    /// Takes this amount. `None` if it does not fit.
     pub(super) fn take(&self, who: &Who, amount: u64) -> Option<Share<Who>> {
         let mut counts = self.0.counts();
         self.0.has_room(&counts, who, amount).then(|| self.count(&mut counts, who, amount))
     }
 
-    /// Takes so much, whether or not there is room.
+    /// Takes this amount even if it does not fit.
     pub(super) fn add(&self, who: &Who, amount: u64) -> Share<Who> {
         self.count(&mut self.0.counts(), who, amount)
     }
@@ -58,7 +58,7 @@ impl<Who: Eq + Hash + Clone> Shares<Who> {
 }
 
 impl<Who: Eq + Hash> Inner<Who> {
-    /// Somebody's only thing has room if any has, however large it is.
+    /// A client's only item fits if anything does, however large it is.
     fn has_room(&self, counts: &Counts<Who>, who: &Who, amount: u64) -> bool {
         let own = counts.of.get(who).copied().unwrap_or_default();
         let fits_all = counts.all == 0 || counts.all + amount <= self.most;
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_has_a_part_of_the_room_and_all_have_all_of_it() {
+    fn one_client_gets_its_cap_and_all_get_the_total() {
         let shares = Shares::new(100, 50);
         let first = shares.take(&"a", 50).unwrap();
         assert!(shares.take(&"a", 1).is_none());
@@ -100,7 +100,7 @@ mod tests {
         drop((first, over));
         assert!(shares.has_room(&"a"));
         drop(second);
-        // One thing fits that is larger than all the room.
+        // A single item fits even if it exceeds the total.
         let large = shares.take(&"a", 1000).unwrap();
         assert!(shares.take(&"a", 1).is_none() && shares.take(&"b", 1).is_none());
         drop(large);

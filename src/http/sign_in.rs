@@ -1,14 +1,13 @@
-//! Signing in and out in a browser. The pages are made here, work without script, and fetch nothing.
+//! Signing in and out in a browser. The pages are rendered here, work without script, and load nothing from
+//! elsewhere.
 //!
-//! | file | what |
-//! |---|---|
-//! | `password` | `GET` and `POST /login`: with a password, or the way to the provider |
-//! | `provider` | `/oauth2/authorization/{id}` and `/login/oauth2/code/{id}`: at an OpenID provider |
-//! | `home` | `GET /`: on to the administration interface |
-//! | `logout` | `POST /logout`, and the page after it |
-//! | `pages` | the templates, and what every page has |
-//! | `session` | the session and its cookies |
-//! | `back` | where to go after signing in: an address of this gateway, never another |
+//! - `password`: `GET` and `POST /login`: sign-in with a password, or the link to the provider
+//! - `provider`: `/oauth2/authorization/{id}` and `/login/oauth2/code/{id}`: sign-in at an OpenID provider
+//! - `home`: `GET /`: redirects to the administration interface
+//! - `logout`: `POST /logout`, and the page after it
+//! - `pages`: the templates, and what every page has
+//! - `session`: the session and its cookies
+//! - `back`: the address to return to after signing in, always on this gateway
 
 mod back;
 mod home;
@@ -29,7 +28,7 @@ use super::service::origin;
 use back::Back;
 use salvo::Depot;
 
-/// Where a browser that is not signed in goes, to come back to `to` (a path with its query) afterwards.
+/// Returns the address to sign in at, which returns to `to` (a path with its query) afterwards.
 pub(super) fn location(depot: &Depot, to: &str) -> String {
     let back = Back::read(Some(to));
     format!("{}/login{}", origin(depot).prefix, back.query())

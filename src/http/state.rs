@@ -1,4 +1,4 @@
-//! What all requests share.
+//! State that all requests share.
 use super::body::Rooms;
 use super::failures::Failures;
 use super::problem::Problem;
@@ -17,27 +17,27 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinError;
 
-/// What all requests share: the gateway once it is open, and until then how far it has come.
+/// State that all requests share: the gateway once it is open, and the progress of opening it.
 #[derive(Debug)]
 pub struct State {
     pub(super) settings: Arc<Settings>,
     pub(super) rooms: Rooms,
-    /// The answers to callers that are not yet sent.
+    /// The responses to callers that are not sent yet.
     pub(super) unread: Unread,
     pub(super) failures: Failures,
-    /// Creating only what is not there (`If-None-Match: *`) looks first and then puts: one at a time.
+    /// Serializes creations with `If-None-Match: *`, which check first and then put.
     pub(super) defining: tokio::sync::Mutex<()>,
     opened_parts: OnceLock<(Gateway, Schema)>,
     done: AtomicU64,
     total: AtomicU64,
-    /// Why it is not open yet, where it waits for something.
+    /// Why opening waits, if it does.
     waits: Mutex<Option<String>>,
     opened: Notify,
     stopping: watch::Sender<bool>,
 }
 
 impl State {
-    /// The state before the gateway is open.
+    /// Creates the state before the gateway is open.
     pub fn new(settings: Arc<Settings>) -> Arc<Self> {
         Arc::new(Self {
             rooms: Rooms::new(settings.limits.in_flight, &Memory::new(settings.limits.memory)),
@@ -59,13 +59,13 @@ impl State {
         &self.settings
     }
 
-    /// Notes how far opening the store has come.
+    /// Records how far opening the store has come.
     pub fn progress(&self, progress: Progress) {
         self.done.store(progress.done, Ordering::Relaxed);
         self.total.store(progress.total, Ordering::Relaxed);
     }
 
-    /// Lets requests reach the gateway from now on.
+    /// Makes the gateway available to requests.
     pub fn opened(&self, gateway: Gateway) {
         // A gateway is opened once; a second one would be ignored.
         let graphql = Schema::new(&gateway);
@@ -73,60 +73,60 @@ impl State {
         self.opened.notify_one();
     }
 
-    /// Resolves once more after [`Self::opened`]. For one who waits.
+    /// Resolves once after [`Self::opened`], for one waiting task.
     pub async fn is_opened(&self) {
         self.opened.notified().await;
     }
 
-    /// Tells why opening waits.
+    /// Sets or clears the reason why opening waits.
     pub fn waits(&self, why: Option<String>) {
         *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
-    /// Why the gateway is not open yet, in words.
+    /// Describes why the gateway is not open yet.
     pub fn opening(&self) -> String {
         if let Some(why) = self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return why;
         }
         let (done, total) = self.replayed();
-        format!("the store is being opened: {done} of {total} journal frames are replayed")
+        format!("the store is opening: {done} of {total} journal frames replayed")
     }
 
-    /// Lets streams end with what they are at.
+    /// Makes streams end after their current chunk.
     pub fn stop(&self) {
         self.stopping.send_replace(true);
     }
 
-    /// Whether the gateway is being stopped.
+    /// Whether the gateway is stopping.
     pub(super) fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }
 
-    /// Resolves when the gateway is being stopped.
+    /// Resolves when the gateway is stopping.
     pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.stopping.subscribe();
         async move {
-            // A state that is gone has nothing to go on for.
+            // A state that was dropped has no reason to keep waiting.
             let _ = stopping.wait_for(|stopping| *stopping).await;
         }
     }
 
-    /// The gateway, once it is open.
+    /// Returns the gateway once it is open.
     pub fn gateway_if_open(&self) -> Option<&Gateway> {
         self.opened_parts.get().map(|(gateway, _)| gateway)
     }
 
-    /// Frames replayed so far, and frames to replay in all.
+    /// Returns the number of replayed frames and of all frames to replay.
     pub fn replayed(&self) -> (u64, u64) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
 
-    /// Whether opening waits for something, and goes on by itself.
+    /// Whether opening waits for something. It continues automatically.
     pub fn is_waiting(&self) -> bool {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// The gateway, or 503 until it is open.
+    /// Returns the gateway, or 503 until it is open.
     pub(super) fn gateway(&self) -> Result<&Gateway, Problem> {
         self.opened_parts().map(|(gateway, _)| gateway)
     }
@@ -152,17 +152,17 @@ impl State {
     }
 }
 
-/// The shared state, which the service puts into every request's depot.
+/// Returns the shared state, which the service puts into every request's depot.
 pub(super) fn state(depot: &Depot) -> Arc<State> {
     depot.get_typed::<Arc<State>>().expect("the service injects it before any handler runs").clone()
 }
 
-/// The gateway of this request.
+/// Returns the gateway of this request.
 pub(super) fn gateway(depot: &Depot) -> Result<Gateway, Problem> {
     Ok(state(depot).gateway()?.clone())
 }
 
-/// Runs what reads or writes the store on a thread that may block.
+/// Runs work that reads or writes the store on a thread that may block.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -172,17 +172,17 @@ pub(super) async fn blocking<T: Send + 'static>(
         .unwrap_or_else(|error| Err(ended(&error)))
 }
 
-/// Runs what reads some entries of the store right here, while the runtime's other tasks go on on other
-/// threads. Two changes of thread fewer than with `blocking` are most of what such a request takes.
+/// Runs a short read of the store on this thread, while the runtime's other tasks continue on other threads.
+/// This avoids two thread switches, which are most of the time of such a request.
 pub(super) fn brief<T>(work: impl FnOnce() -> T) -> T {
     match Handle::current().runtime_flavor() {
-        // It has no other thread, and would panic.
+        // This runtime has no other thread; `block_in_place` would panic.
         RuntimeFlavor::CurrentThread => work(),
         _ => tokio::task::block_in_place(work),
     }
 }
 
-/// 500: the task that a request waited for has ended otherwise than with its answer.
+/// 500: the task that a request waited for has ended without an answer.
 pub(super) fn ended(error: &JoinError) -> Problem {
     tracing::error!(%error, "A request's work ended without an answer.");
     Problem::new(

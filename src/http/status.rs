@@ -1,4 +1,4 @@
-//! `/api/v1/status`: how the gateway is.
+//! `/api/v1/status`: the gateway's status.
 use super::caller::caller;
 use super::query::Query;
 use super::reply::{Outcome, Reply};
@@ -8,13 +8,13 @@ use penstock_base::Role;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
-/// How the gateway is: everything that whoever looks after many of them asks for.
+/// Returns the gateway's status: everything that monitoring of many gateways needs.
 ///
-/// The particulars of the log's newest warnings and errors (`fields`) are for Admins.
+/// Only Admins see the fields (`fields`) of recent warnings and errors.
 #[endpoint(
     operation_id = "getStatus",
     tags("Gateway"),
-    responses((status_code = 200, description = "How it is.", body = shapes::Status)),
+    responses((status_code = 200, description = "The status.", body = shapes::Status)),
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;

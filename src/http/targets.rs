@@ -1,4 +1,4 @@
-//! `/api/v1/targets`: where exports go, how each target is, and whether it would take files.
+//! `/api/v1/targets`: the export targets, their state, and a test of whether they would accept files.
 use super::business_objects::path;
 use super::query::{Query, page};
 use super::reply::{Outcome, Reply};
@@ -11,7 +11,7 @@ use salvo::{Depot, Request};
 #[endpoint(
     operation_id = "listTargets",
     tags("Exports"),
-    responses((status_code = 200, description = "All of them.", body = shapes::Targets)),
+    responses((status_code = 200, description = "All targets.", body = shapes::Targets)),
 )]
 pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;
@@ -20,14 +20,14 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     page(targets, usize::MAX, |target| &target.name)
 }
 
-/// Asks a target, with its configured credentials, whether it would take files. Nothing is written.
+/// Tests whether a target would accept files, with its configured credentials. The test writes nothing.
 ///
-/// What is in the way stands in `cause`; the status is 200 then, too.
+/// A failed test has its reason in `cause`; the status is 200 then, too.
 #[endpoint(
     operation_id = "testTarget",
     tags("Exports"),
     parameters(("bucketName" = String, Path, description = "The target's bucketName.")),
-    responses((status_code = 200, description = "What was found.", body = shapes::TargetTest)),
+    responses((status_code = 200, description = "The result of the test.", body = shapes::TargetTest)),
 )]
 pub(super) async fn test(req: &mut Request, depot: &mut Depot) -> Outcome {
     Query::read(req, &[])?;

@@ -21,7 +21,7 @@ use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::sync::Arc;
 
-/// The account that `{id}` names, by id or by the email of a built-in one.
+/// Returns the account that `{id}` names, by id or by the email of a built-in one.
 pub(super) fn named(req: &Request, gateway: &Gateway) -> Result<Arc<Account>, Problem> {
     let id = path(req, "id");
     gateway.auth.accounts.named(id).ok_or_else(|| {
@@ -29,7 +29,7 @@ pub(super) fn named(req: &Request, gateway: &Gateway) -> Result<Arc<Account>, Pr
     })
 }
 
-/// The account of whoever asks.
+/// Returns the caller's own account.
 pub(super) fn own(depot: &Depot) -> Result<Arc<Account>, Problem> {
     caller(depot).account.clone().ok_or_else(|| {
         Problem::not_found(
@@ -39,18 +39,18 @@ pub(super) fn own(depot: &Depot) -> Result<Arc<Account>, Problem> {
     })
 }
 
-/// One account with its entity tag.
+/// Responds with one account and its entity tag.
 fn answer(account: &Account) -> Outcome {
     Ok(Reply::json(&shapes::Account::from(account))?.header(ETAG, &etag(account.version)))
 }
 
-/// Lists the accounts, ordered by id, which is the order in which they were made.
+/// Lists the accounts, ordered by id, which is the order of their creation.
 #[endpoint(
     operation_id = "listUsers",
     tags("Users"),
     parameters(
         ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before."),
+        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
     ),
     responses((status_code = 200, description = "A page.", body = shapes::Accounts)),
 )]
@@ -62,12 +62,12 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     page(items, limit, |account: &shapes::Account| &account.id)
 }
 
-/// Makes a built-in account.
+/// Creates a built-in account.
 #[endpoint(
     operation_id = "createUser",
     tags("Users"),
     request_body(content = shapes::NewAccount, content_type = "application/json"),
-    responses((status_code = 201, description = "Made.", body = shapes::Account,
+    responses((status_code = 201, description = "Created.", body = shapes::Account,
         headers(("ETag" = String, description = "The version in quotes."),
                 ("Location" = String, description = "Its path.")))),
 )]
@@ -82,7 +82,7 @@ pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
     Ok(answer(&account)?.status(StatusCode::CREATED).header(LOCATION, &location))
 }
 
-/// Makes an account on behalf of this caller.
+/// Creates an account on behalf of this caller.
 pub(super) async fn make(
     gateway: &Gateway,
     by: &Authorized,
@@ -95,12 +95,12 @@ pub(super) async fn make(
     blocking(move || Ok(accounts.create(&by, new, hash)?)).await
 }
 
-/// One account.
+/// Returns one account.
 #[endpoint(
     operation_id = "getUser",
     tags("Users"),
     parameters(("id" = String, Path, description = "Its id, or the email of a built-in account.")),
-    responses((status_code = 200, description = "It.", body = shapes::Account,
+    responses((status_code = 200, description = "The account.", body = shapes::Account,
         headers(("ETag" = String, description = "The version in quotes.")))),
 )]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
@@ -108,10 +108,10 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     answer(&*named(req, &gateway(depot)?)?)
 }
 
-/// The account of the caller.
+/// Returns the account of the caller.
 ///
-/// An API key that was created on the command line has no account. It gets an answer of the same form, whose `id` is
-/// the key's, with the key's role, `source` `api-key`, and no `ETag`.
+/// An API key that was created on the command line has no account. It gets a response of the same form, whose
+/// `id` is the key's, with the key's role, `source` `api-key`, and no `ETag`.
 #[endpoint(
     operation_id = "getOwnUser",
     tags("Users"),
@@ -129,8 +129,10 @@ pub(super) async fn me(req: &mut Request, depot: &mut Depot) -> Outcome {
     answer(&*own(depot)?)
 }
 
-/// Changes an account. Names and organization that are not given are taken away; email, role and
-/// `enabled` then stay. Of an identity provider's account only `enabled` can be changed.
+/// Changes an account.
+///
+/// Names and organization that are absent are removed. Email, role and `enabled` stay if they are absent. For
+/// accounts of an identity provider only `enabled` can be changed.
 #[endpoint(
     operation_id = "replaceUser",
     tags("Users"),
@@ -139,7 +141,7 @@ pub(super) async fn me(req: &mut Request, depot: &mut Depot) -> Outcome {
         ("If-Match" = Option<String>, Header, description = "Change only this version."),
     ),
     request_body(content = shapes::AccountChange, content_type = "application/json"),
-    responses((status_code = 200, description = "Changed, or as it was.", body = shapes::Account,
+    responses((status_code = 200, description = "Changed, or unchanged.", body = shapes::Account,
         headers(("ETag" = String, description = "The version in quotes.")))),
 )]
 pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
@@ -151,13 +153,13 @@ pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
     change(req, depot, gateway, account, edit).await
 }
 
-/// Changes the names and the organization of whoever asks.
+/// Changes the names and the organization of the caller's own account.
 #[endpoint(
     operation_id = "replaceOwnUser",
     tags("Users"),
     parameters(("If-Match" = Option<String>, Header, description = "Change only this version.")),
     request_body(content = shapes::AccountChange, content_type = "application/json"),
-    responses((status_code = 200, description = "Changed, or as it was.", body = shapes::Account,
+    responses((status_code = 200, description = "Changed, or unchanged.", body = shapes::Account,
         headers(("ETag" = String, description = "The version in quotes.")))),
 )]
 pub(super) async fn replace_me(req: &mut Request, depot: &mut Depot) -> Outcome {
@@ -174,10 +176,12 @@ pub(super) async fn replace_me(req: &mut Request, depot: &mut Depot) -> Outcome 
     let findings: Vec<_> = others
         .into_iter()
         .filter(|(_, differs)| *differs)
-        .map(|(pointer, _)| Finding::at(pointer, "an Admin changes it, at /api/v1/users/{id}"))
+        .map(|(pointer, _)| {
+            Finding::at(pointer, "only an Admin can change it, at /api/v1/users/{id}")
+        })
         .collect();
     if !findings.is_empty() {
-        let detail = "your own names and organization are all that you may change here";
+        let detail = "here you can change only your own names and organization";
         return Err(Fault::with(Kind::Forbidden, detail, findings).into());
     }
     change(req, depot, gateway, account, edit).await
@@ -206,7 +210,7 @@ pub(super) async fn alter(
     blocking(move || Ok(accounts.change(&by, &id, asked, edit)?)).await
 }
 
-/// Sets the password of an account, whose sessions end.
+/// Sets the password of an account and ends its sessions.
 #[endpoint(
     operation_id = "setPassword",
     tags("Users"),
@@ -225,7 +229,7 @@ pub(super) async fn others_password(req: &mut Request, depot: &mut Depot) -> Out
     Ok(Reply::nothing())
 }
 
-/// Sets the password of whoever asks, whose other sessions end.
+/// Sets the password of the caller's own account and ends its other sessions.
 #[endpoint(
     operation_id = "setOwnPassword",
     tags("Users"),
@@ -243,7 +247,7 @@ pub(super) async fn own_password(req: &mut Request, depot: &mut Depot) -> Outcom
     Ok(Reply::nothing())
 }
 
-/// Sets the password of an account on behalf of the caller, whose session lasts where it is its own.
+/// Sets the password of an account on behalf of the caller. The caller's own session stays valid.
 pub(super) async fn set_password(
     depot: &Depot,
     gateway: &Gateway,
@@ -253,16 +257,14 @@ pub(super) async fn set_password(
     let by = caller(depot).clone();
     let accounts = gateway.auth.accounts.clone();
     Accounts::check_manages(&by, account)?;
-    // Whoever finds a browser signed in must not get the account with it.
+    // A browser that is left signed in must not be enough to take over the account.
     if by.account.as_ref().is_some_and(|own| own.id == account.id) {
         let Some(current) = current else {
-            return Err(wrong(
-                "it is missing: an account's own password is changed with the present one",
-            ));
+            return Err(wrong("it is missing; to change your own password, send the current one"));
         };
         let confirmed = accounts.confirm_password(account, &current, origin(depot).client).await;
         confirmed.map_err(|refusal| match refusal {
-            Refusal::Invalid(_) => wrong("it is not the present password"),
+            Refusal::Invalid(_) => wrong("it is not the current password"),
             other => other.into(),
         })?;
     }
@@ -278,7 +280,7 @@ pub(super) async fn set_password(
 
 fn wrong(why: &str) -> Problem {
     let finding = Finding::at("/currentPassword", why);
-    Fault::with(Kind::Invalid, "the password cannot be changed so", vec![finding]).into()
+    Fault::with(Kind::Invalid, "the password was not changed", vec![finding]).into()
 }
 
 /// Deletes an account, its sessions and its API keys.

@@ -1,14 +1,14 @@
-//! The catalogue: every Business Object, stored as a document and held compiled in memory.
+//! The catalogue: every Business Object, stored as a document and compiled in memory.
 //!
-//! Invariant: what is in memory is what the store holds. A change takes `writer`, commits, and swaps the
-//! entry in memory before it lets `writer` go, so that changes see each other whole and in order.
+//! Invariant: the entries in memory equal those in the store. A change locks `writer`, commits, and replaces the entry
+//! in memory before it unlocks `writer`. So changes run one after the other and see each other's results completely.
 //!
-//! A stored definition that this version cannot compile (an older one could) does not stop the start: it
-//! is named in an ERROR line, stays stored under its name and id, and is served again once it is
-//! replaced or the version that knows it runs.
+//! A stored definition that this version cannot compile (an older one could) does not prevent the start. An ERROR line
+//! names it, and it stays stored under its name and id. It is served again after it is replaced, or when a version runs
+//! that can compile it.
 //!
-//! A mapping may be replaced while data is there. The data stays as it is in the graph; what the new
-//! mapping does not name is no longer seen through this Business Object, and is neither changed nor removed.
+//! A mapping may be replaced while there is data. The data stays as it is in the graph. Values that the new mapping
+//! does not name are no longer visible through this Business Object, and are neither changed nor removed.
 
 mod entry;
 mod loss;
@@ -32,21 +32,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 pub(super) use entry::{stored, user_of_namespace, version};
 pub use requester::{Action, Change, CommitHook, Requester};
 
-/// The collection of documents that holds them: id to JSON.
+/// The collection of the documents: id to JSON.
 pub const COLLECTION: &str = "business-objects";
 
-/// What the catalogue takes from the configuration.
+/// The settings of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defaults {
-    /// `service.base-url`, without a slash at its end.
+    /// The setting `service.base-url`, without a slash at its end.
     pub base_url: Option<String>,
-    /// `service.gateway-id`.
+    /// The setting `service.gateway-id`.
     pub gateway_id: String,
-    /// `service.namespace.auto-create`.
+    /// The setting `service.namespace.auto-create`.
     pub auto_create_namespaces: bool,
 }
 
-/// Every Business Object of the gateway. Cheap to clone.
+/// All Business Objects of the gateway. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     store: Store,
@@ -69,53 +69,54 @@ impl Catalogue {
         })
     }
 
-    /// What is watched for changes.
+    /// Returns the record of what is watched for changes.
     pub fn watch(&self) -> &Watch {
         &self.watch
     }
 
-    /// The same catalogue, whose ages count by this: milliseconds on a line that only goes forward.
+    /// Returns the same catalogue with a source of elapsed time, in milliseconds that never go back, from which ages
+    /// are counted.
     #[must_use]
     pub fn with_elapsed(self, elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self { watch: Watch::new(elapsed), ..self }
     }
 
-    /// The same catalogue, that notes a change for so many objects that hold what changes.
+    /// Returns the same catalogue with this limit of holders for which one change is recorded.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn with_most_holders(self, most: usize) -> Self {
         Self { watch: self.watch.with_most_holders(most), ..self }
     }
 
-    /// The same catalogue, whose ages and times are those of this clock.
+    /// Returns the same catalogue with this clock for ages and times.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { watch: Watch::by(clock), ..self }
     }
 
-    /// One by id or name.
+    /// Returns the Business Object with this id or name.
     pub fn get(&self, id_or_name: &str) -> Option<Arc<Compiled>> {
         self.entries().find(id_or_name).and_then(|entry| entry.compiled.clone())
     }
 
-    /// All, ordered by name.
+    /// Returns all Business Objects, ordered by name.
     pub fn list(&self) -> Vec<Arc<Compiled>> {
         self.entries().all().filter_map(|entry| entry.compiled.clone()).collect()
     }
 
-    /// Greater after each change: what is made of all of them is made anew when it is.
+    /// Returns a number that grows with each change. Everything derived from all Business Objects is rebuilt then.
     pub fn version(&self) -> u64 {
         self.entries().version
     }
 
-    /// Creates or replaces the one of the same name, and creates the namespaces it lacks. True when created.
-    /// `check_target` says why a bucketName leads nowhere. A definition that is the same as the one that is
-    /// there changes nothing: version and `updatedAt` stay.
+    /// Creates the Business Object or replaces the one of the same name, and creates missing namespaces. Returns true
+    /// if it was created. `check_target` returns the reason why a bucketName has no target. A definition that equals
+    /// the stored one changes nothing: version and `updatedAt` stay.
     ///
     /// # Errors
-    /// As `Definition::read`; `Kind::Invalid` for a target that leads nowhere or an unknown namespace;
-    /// `Kind::PreconditionFailed`; `Kind::Conflict` for another base of a namespace in use;
-    /// `Kind::Unconfirmed` when it takes many objects out of the Business Object.
+    /// Returns the errors of `Definition::read`. `Kind::Invalid` for a bucketName without a target or an unknown
+    /// namespace, `Kind::PreconditionFailed` for `if_match`, and `Kind::Conflict` for another base of a namespace in
+    /// use. `Kind::Unconfirmed` if it would remove many objects from the Business Object.
     pub fn put(
         &self,
         by: Requester<'_>,
@@ -131,10 +132,10 @@ impl Catalogue {
         Ok((self.save(&writer, by, before.as_ref(), read)?, created))
     }
 
-    /// Replaces the one of this id or name; it may be renamed, unless another has the name (409).
+    /// Replaces the Business Object with this id or name. A new name must not belong to another one (409).
     ///
     /// # Errors
-    /// As [`Self::put`], and `Kind::NotFound`.
+    /// Returns the errors of [`Self::put`], and `Kind::NotFound`.
     pub fn replace(
         &self,
         by: Requester<'_>,
@@ -153,17 +154,17 @@ impl Catalogue {
         {
             return Err(Fault::with(
                 Kind::Conflict,
-                format!("another Business Object has the name {:?} already", other.name),
+                format!("another Business Object already has the name {:?}", other.name),
                 vec![Finding::at("/name", "this name is taken; choose another one")],
             ));
         }
         self.save(&writer, by, Some(&before), read)
     }
 
-    /// Deletes the definition; the objects stay in the graph.
+    /// Deletes the definition. The objects stay in the graph.
     ///
     /// # Errors
-    /// `Kind::NotFound`, `Kind::PreconditionFailed`.
+    /// `Kind::NotFound` and `Kind::PreconditionFailed`.
     pub fn delete(
         &self,
         by: Requester<'_>,
@@ -199,7 +200,7 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Stores a definition in place of `before`. The guard shows that nobody else changes the catalogue.
+    /// Stores a definition, replacing `before`. The guard proves that no other change of the catalogue runs.
     fn save(
         &self,
         _writer: &MutexGuard<'_, ()>,
@@ -262,7 +263,7 @@ impl Catalogue {
                 if !compiled.object.definition.gives_base(name) {
                     tracing::warn!(
                         namespace = %name, %base,
-                        "A namespace got a base that leads nowhere, since service.base-url was not set."
+                        "A namespace got a base that clients cannot resolve, because service.base-url is not set."
                     );
                 }
             }
@@ -281,7 +282,7 @@ impl Catalogue {
         Ok(compiled)
     }
 
-    /// What is probably not meant in each of these stored definitions. Blocks.
+    /// Returns the warnings about each of these stored definitions. Blocking.
     pub fn warnings(&self, of: &[Arc<Compiled>]) -> Result<Vec<Vec<Finding>>, Fault> {
         let all = namespace::list(&self.store.read(), None, usize::MAX)?;
         let warnings = |compiled: &Arc<Compiled>| {
@@ -314,12 +315,12 @@ impl Catalogue {
         Ok(found)
     }
 
-    /// Does something in a transaction in which a Business Object has its namespaces, defined and created as
-    /// [`Self::put`] would. Nothing of it is kept. Also gives the warnings that a `put` would give.
+    /// Runs `work` in a transaction in which the namespaces of a Business Object are defined and created as in
+    /// [`Self::put`]. The transaction is never committed. Returns the warnings of a `put` too.
     ///
     /// # Errors
-    /// `Kind::Invalid` when namespaces are missing and are not created; `Kind::Conflict` for another base of
-    /// a namespace in use; what `work` answers.
+    /// `Kind::Invalid` if namespaces are missing and are not created automatically, `Kind::Conflict` for another base
+    /// of a namespace in use, and the errors of `work`.
     pub fn rehearse<T>(
         &self,
         compiled: &Compiled,
@@ -340,11 +341,13 @@ impl Catalogue {
         match rehearsed {
             Err(Rehearsed::Done(done)) => Ok(done),
             Err(Rehearsed::Failed(fault)) => Err(fault),
-            Ok(_) => unreachable!("it ends with an error, whatever `work` answers"),
+            Ok(_) => {
+                unreachable!("the transaction always ends with an error, so it is not committed")
+            }
         }
     }
 
-    /// The base that a namespace of this name gets when nobody has defined it.
+    /// Returns the base of a namespace of this name that is created without a definition.
     pub fn default_base(&self, name: &str) -> String {
         let Defaults { base_url, gateway_id, .. } = &*self.defaults;
         namespace::default_base(base_url.as_deref(), gateway_id, name)
@@ -356,7 +359,7 @@ impl Catalogue {
         })
     }
 
-    // A panic while a lock is held cannot leave the entries half changed: they change by single calls.
+    // Poisoned locks are usable, because the entries change by single calls and are never left half changed.
     fn write(&self) -> MutexGuard<'_, ()> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -370,7 +373,7 @@ impl Catalogue {
     }
 }
 
-/// Why a rehearsal ends: never with a commit.
+/// The end of a dry run, which never commits.
 enum Rehearsed<T> {
     Done(T),
     Failed(Fault),
@@ -389,13 +392,13 @@ fn check_version(entry: Option<&Entry>, if_match: IfMatch) -> Result<(), Fault> 
         (IfMatch::Version(asked), Some(entry)) => Err(Fault::new(
             Kind::PreconditionFailed,
             format!(
-                "the Business Object {:?} has version {} by now, not {asked}; read it again",
+                "the Business Object {:?} has version {} now, not {asked}; read it again",
                 entry.name, entry.version
             ),
         )),
         (IfMatch::Exists | IfMatch::Version(_), None) => Err(Fault::new(
             Kind::PreconditionFailed,
-            "there is no Business Object of this name yet; leave out If-Match to create it",
+            "no Business Object has this name yet; leave out If-Match to create it",
         )),
     }
 }

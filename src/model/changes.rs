@@ -1,31 +1,31 @@
-//! What changed: for each Business Object that exports on change, the durable set of objects that no
-//! export holds as they are now; and for each with a retention, when each object last changed.
+//! Records changes durably. For each Business Object that exports on change, it has the set of objects whose current
+//! state is in no export. For each with a retention, it has the time of each object's last change.
 //!
-//! [`note`] runs in the commit that changes the graph, whatever changes it: so nothing is missed, and
-//! nothing is noted that did not happen. A Business Object that asks for neither costs nothing; when none
-//! asks, one document is looked up in each commit.
+//! [`note`] runs in every commit that changes the graph. So no change is missed, and no change is recorded that was
+//! not committed. A Business Object with neither setting has no cost. If none has one of them, each commit looks up
+//! one document.
 //!
-//! A change counts for the objects that belong and show it: the subject itself, and all that hold it nested,
-//! at any depth of the mapping. It is enough to walk up the links as they are after the commit: a link that
-//! the commit removed is itself a change of the object that held it.
+//! A change counts for the members that show it: the subject itself, and all objects that hold it nested, at any
+//! depth of the mapping. It is enough to follow the links as they are after the commit: a link that the commit
+//! removed is itself a change of the object that held it.
 //!
 //! | collection | key | value |
 //! |---|---|---|
-//! | `change-cursors` | Business Object id | [`Cursor`] as JSON; there while it is watched |
-//! | `changes` | id, 0, generation (u64, big endian), URI | exports made before the object began to belong (u64), or nothing |
-//! | `object-ages` | id, 0, URI, or nothing for all of them | elapsed time of the last change, generation (u64 each); for all, `u64::MAX` as the generation says that ages from before are of no use |
-//! | `watched` | nothing | a number that is another after each change of what is watched (u64) |
+//! | `change-cursors` | Business Object id. | [`Cursor`] as JSON. Exists while the Business Object is watched. |
+//! | `changes` | id, 0, generation (u64, big endian), URI. | Number of exports before the object became a member (u64), or empty. |
+//! | `object-ages` | id, 0, URI (empty for all objects). | Elapsed time of the last change, generation (u64 each). For all objects, the generation `u64::MAX` means that earlier ages are invalid. |
+//! | `watched` | Empty. | A number that differs after each change of the watched set (u64). |
 //!
 //! # Generations
-//! Changes are noted in the open generation. An export first closes it, in a commit of its own, and then
-//! reads: whatever it misses is noted in the next one. Its own commit says that the generation is done, with
-//! the sequence and the queue entry. So that commit is small however much has changed, and after a crash the
-//! generation is still there. What is done is swept away later.
+//! Changes are recorded in the open generation. An export first closes it, in a commit of its own, and then reads:
+//! changes that it misses are recorded in the next generation. The commit of the export marks the generation as
+//! done, together with the sequence and the queue entry. So that commit is small regardless of the number of
+//! changes, and the generation survives a crash. A cleanup later removes generations that are done.
 //!
-//! What thousands of objects hold nested is not noted for each of them, since the commit would take memory by
-//! what is stored and not by what is asked. The cursor says in which generation that happened
-//! ([`Cursor::anew`]), and until that one is done nothing but full exports are made: a full export holds what a
-//! consumer lacks, whatever it is. All objects are then as young as that change.
+//! If thousands of objects hold a changed object nested, the change is not recorded for each of them. Otherwise the
+//! memory of the commit would depend on what is stored and not on the request. Instead, the cursor has the generation
+//! of that change ([`Cursor::anew`]), and until it is done only full exports run: a full export contains everything
+//! that a consumer lacks. All objects then have the age of that change.
 
 mod cursor;
 mod holders;
@@ -38,13 +38,13 @@ pub(super) use cursor::{defined, removed};
 pub use note::{note, note_but};
 pub use watch::{Mark, Watch};
 
-/// The collection of cursors.
+/// The collection of [`Cursor`]s.
 const CURSORS: &str = "change-cursors";
-/// The collection of the objects that changed.
+/// The collection of changed objects.
 const CHANGES: &str = "changes";
-/// The collection of when objects changed last.
+/// The collection of the times of the objects' last changes.
 const AGES: &str = "object-ages";
-/// The collection of the watched set's number.
+/// The collection with the number of the watched set.
 const WATCHED: &str = "watched";
 
 fn number(bytes: &[u8]) -> Option<u64> {

@@ -1,19 +1,17 @@
-//! A mapping guessed from samples of the JSON that will be sent: types, nesting, arrays, and which field
-//! names the object. Somebody looks at it and edits it before it counts.
+//! Derives a mapping from samples of the JSON that will be sent: types, nesting, arrays, and the field with the
+//! object's URI. A person reviews and edits it before it is saved.
 //!
-//! | in the samples | in the mapping |
-//! |---|---|
-//! | `true`, `false` | `boolean` |
-//! | numbers | `integer`, and `number` once one of them has a fraction or an exponent |
-//! | strings | `date`, `dateTime` or `resource` when all of them are such, else `string` |
-//! | objects | `object`, in a namespace named after the field |
-//! | arrays | `array` of what their elements are |
-//! | `uri`; else `@id`, `id` or `iri` when all are IRIs | `id` |
+//! The types in the mapping follow from the values in the samples:
+//! - `true` and `false` are `boolean`.
+//! - Numbers are `integer`, or `number` if one of them has a fraction or an exponent.
+//! - Strings are `date`, `dateTime` or `resource` if all of them are, otherwise `string`.
+//! - Objects are `object`, in a namespace named after the field.
+//! - Arrays are `array` of the type of their elements.
+//! - The field `uri`, otherwise `@id`, `id` or `iri`, is `id` if all its values are IRIs.
 //!
-//! A property is the field's name in one vocabulary, whatever object it stands in. What stands in one place
-//! of several samples is looked at together. Where it differs in kind the mapping has what is there most
-//! often, and a note says which values do not fit; without such notes the samples can be ingested, and the
-//! view gives them back.
+//! The property of a field is its name in one vocabulary, the same in every object. The values at one place of all
+//! samples are examined together. If their types differ, the mapping has the most frequent one, and a note says
+//! which values do not fit. Without such notes the samples can be ingested, and the view returns them unchanged.
 
 mod seen;
 mod write;
@@ -25,65 +23,64 @@ use penstock_base::json::{self, Json, Sample, SampleLimits};
 use seen::Seen;
 use write::Writer;
 
-/// What is guessed.
+/// A derived mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Derived {
     /// The mapping as YAML; it compiles.
     pub config: String,
-    /// What to look at.
+    /// Notes for the review.
     pub notes: Vec<Note>,
 }
 
-/// Something about a guess that whoever edits it should know.
+/// A note about a derived mapping for the person who reviews it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The field, with those it stands in: `parts.label`. Empty for the whole.
+    /// The path of the field, such as `parts.label`. Empty for the whole mapping.
     pub field: String,
-    /// What, in words.
+    /// The text of the note.
     pub message: String,
     /// Whether something in the samples does not fit the mapping.
     pub misfit: bool,
 }
 
-/// What the names in a mapping are made of.
+/// The names from which the namespaces and properties of a mapping are built.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
-    /// The name of the Business Object, after which the root's namespace is named.
+    /// The name of the Business Object. The namespace of the root is named after it.
     pub business_object: &'a str,
-    /// What the IRI of every property begins with.
+    /// The prefix of the IRI of every property.
     pub vocabulary: &'a str,
 }
 
-/// The maximum of objects that a sample holds, and of elements in each array of them once it has to be cut.
+/// The maximum number of objects in a sample, and of elements in each of their arrays if arrays must be cut.
 pub const MAX_OBJECTS: usize = 100;
-/// The maximum of JSON values in a sample.
+/// The maximum number of JSON values in a sample.
 pub const MAX_VALUES: usize = 20_000;
-/// The maximum of bytes in the names, strings and numbers of a sample.
+/// The maximum number of bytes in the names, strings and numbers of a sample.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Reads samples: an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or an object
-/// a line. Of a text that holds more than a sample may, objects at even distances are taken.
+/// Reads samples: an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or one object in each
+/// line. From a text that exceeds the limits of a sample, it takes objects at even distances.
 ///
 /// # Errors
-/// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` when there is no object, or something else than
-/// objects; `Kind::TooLarge` when one object is more than a sample may be.
+/// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` if there is no object, or something that is not an object;
+/// `Kind::TooLarge` if a single object exceeds the limits of a sample.
 pub fn samples(text: &str, nesting: usize) -> Result<Sample, Fault> {
     let limits =
         SampleLimits { nesting, elements: MAX_OBJECTS, values: MAX_VALUES, bytes: MAX_BYTES };
     let sample = json::sample(text.as_bytes(), limits)?;
     if sample.total == 0 {
-        return Err(Fault::new(Kind::Invalid, "the sample holds no object"));
+        return Err(Fault::new(Kind::Invalid, "the sample contains no object; paste at least one"));
     }
     if let [other] = sample.objects.as_slice()
         && !matches!(other, Json::Object(_))
     {
         let message =
-            format!("the sample is {}; expected is an object, or an array of them", other.kind());
+            format!("the sample is {}; expected an object or an array of objects", other.kind());
         return Err(Fault::new(Kind::Invalid, message));
     }
-    let strangers =
-        sample.objects.iter().enumerate().filter(|(_, e)| !matches!(e, Json::Object(_)));
-    let found: Vec<Finding> = strangers
+    let others = sample.objects.iter().enumerate().filter(|(_, e)| !matches!(e, Json::Object(_)));
+    let found: Vec<Finding> = others
         .map(|(index, e)| {
             Finding::at(format!("/{index}"), format!("an object is expected, not {}", e.kind()))
         })
@@ -95,29 +92,27 @@ pub fn samples(text: &str, nesting: usize) -> Result<Sample, Fault> {
     }
 }
 
-/// What of a text was taken as the sample, in words; `None` when all of it was.
+/// Describes which part of a text was taken as the sample; `None` if it was the whole text.
 pub fn sampled(sample: &Sample) -> Option<String> {
     let Sample { objects, total, elements } = sample;
     let objects = (objects.len() < *total).then(|| {
         format!("The sample is {} of the {total} objects, taken at even distances.", objects.len())
     });
-    let elements = elements.map(|elements| {
-        format!("Of each longer array, at most {elements} elements are in the sample.")
-    });
+    let elements =
+        elements.map(|elements| format!("Longer arrays are cut to at most {elements} elements."));
     let sampled: Vec<String> = objects.into_iter().chain(elements).collect();
-    (!sampled.is_empty()).then(|| {
-        format!("{} Fields that only occur elsewhere are missing: add them.", sampled.join(" "))
-    })
+    (!sampled.is_empty())
+        .then(|| format!("{} Add fields that occur only in the rest.", sampled.join(" ")))
 }
 
-/// Guesses the mapping of these objects.
+/// Derives a mapping from these objects.
 ///
 /// # Errors
-/// `Kind::Invalid` when the vocabulary is no IRI, or the samples have more fields than a mapping may have.
+/// `Kind::Invalid` if the vocabulary is not an IRI, or the samples have more fields than a mapping may have.
 pub fn derive(names: Names<'_>, samples: &[Json]) -> Result<Derived, Fault> {
     if let Err(error) = NamedNode::new(names.vocabulary) {
         let message = format!(
-            "{:?} is no absolute IRI ({error}); a vocabulary looks like https://plant.example/vocabulary/",
+            "{:?} is not an absolute IRI ({error}); a vocabulary looks like https://plant.example/vocabulary/",
             names.vocabulary
         );
         let found = vec![Finding::at("/vocabulary", message.clone())];
@@ -131,23 +126,20 @@ pub fn derive(names: Names<'_>, samples: &[Json]) -> Result<Derived, Fault> {
     writer.root(names.business_object, &root);
     let id = root.id();
     for (number, _) in (1..).zip(samples).filter(|(_, sample)| !has_value(sample, id)) {
-        writer.misfit(
-            "",
-            format!("Sample {number} holds no value, and nothing of it can be stored."),
-        );
+        writer.misfit("", format!("Sample {number} holds no value, so it cannot be stored."));
     }
     let Derived { config, notes } = writer.done();
     match mapping::compile(&config) {
         Ok(_) => Ok(Derived { config, notes }),
         Err(findings) => {
             let cause = findings.first().map_or_else(String::new, ToString::to_string);
-            let message = format!("no mapping can be made of these samples: {cause}");
+            let message = format!("a mapping cannot be derived from these samples: {cause}");
             Err(Fault::new(Kind::Invalid, message))
         }
     }
 }
 
-/// Whether there is more to an object than its URI.
+/// Returns whether an object has a value besides its URI.
 fn has_value(object: &Json, id: Option<&str>) -> bool {
     let Json::Object(members) = object else { return false };
     members.iter().any(|(name, value)| {

@@ -1,21 +1,24 @@
-//! Ingestion: JSON of a Business Object into the graph, all or nothing.
+//! Ingestion: stores the JSON of a Business Object in the graph, all or nothing.
 //!
-//! `run` is the whole of one request and `change` what happens inside its transaction: `convert` checks each
-//! object against its shape and makes a `node` of it, `write` (ADD, UPDATE, REPLACE) or `delete` brings it into the
-//! graph, `orphans` removes what nothing refers to any more, `write_scope` says what a key for one Business Object may change, `record` and `idempotency` go into the same commit.
-//! No more than one object of the request is held at a time. `trial` shows what would come of a definition that is
-//! not stored yet.
+//! `run` handles one request, and `change` what happens inside its transaction. `convert` checks each object against
+//! its shape and creates a `node`. `write` (ADD, UPDATE, REPLACE) or `delete` changes the graph. `orphans` removes what
+//! nothing refers to any more. `write_scope` limits what a key for one Business Object may change. `record` and
+//! `idempotency` are part of the same commit.
 //!
-//! What is given as JSON of one object:
-//! - `null`, in an array too, is no value. An empty array is none either, except to UPDATE, which then clears.
-//! - `uri` and the mapping's `id` field both name the object. A nested object of its `uri` alone is a reference:
-//!   the link is made, the object itself is left as it is.
-//! - A single nested object without a URI is the one that its parent links to; elements of an array without
-//!   a URI are new each time. UPDATE asks for the URI of the request's own objects; nested ones may be new.
-//!   So a REPLACE that gives such elements again makes new objects of them and removes the old ones.
-//! - An object given several times in one request is one object: to ADD as if in requests of their own, to UPDATE
-//!   and REPLACE only if it is the same each time.
-//! - Equal is what has the same lexical form and datatype: `1.0` and `1` are two values.
+//! Only one object of the request is in memory at a time. `trial` is the dry run of a definition that is not stored
+//! yet.
+//!
+//! Rules for the JSON of one object:
+//! - `null` is no value, in an array too. An empty array is no value either, except to UPDATE, which then clears the
+//!   field.
+//! - `uri` and the mapping's `id` field both name the object. A nested object with only its `uri` is a reference: the
+//!   link is created, and the object itself does not change.
+//! - A single nested object without a URI is the one that its parent links to. Elements of an array without a URI are
+//!   new each time, so a REPLACE that sends them again creates new objects and removes the old ones.
+//! - UPDATE requires the URI of the request's own objects; nested objects may be new.
+//! - An object given several times in one request is one object. ADD treats the mentions as separate requests; UPDATE
+//!   and REPLACE accept them only if they are equal.
+//! - Values are equal if they have the same lexical form and datatype: `1.0` and `1` are two values.
 
 mod answer;
 mod bounded;

@@ -1,9 +1,15 @@
 //! Business Objects: named, configured JSON views of the graph.
 //!
-//! `resource` is what a client defines, `mapping` the compiled form of its YAML, `derive` guesses one from
-//! samples, `catalogue` is where the definitions are kept; `ingest` turns JSON into quads, `view` turns
-//! quads back into JSON, `members` says which objects belong, `search` finds some of them, `changes` notes
-//! what changed for exports by themselves, `warnings` says what is probably not meant in a definition.
+//! - `resource` has the definitions that clients send
+//! - `mapping` compiles the YAML of a definition
+//! - `derive` derives a mapping from samples
+//! - `catalogue` stores the definitions, and keeps them compiled in memory
+//! - `ingest` converts JSON into quads
+//! - `view` converts quads into JSON
+//! - `members` decides which objects belong
+//! - `search` finds some of them
+//! - `changes` records changes for automatic exports
+//! - `warnings` finds what is probably unintended in a definition
 
 pub mod catalogue;
 pub mod changes;

@@ -1,13 +1,13 @@
 //! The mapping: the compiled form of a Business Object's YAML `config` (specification, 2.2).
 //!
-//! A mapping is a finite tree of shapes. `yaml` reads YAML or JSON with the place of every node,
-//! `compile` turns the nodes into the tree and reports every fault, `path` reads the forms of a path,
-//! `schema` writes the JSON Schema.
+//! A mapping is a finite tree of shapes. `yaml` reads YAML or JSON with the position of every node. `compile` converts
+//! the nodes into the tree and reports every error. `path` parses the forms of a path, and `schema` writes the JSON
+//! Schema.
 //!
 //! # The text
-//! The root is a definition with `type: object`, a `path` that names the namespace of its objects
-//! (`Plant:.`), `fields`, and, if IRIs are to be written short, `prefixes` (`ex: http://example.com/`).
-//! Well-known prefixes such as `rdf` and `xsd` need no declaration.
+//! The root is a definition with `type: object`, a `path` that names the namespace of its objects (`Plant:.`), and
+//! `fields`. `prefixes` (`ex: http://example.com/`) is optional and shortens IRIs. Well-known prefixes such as `rdf`
+//! and `xsd` need no declaration.
 //! Every field is a definition:
 //!
 //! | `type` | in JSON | in the graph | takes besides `type` |
@@ -21,20 +21,22 @@
 //! | `object` | an object | a link to an object of the path's namespace | `path`, `required`, `fields` |
 //! | `array` | an array of one of these, but `id` | a value or link for each element | `path`, `required`, `elements` |
 //!
-//! Without `elements` an array is one of strings, and takes `datatype` or `language` itself; elements of single
-//! values may be their type's name alone (`elements: number`). The property of
-//! an array stands on the array, on its elements, or on both when they agree. Arrays of arrays are
-//! refused, since RDF has nothing for the inner ones. The field name `uri` is kept for the object's own
-//! URI. Two fields of one object may share a property when the datatype or language of a value says
-//! whose it is; fields of objects, when they have different namespaces: the URI of an object lies in the
-//! namespace of its field.
+//! An array without `elements` is an array of strings, and takes `datatype` or `language` itself. Elements with single
+//! values may be given by the name of their type (`elements: number`).
 //!
-//! Keys that no definition has, keys that stand twice, tags, and second documents are faults, never
-//! passed over. Aliases (`*name`) stand for a copy of what their anchor names.
+//! The property of an array is on the array, on its elements, or on both if they agree. Arrays of arrays are refused,
+//! because RDF has no equivalent of the inner ones. The field name `uri` is reserved for the object's own URI.
+//!
+//! Two fields of one object may share a property if each value belongs to only one of them. The datatype or language
+//! decides it for values. For fields of objects the namespace decides it: the URI of an object lies in the namespace of
+//! its field.
+//!
+//! Unknown keys, duplicate keys, tags and further documents are errors and never ignored. An alias (`*name`) is a copy
+//! of what its anchor names.
 //!
 //! # Limits
-//! 1 MiB of text, 200,000 values with aliases expanded, 256 levels of objects (in JSON: brackets up to
-//! 255 deep), 1,000 namespaces, names of fields up to 256 characters.
+//! 1 MiB of text, 200,000 values after expansion of aliases, 256 levels of objects (in JSON: 255 levels of brackets),
+//! 1,000 namespaces, and 256 characters in the name of a field.
 
 mod compile;
 mod path;
@@ -57,21 +59,21 @@ use std::collections::HashSet;
 pub struct Mapping {
     /// The shape of the Business Object's own objects.
     pub root: Shape,
-    /// Its prefixes, which apply to the conditions of its Business Object too.
+    /// The prefixes, which also apply to the conditions of the Business Object.
     pub prefixes: Prefixes,
-    /// What is valid in its text and probably not meant, each with line and column.
+    /// The warnings: what is valid in the text and probably unintended, each with line and column.
     pub warnings: Vec<Finding>,
 }
 
 /// How one kind of object is read and written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
-    /// The name of the namespace that identifiers come from and whose base names the graph.
+    /// The name of the namespace that mints the identifiers, and whose base names the graph.
     pub namespace: String,
-    /// The fields in the mapping's order, which is the order they are written in.
+    /// The fields, in the mapping's order, in which they are also written.
     pub fields: Vec<Field>,
-    /// What the URIs of these objects begin with. [`Mapping::resolve`] sets it if several fields of the holder have
-    /// the property that leads here: the URI of each object then tells its field.
+    /// The prefix of these objects' URIs. [`Mapping::resolve`] sets it if several fields of the parent have the
+    /// property that leads here: the URI of each object then determines its field.
     pub uri_prefix: Option<String>,
 }
 
@@ -80,18 +82,18 @@ pub struct Shape {
 pub struct Field {
     /// The name in the JSON.
     pub name: String,
-    /// What stands there.
+    /// What the field contains.
     pub kind: FieldKind,
 }
 
 impl Field {
-    /// Whether other objects stand there.
+    /// Returns whether the field contains objects.
     pub fn is_object(&self) -> bool {
         matches!(&self.kind, FieldKind::Property(Property { value: Value::Object(_), .. }))
     }
 }
 
-/// What a field carries.
+/// What a field contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldKind {
     /// The object's own URI.
@@ -109,22 +111,22 @@ pub struct Property {
     pub many: bool,
     /// Whether an object without a value here is refused.
     pub required: bool,
-    /// What each value is.
+    /// The type of each value.
     pub value: Value,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// An IRI, as a JSON string.
     Resource,
     /// A literal.
     Literal(Literal),
-    /// An object of its own, linked to the one that holds it.
+    /// A nested object, which is linked to its parent.
     Object(Shape),
 }
 
-/// The kind of a literal, and its form in JSON.
+/// The type of a literal, and its form in JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Literal {
     /// `xsd:string`, as a JSON string.
@@ -146,32 +148,33 @@ pub enum Literal {
 }
 
 impl Mapping {
-    /// A mapping without a text: it declares no prefixes.
+    /// Creates a mapping without a text, and so without prefixes.
     pub fn new(root: Shape) -> Self {
         Self { root, prefixes: Prefixes::default(), warnings: Vec::new() }
     }
 
-    /// Every namespace the mapping names, each once, the root's first.
+    /// Returns every namespace that the mapping names, each once, the root's first.
     pub fn namespaces(&self) -> Vec<&str> {
         let mut names = Vec::new();
         self.root.collect_namespaces(&mut names, &mut HashSet::new());
         names
     }
 
-    /// Looks up the namespaces that tell apart the objects of fields with the same property. Until then such objects
-    /// belong to the first of these fields. A namespace that a mapping names keeps its base, so this is done once.
+    /// Looks up the namespaces that decide between fields of objects with the same property. Until then such objects
+    /// belong to the first of these fields. It runs once, because the base of a namespace does not change while a
+    /// mapping names it.
     pub fn resolve(&mut self, read: &impl Read) -> Result<(), Error> {
         self.root.resolve(read)
     }
 }
 
 impl Shape {
-    /// The field of this name.
+    /// Returns the field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// Whether a field of this name, or `uri`, carries the object's URI.
+    /// Returns whether a field of this name, or `uri`, contains the object's URI.
     pub fn is_id(&self, name: &str) -> bool {
         name == "uri" || self.field(name).is_some_and(|field| field.kind == FieldKind::Id)
     }
@@ -193,7 +196,7 @@ impl Shape {
         Ok(())
     }
 
-    /// The shapes of nested objects, each with the property that leads there.
+    /// Returns the shapes of nested objects, each with the property that leads to it.
     fn nested_mut(&mut self) -> impl Iterator<Item = (&NamedNode, &mut Self)> {
         self.fields.iter_mut().filter_map(|field| match &mut field.kind {
             FieldKind::Property(Property { predicate, value: Value::Object(nested), .. }) => {

@@ -1,4 +1,4 @@
-//! Which stored objects belong to a Business Object.
+//! Decides which stored objects belong to a Business Object.
 use super::namespace;
 use super::resource::Compiled;
 use oxrdf::{GraphName, NamedNode};
@@ -6,13 +6,13 @@ use penstock_base::fault::{Fault, Kind};
 use penstock_store::{About, Error, Listed, Pattern, Read, ReadStore, SubjectFilter};
 use std::fmt;
 
-/// So many lost objects are always too many.
+/// The number of lost objects that is always too large.
 const MANY: usize = 10_000;
 
-/// Objects that are looked at under one read of the store.
+/// The number of objects that are checked in one read of the store.
 const PAGE: usize = 1000;
 
-/// The URIs of the objects that belong, in code point order, those after `after`, at most `limit`.
+/// Returns the URIs of the members after `after`, in code point order, at most `limit`.
 pub fn page(
     read: &impl Read,
     business_object: &Compiled,
@@ -22,8 +22,8 @@ pub fn page(
     Ok(read.subjects(&filter(read, business_object)?, after, limit)?)
 }
 
-/// The same of a store that goes on taking commits meanwhile, with the sequence of the newest one when
-/// the page was begun: what has changed since then may belong no more.
+/// Returns a page of members while the store takes commits, and the sequence of the newest commit when the page was
+/// begun. An object that has changed since then may no longer belong.
 pub fn page_of(
     store: &ReadStore,
     business_object: &Compiled,
@@ -34,7 +34,7 @@ pub fn page_of(
     Ok(store.subjects(&filter, after, limit)?)
 }
 
-/// As [`page_of`], to be read about.
+/// Returns the same page as [`page_of`], in the form that is needed to read the objects.
 pub fn listed(
     store: &ReadStore,
     business_object: &Compiled,
@@ -45,7 +45,7 @@ pub fn listed(
     Ok(store.listed(&filter, after, limit)?)
 }
 
-/// What the subjects that belong satisfy.
+/// Returns the filter that the members satisfy.
 pub(super) fn filter(read: &impl Read, business_object: &Compiled) -> Result<SubjectFilter, Fault> {
     Ok(if business_object.conditions.is_empty() {
         SubjectFilter { graph: Some(root_graph(read, business_object)?), having: Vec::new() }
@@ -54,7 +54,7 @@ pub(super) fn filter(read: &impl Read, business_object: &Compiled) -> Result<Sub
     })
 }
 
-/// Whether this object belongs.
+/// Returns whether this object is a member.
 pub fn contains(
     read: &impl Read,
     business_object: &Compiled,
@@ -83,17 +83,17 @@ fn satisfies(read: &impl Read, filter: &SubjectFilter, uri: &NamedNode) -> Resul
     Ok(true)
 }
 
-/// Objects that belong to a Business Object and would not with another definition.
+/// The objects that belong to a Business Object and would not with another definition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// How many objects would no longer belong, counted up to [`MANY`].
+    /// The number of objects that would no longer belong, counted up to [`MANY`].
     lost: usize,
-    /// How many belong now, as far as they were counted.
+    /// The number of present members, as far as they were counted.
     members: usize,
 }
 
 impl Loss {
-    /// Whether so many are lost that somebody should confirm it: more than half, or [`MANY`].
+    /// Returns whether the loss needs a confirmation: more than half of the objects, or [`MANY`].
     pub fn is_large(self) -> bool {
         self.lost >= MANY || self.lost * 2 > self.members
     }
@@ -110,8 +110,8 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Counts the objects that satisfy one filter and not the other. It reads page by page, so that commits
-/// continue meanwhile: an object that one of them changes counts as it was or as it is. Blocks.
+/// Counts the objects that satisfy one filter and not the other. Reads page by page, so commits continue meanwhile. An
+/// object that changes counts in its old or its new state. Blocking.
 pub fn loss(
     store: &ReadStore,
     before: &SubjectFilter,
@@ -136,7 +136,7 @@ pub fn loss(
     }
 }
 
-/// Whether an object belongs about which this is stored.
+/// Returns whether an object with these quads is a member.
 pub fn holds(read: &impl Read, business_object: &Compiled, about: &About) -> Result<bool, Fault> {
     if business_object.conditions.is_empty() {
         return Ok(about.is_in(root_graph(read, business_object)?.as_ref()));
@@ -152,7 +152,7 @@ fn root_graph(read: &impl Read, business_object: &Compiled) -> Result<GraphName,
         None => Err(Fault::new(
             Kind::Conflict,
             format!(
-                "the namespace {name:?} of the Business Object {:?} is not defined; define it with PUT /api/v1/namespaces/{name}",
+                "the namespace {name:?} of the Business Object {:?} is not defined; create it with PUT /api/v1/namespaces/{name}",
                 business_object.object.definition.name
             ),
         )),

@@ -1,7 +1,7 @@
-//! Namespaces: a name, a URI base, and how identifiers are made.
+//! Namespaces: a name, a URI base, and a generator of identifiers.
 //!
-//! A namespace is immutable once used: a mapping names it, its graph holds a quad, or its counter has
-//! moved. So what a URI stands for never changes under those who hold it.
+//! A namespace is immutable once it is used: if a mapping names it, its graph holds a quad, or its counter has issued
+//! a number. So the meaning of a URI never changes for its users.
 
 use super::catalogue;
 use oxrdf::{GraphName, NamedNode, NamedNodeRef};
@@ -14,20 +14,20 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// The collection of documents that holds them: name to JSON.
+/// The collection of documents with the namespaces: name to JSON.
 pub const COLLECTION: &str = "namespaces";
 
-/// The collection of documents that holds the last number given: URI base to a big-endian `u64`.
-/// It is kept by base and stays when a namespace is deleted, so that no PID is ever given twice.
+/// The collection of documents with the last number issued: URI base to a big-endian `u64`.
+/// A counter belongs to the base and is kept when a namespace is deleted, so that no PID is ever issued twice.
 pub const COUNTERS: &str = "counters";
 
-/// The characters of a name that stand for themselves in a URI (RFC 3986, 2.3).
+/// The characters of a name that are percent-encoded in a URI: all but the unreserved ones (RFC 3986, 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The longest name, in characters.
+/// The maximum length of a name in characters.
 const MAX_NAME: usize = 64;
 
-/// The longest base, in bytes.
+/// The maximum length of a base in bytes.
 const MAX_BASE: usize = 1024;
 
 /// A stored namespace.
@@ -36,9 +36,9 @@ const MAX_BASE: usize = 1024;
 pub struct Namespace {
     /// Its name, as mappings write it.
     pub name: String,
-    /// What every identifier begins with; also the name of the graph.
+    /// The beginning of every identifier; also the name of the graph.
     pub uri_base: String,
-    /// How the local part is made.
+    /// The generator of the local part of identifiers.
     #[serde(default)]
     pub generator: Generator,
     /// When it was created (RFC 3339, UTC).
@@ -46,40 +46,40 @@ pub struct Namespace {
     pub created_at: String,
 }
 
-/// A namespace as the definition of a Business Object defines it.
+/// A namespace in the definition of a Business Object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamespaceDefinition {
     /// Its name, as mappings write it.
     pub name: String,
-    /// Its URI base; absent: the base that it has, or the default base.
+    /// Its URI base. If absent, an existing namespace keeps its base, and a new one gets the default base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri_base: Option<String>,
-    /// Its generator; absent: the generator that it has, or the default one.
+    /// Its generator. If absent, an existing namespace keeps its generator, and a new one gets the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<Generator>,
 }
 
-/// How the local part of an identifier is made.
+/// The generator of the local part of identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Generator {
     /// A UUID, version 7 (RFC 9562).
     #[default]
     Uuid,
-    /// 1, 2, 3, ...; a number is never given twice.
+    /// 1, 2, 3, ...; a number is never issued twice.
     Counter,
     /// Ten random characters of `0-9a-z`.
     Alphanumeric,
-    /// None: the caller gives every URI.
+    /// No generator: clients send every URI.
     Manual,
 }
 
 impl Generator {
-    /// All of them.
+    /// All generators.
     pub const ALL: [Self; 4] = [Self::Uuid, Self::Counter, Self::Alphanumeric, Self::Manual];
 
-    /// Its name, as definitions write it.
+    /// Returns its name, as definitions write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Uuid => "uuid",
@@ -91,12 +91,13 @@ impl Generator {
 }
 
 impl Namespace {
-    /// The graph's name, which is the URI base.
+    /// Returns the name of its graph, which is the URI base.
     pub fn graph(&self) -> NamedNode {
         NamedNode::new_unchecked(&self.uri_base)
     }
 
-    /// The identifier with this local part: a `/` stands between, unless the base ends in `/`, `#` or `:`.
+    /// Returns the identifier with this local part. A `/` separates it from the base, unless the base ends in `/`, `#`
+    /// or `:`.
     fn identifier(&self, local: &str) -> NamedNode {
         NamedNode::new_unchecked(format!("{}{local}", self.identifier_prefix()))
     }
@@ -105,25 +106,25 @@ impl Namespace {
         if self.uri_base.ends_with(['/', '#', ':']) { "" } else { "/" }
     }
 
-    /// What every identifier of it begins with.
+    /// Returns the beginning of every identifier.
     pub fn identifier_prefix(&self) -> String {
         format!("{}{}", self.uri_base, self.separator())
     }
 
-    /// Whether a URI lies in it: whether it is the base, or begins as the identifiers do.
+    /// Returns whether a URI is in this namespace: it is the base, or begins as the identifiers do.
     pub fn contains(&self, uri: NamedNodeRef<'_>) -> bool {
         uri.as_str()
             .strip_prefix(&self.uri_base)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(self.separator()))
     }
 
-    /// Whether both mint the same identifiers, as those of `http://e/a` and `http://e/a/` do.
+    /// Returns whether both mint the same identifiers, as the bases `http://e/a` and `http://e/a/` do.
     fn mints_as(&self, other: &Self) -> bool {
         self.identifier_prefix() == other.identifier_prefix()
     }
 
-    /// Reads the body of a PUT of the namespace `name`; `default_base` is the base it gets when the
-    /// body names none. The read-only members of an answer may be in the body and have no effect.
+    /// Reads the body of a PUT of the namespace `name`. `default_base` is its base if the body has none.
+    /// The body may contain the read-only members of an answer; they have no effect.
     ///
     /// # Errors
     /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
@@ -170,7 +171,7 @@ impl NamespaceDefinition {
     pub(super) fn read(members: &mut Members<'_>) -> Self {
         let name = members.string("name");
         match &name {
-            None => members.require("name", "expected is the name of a namespace"),
+            None => members.require("name", "expected the name of a namespace"),
             Some(name) => {
                 if let Err(why) = check_name(name) {
                     members.find("name", why);
@@ -184,7 +185,7 @@ impl NamespaceDefinition {
         }
     }
 
-    /// Whether a namespace already is as defined here.
+    /// Returns whether a namespace already matches this definition.
     pub(super) fn describes(&self, namespace: &Namespace) -> bool {
         self.uri_base.as_ref().is_none_or(|base| *base == namespace.uri_base)
             && self.generator.is_none_or(|generator| generator == namespace.generator)
@@ -204,19 +205,19 @@ fn read_generator(members: &mut Members<'_>) -> Option<Generator> {
     let generator = Generator::ALL.into_iter().find(|generator| generator.name() == given);
     if generator.is_none() {
         let message =
-            format!("there is no generator {given:?}; it is uuid, counter, alphanumeric or manual");
+            format!("there is no generator {given:?}; use uuid, counter, alphanumeric or manual");
         members.find("generator", message);
     }
     generator
 }
 
-/// One namespace by name.
+/// Reads a namespace by name.
 pub fn get(read: &impl Read, name: &str) -> Result<Option<Namespace>, Error> {
     let document = read.document(COLLECTION, name.as_bytes())?;
     document.map(|document| decode(name.as_bytes(), &document)).transpose()
 }
 
-/// All namespaces by name, those after `after`, at most `limit`.
+/// Reads up to `limit` namespaces after the name `after`, ordered by name.
 pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<Namespace>, Error> {
     let range =
         DocumentRange { after: after.map(str::as_bytes), limit, ..DocumentRange::default() };
@@ -224,12 +225,12 @@ pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<N
     documents.iter().map(|(name, document)| decode(name, document)).collect()
 }
 
-/// Creates a namespace, or changes one that is not used yet. True when it was created. The same
-/// content again changes nothing, used or not.
+/// Creates a namespace, or changes one that is not used yet. Returns it, and true if it was created. Writing the same
+/// content again has no effect, even if the namespace is used.
 ///
 /// # Errors
-/// `Kind::Invalid` for a bad name or base; `Kind::Conflict` for a change of one in use, or a base that
-/// gives the identifiers of another namespace.
+/// `Kind::Invalid` for an invalid name or base; `Kind::Conflict` for a change of a used namespace, or a base that gives
+/// the identifiers of another namespace.
 pub fn put(
     transaction: &mut Transaction<'_>,
     namespace: Namespace,
@@ -237,8 +238,8 @@ pub fn put(
     put_for(transaction, namespace, None)
 }
 
-/// Creates the namespace that the definition of a Business Object defines, or changes it. It may be
-/// changed as long as it holds no data and no other Business Object names it. True when it was created.
+/// Creates or changes a namespace that the definition of a Business Object defines. It may be changed as long as it
+/// holds no data and no other Business Object names it. Returns it, and true if it was created.
 ///
 /// # Errors
 /// As [`put`].
@@ -262,7 +263,7 @@ pub(super) fn define(
     put_for(transaction, namespace, business_object)
 }
 
-/// As [`put`]; that the Business Object with the id `business_object` names it is no use of it.
+/// As [`put`], but a reference by the Business Object with the id `business_object` does not count as use.
 fn put_for(
     transaction: &mut Transaction<'_>,
     mut namespace: Namespace,
@@ -280,7 +281,7 @@ fn put_for(
             return Err(Fault::new(
                 Kind::Conflict,
                 format!(
-                    "the namespace {:?} is used and stays as it is ({why}); define another one",
+                    "the namespace {:?} is used and cannot be changed ({why}); define another one",
                     namespace.name
                 ),
             ));
@@ -293,12 +294,12 @@ fn put_for(
         let and_so = if owner.uri_base == namespace.uri_base {
             String::new()
         } else {
-            format!(", and its identifiers begin as those of {:?} would", namespace.uri_base)
+            format!(", which gives the same identifiers as {:?}", namespace.uri_base)
         };
         return Err(Fault::new(
             Kind::Conflict,
             format!(
-                "the namespace {:?} has the base {:?} already{and_so}; each needs one of its own",
+                "the namespace {:?} has the base {:?} already{and_so}; each namespace needs its own base",
                 owner.name, owner.uri_base
             ),
         ));
@@ -309,10 +310,10 @@ fn put_for(
     Ok((namespace, before.is_none()))
 }
 
-/// Deletes a namespace that is not used. Its counter is kept: one with the same base goes on from there.
+/// Deletes a namespace that is not used. Its counter is kept; a new namespace with the same base continues it.
 ///
 /// # Errors
-/// `Kind::NotFound`; `Kind::Conflict` when a mapping names it or its graph holds quads.
+/// `Kind::NotFound`; `Kind::Conflict` if a mapping names it or its graph holds quads.
 pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Fault> {
     let Some(namespace) = get(transaction, name)? else {
         return Err(Fault::new(Kind::NotFound, format!("there is no namespace {name:?}")));
@@ -324,8 +325,8 @@ pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Fault
     Ok(())
 }
 
-/// The default base of a namespace: `<base-url>/id/<Namespace>/`, or without a base URL
-/// `urn:penstock:<gateway-id>:<Namespace>:`; the name percent-encoded.
+/// Returns the default base of a namespace: `<base-url>/id/<Namespace>/`, or without a base URL
+/// `urn:penstock:<gateway-id>:<Namespace>:`. The name is percent-encoded.
 pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> String {
     let name = utf8_percent_encode(name, RESERVED);
     match base_url {
@@ -334,7 +335,7 @@ pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> Str
     }
 }
 
-/// Mints an identifier that nothing in the store has yet. A counter's new state is part of the transaction.
+/// Mints an identifier that does not occur in the store. The new state of a counter is part of the transaction.
 ///
 /// # Errors
 /// `Kind::Invalid` for a namespace whose generator is `manual`.
@@ -349,7 +350,7 @@ pub fn mint(transaction: &mut Transaction<'_>, namespace: &Namespace) -> Result<
                     let name = &namespace.name;
                     Fault::new(
                         Kind::Internal,
-                        format!("the counter of namespace {name:?} is at its end"),
+                        format!("the counter of the namespace {name:?} has reached its maximum"),
                     )
                 })?;
                 let identifier = namespace.identifier(&number.to_string());
@@ -368,14 +369,17 @@ pub fn mint(transaction: &mut Transaction<'_>, namespace: &Namespace) -> Result<
         Generator::Manual => Err(Fault::new(
             Kind::Invalid,
             format!(
-                "no URI is given, and the namespace {:?} makes none (its generator is manual); give `uri`",
+                "the object has no URI, and the namespace {:?} generates none (its generator is manual); send `uri`",
                 namespace.name
             ),
         )),
     }
 }
 
-/// Why a name cannot be a namespace's.
+/// Checks the name of a namespace.
+///
+/// # Errors
+/// Why it is not valid.
 pub fn check_name(name: &str) -> Result<(), String> {
     const FORBIDDEN: &[char] = &['<', '>', ':', '/', '"', '{', '}', '|', '^', '`', '\\'];
     let why = if name.is_empty() {
@@ -383,15 +387,15 @@ pub fn check_name(name: &str) -> Result<(), String> {
     } else if name.chars().count() > MAX_NAME {
         format!("it is longer than {MAX_NAME} characters")
     } else if name.trim() != name {
-        "white space stands at its end".to_owned()
+        "it begins or ends with white space".to_owned()
     } else if name == "." || name == ".." {
-        "URIs would lose it".to_owned()
+        "URIs do not keep it as a path segment".to_owned()
     } else if let Some(c) = name.chars().find(|c| FORBIDDEN.contains(c) || is_deceptive(*c)) {
-        format!("{c:?} is none of its characters")
+        format!("the character {c:?} is not allowed")
     } else {
         return Ok(());
     };
-    Err(format!("{name:?} is no name of a namespace: {why}"))
+    Err(format!("{name:?} cannot be the name of a namespace: {why}"))
 }
 
 fn check_base(base: &str) -> Result<(), String> {
@@ -401,17 +405,17 @@ fn check_base(base: &str) -> Result<(), String> {
     match NamedNode::new(base) {
         Ok(_) => Ok(()),
         Err(error) => Err(format!(
-            "{base:?} is no absolute IRI ({error}); a URI base looks like http://example.com/id/Plant/"
+            "{base:?} is not an absolute IRI ({error}); a URI base looks like http://example.com/id/Plant/"
         )),
     }
 }
 
-/// Why a namespace cannot be changed any more.
+/// Returns why a namespace can no longer be changed; `None` if it can.
 pub fn use_of(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
     use_beside(read, namespace, None)
 }
 
-/// As [`use_of`], beside the use by the Business Object with the id `business_object`.
+/// As [`use_of`], but ignores the use by the Business Object with the id `business_object`.
 fn use_beside(
     read: &impl Read,
     namespace: &Namespace,
@@ -421,10 +425,10 @@ fn use_beside(
         return Ok(Some(why));
     }
     let moved = read.document(COUNTERS, namespace.uri_base.as_bytes())?.is_some();
-    Ok(moved.then(|| "its counter has given numbers".to_owned()))
+    Ok(moved.then(|| "its counter has issued numbers".to_owned()))
 }
 
-/// What keeps a namespace from being deleted.
+/// Returns why a namespace cannot be deleted; `None` if it can.
 pub fn held_by(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
     held_beside(read, namespace, None)
 }
@@ -440,7 +444,7 @@ fn held_beside(
     Ok(has_data(read, namespace)?.then(|| "its graph holds data".to_owned()))
 }
 
-/// Whether the graph of a namespace holds a quad.
+/// Returns whether the graph of a namespace holds a quad.
 pub fn has_data(read: &impl Read, namespace: &Namespace) -> Result<bool, Error> {
     let graph = Some(GraphName::NamedNode(namespace.graph()));
     read.any(&Pattern { graph, ..Pattern::default() })
@@ -450,16 +454,16 @@ fn counter(read: &impl Read, namespace: &Namespace) -> Result<u64, Fault> {
     match read.document(COUNTERS, namespace.uri_base.as_bytes())? {
         None => Ok(0),
         Some(bytes) => bytes.as_slice().try_into().map(u64::from_be_bytes).map_err(|_| {
-            tracing::error!(namespace = %namespace.name, "The state of a counter was not readable.");
+            tracing::error!(namespace = %namespace.name, "The counter of a namespace could not be read.");
             Fault::new(
                 Kind::Internal,
-                format!("the counter of namespace {:?} is not readable", namespace.name),
+                format!("the counter of the namespace {:?} cannot be read", namespace.name),
             )
         }),
     }
 }
 
-/// Whether the store knows this identifier, described or merely referred to.
+/// Returns whether the store has this identifier, as a subject or as an object.
 fn is_taken(read: &impl Read, identifier: &NamedNode) -> Result<bool, Error> {
     Ok(read.any(&Pattern { subject: Some(identifier.clone().into()), ..Pattern::default() })?
         || read.any(&Pattern { object: Some(identifier.clone().into()), ..Pattern::default() })?)
@@ -473,13 +477,13 @@ fn alphanumeric() -> String {
 }
 
 fn encode(namespace: &Namespace) -> Vec<u8> {
-    serde_json::to_vec(namespace).expect("a namespace holds strings alone")
+    serde_json::to_vec(namespace).expect("a namespace holds only strings")
 }
 
 fn decode(name: &[u8], document: &[u8]) -> Result<Namespace, Error> {
     serde_json::from_slice(document).map_err(|error| {
         let path = PathBuf::from(COLLECTION).join(&*String::from_utf8_lossy(name));
-        Corruption { path, offset: 0, what: format!("the namespace is not readable: {error}") }
+        Corruption { path, offset: 0, what: format!("the namespace cannot be read: {error}") }
             .into()
     })
 }

@@ -1,8 +1,7 @@
-//! The graph as it is written elsewhere: dumped and loaded as Turtle, N-Triples, N-Quads, `TriG`, RDF/XML
-//! and JSON-LD, in bounded memory.
+//! Dumps and loads the graph as Turtle, N-Triples, N-Quads, `TriG`, RDF/XML and JSON-LD, in bounded memory.
 //!
-//! What is dumped and loaded again is the same, term by term. Blank nodes have no identity outside of their
-//! document, so that loading it twice would store them twice: they are refused, or made IRIs of.
+//! A dump that is loaded again gives the same quads, term by term. Blank nodes have no identity outside their
+//! document, so loading it twice would store them twice. Therefore they are refused or replaced by IRIs.
 
 mod blank_node;
 mod dump;
@@ -18,13 +17,13 @@ pub use load::{Failed, Load, Loaded, Target, load};
 
 use oxrdf::{GraphName, NamedNode};
 
-/// The word that names the default graph where an IRI would name another.
+/// The name of the default graph, used in place of an IRI.
 pub const DEFAULT_GRAPH: &str = "default";
 
-/// The graph that a text names: an IRI, or `default`.
+/// Parses the name of a graph: an IRI, or `default`.
 ///
 /// # Errors
-/// Why it is neither.
+/// Why the text is neither.
 pub fn graph(text: &str) -> Result<GraphName, String> {
     if text == DEFAULT_GRAPH {
         return Ok(GraphName::DefaultGraph);
@@ -32,10 +31,10 @@ pub fn graph(text: &str) -> Result<GraphName, String> {
     iri(text).map(GraphName::from)
 }
 
-/// The absolute IRI of a text.
+/// Parses an absolute IRI.
 ///
 /// # Errors
-/// Why it is none.
+/// Why the text is not one.
 pub fn iri(text: &str) -> Result<NamedNode, String> {
-    NamedNode::new(text).map_err(|error| format!("{text:?} is no absolute IRI ({error})"))
+    NamedNode::new(text).map_err(|error| format!("{text:?} is not an absolute IRI ({error})"))
 }

@@ -1,7 +1,7 @@
 //! The Business Object as a client defines it (specification, 2.1).
 //!
-//! `read` takes a definition out of a request body; `automatic` and `schedule` read what it says of
-//! exports by themselves.
+//! `read` reads a definition from a request body; `automatic` and `schedule` parse its settings for automatic
+//! exports.
 
 mod automatic;
 mod read;
@@ -15,36 +15,36 @@ use super::namespace::NamespaceDefinition;
 use oxrdf::{NamedNode, Term};
 use serde::{Deserialize, Serialize};
 
-/// What a client gives: the request of creation.
+/// The definition that a client sends to create a Business Object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Definition {
-    /// Its name, unique on this gateway.
+    /// The name, unique on this gateway.
     pub name: String,
     /// Free text.
     #[serde(default)]
     pub description: String,
-    /// Whether it takes ingestions and exports.
+    /// Whether ingestions and exports are enabled.
     #[serde(default = "yes")]
     pub enabled: bool,
     /// The mapping as YAML (or JSON) text.
     pub config: String,
-    /// Namespaces that are defined together with it.
+    /// The namespaces that are defined with it.
     #[serde(default)]
     pub namespaces: Vec<NamespaceDefinition>,
-    /// Which stored objects belong to it: all that satisfy every one.
+    /// The conditions that a stored object must satisfy to be a member; all must hold.
     #[serde(default)]
     pub conditions: Vec<Condition>,
-    /// Where its exports go.
+    /// The targets of its exports.
     #[serde(default)]
     pub push_targets: Vec<PushTarget>,
-    /// When full exports run by themselves: cron of 5 or 6 fields.
+    /// The schedule of automatic full exports: cron with 5 or 6 fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
     /// The IANA time zone of `schedule`; UTC when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// Whether changes are exported by themselves.
+    /// Whether changes are exported automatically.
     #[serde(default)]
     pub export_on_change: bool,
     /// How long an export on change waits for further changes (`5s`).
@@ -56,7 +56,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Whether it says which URI base the namespace of this name has.
+    /// Returns whether the definition sets the URI base of this namespace.
     pub fn gives_base(&self, namespace: &str) -> bool {
         self.namespaces.iter().any(|given| given.name == namespace && given.uri_base.is_some())
     }
@@ -66,7 +66,7 @@ fn yes() -> bool {
     true
 }
 
-/// One condition: some graph holds (object, predicate, value).
+/// A condition: some graph holds (object, predicate, value).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
     /// An IRI without angle brackets, or a name with a prefix of the mapping.
@@ -75,11 +75,11 @@ pub struct Condition {
     pub value: String,
 }
 
-/// One export target.
+/// An export target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PushTarget {
-    /// A valid S3 bucket name; see `service.export.targets.*` for where it leads.
+    /// A valid S3 bucket name; `service.export.targets.*` configures where it leads.
     pub bucket_name: String,
 }
 
@@ -87,27 +87,27 @@ pub struct PushTarget {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BusinessObject {
-    /// Its identifier: a UUID, made at its creation.
+    /// The identifier: a UUID, generated when the Business Object is created.
     pub id: String,
-    /// What the client gave.
+    /// The definition that the client sent.
     #[serde(flatten)]
     pub definition: Definition,
-    /// 1 at its creation, one more with each change; the `ETag` is this in quotes.
+    /// The version: 1 at creation, incremented by each change. The `ETag` is this number in quotes.
     pub version: u64,
-    /// When it was created (RFC 3339, UTC).
+    /// The time of its creation (RFC 3339, UTC).
     pub created_at: String,
-    /// When it was last changed (RFC 3339, UTC).
+    /// The time of its last change (RFC 3339, UTC).
     pub updated_at: String,
-    /// Who changed it last: an account's id, or `local`. `None` when that was before there were accounts.
+    /// The account that changed it last: its id, or `local`. `None` if that was before accounts existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_by: Option<String>,
-    /// Namespaces that its last change created, because the mapping names them and nobody had.
+    /// Namespaces that its last change created because the mapping names them and they did not exist.
     #[serde(default)]
     pub created_namespaces: Vec<String>,
 }
 
 impl Compiled {
-    /// Its conditions with whole IRIs.
+    /// Returns its conditions with complete IRIs.
     pub fn conditions_in_full(&self) -> Vec<Condition> {
         let iri = |term: &Term| match term {
             Term::NamedNode(iri) => iri.as_str().to_owned(),
@@ -121,7 +121,7 @@ impl Compiled {
     }
 }
 
-/// A Business Object ready for use: stored form, mapping, conditions as terms.
+/// A compiled Business Object: its stored form, mapping, and conditions as terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
     /// The stored form.

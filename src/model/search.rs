@@ -1,21 +1,21 @@
-//! Looking for objects of a Business Object by what the view shows of them.
+//! Searches the objects of a Business Object by the values that the view shows.
 //!
-//! `filter` is what is asked of an object, `matching` asks it; `order` and `cursor` say where an object
-//! stands in a listing; `narrow` finds what an index can say beforehand; `page` puts them together;
-//! `referrers` finds what refers to an object; `bounds` is how much may be looked at.
+//! `filter` has the conditions on an object, and `matching` evaluates them. `order` and `cursor` have the position of
+//! an object in a listing. `narrow` finds candidates with an index, and `page` puts everything together. `referrers`
+//! finds the objects that refer to an object. `bounds` limits how many objects a search may examine.
 //!
-//! A value counts as the view shows it: of several values under a field that is no array the first alone,
-//! and an object that stands within itself is its URI.
+//! Values are compared as the view shows them: of a field that is not an array only the first value counts, and an
+//! object that is nested in itself is only its URI.
 //!
 //! # What an index answers
-//! Which objects hold an IRI: a field of type `resource`, the URI of a nested object, at any depth, and the
-//! object's own URI, each with [`Test::In`]. The rest is read and tested, page by page, so that commits do not
-//! wait; [`Bounds`] says how much, and a search that would need more fails rather than end early.
+//! The index answers [`Test::In`] for IRIs: a field of type `resource`, the URI of a nested object at any depth, and
+//! the object's own URI. For every other condition objects are read and tested, page by page, so that commits do not
+//! wait. [`Bounds`] limits how many. A search that would need more fails; it never returns an incomplete result.
 //!
 //! # Pages while data changes
-//! A cursor holds where its object stood: the value that it is ordered by, and its URI. The next page holds
-//! what stands after that place when it is read. So what does not change is listed once, whatever else is
-//! added, changed or removed meanwhile; an object whose place changes may be listed twice or not.
+//! A cursor holds the position of its object: the value that it is ordered by, and its URI. The next page contains
+//! the objects after that position when it is read. So an object that does not change is listed exactly once, even
+//! if others are added, changed or removed. An object whose position changes may be listed twice or not at all.
 
 mod bounds;
 mod cursor;

@@ -1,8 +1,8 @@
 //! The view: stored objects rendered in the configured structure.
 //!
-//! Values of an array, and the one shown of several under a field that is no array, are ordered: numbers
-//! by number, IRIs and all else by code point (so times by their text, not across time zones). What the
-//! field cannot show is left out or shown as a string, never without a warning.
+//! Values of a field are ordered: numbers by number, IRIs and everything else by code point. So times are
+//! ordered by their text, not across time zones. A field that is not an array shows the first value.
+//! A value that the field cannot show is left out or shown as a string, always with a warning.
 
 mod belonging;
 mod budget;
@@ -23,15 +23,17 @@ use oxrdf::NamedNode;
 use penstock_base::fault::{Fault, Finding};
 use penstock_store::{About, Read};
 
-/// Warnings of one list at most; one more says that there were more.
+/// The maximum number of warnings in one list. One more then says that there were more.
 const WARNINGS: usize = 1000;
 
-/// Appends one object as JSON (no white space), `uri` first unless the mapping places it, fields in
-/// the mapping's order. Findings (several values under a field that is no array, a value that the field
-/// cannot show) go to `warnings`, at most a bounded number; their place is a JSON Pointer into the object.
+/// Appends one object to `out` as JSON without white space. `uri` comes first unless the mapping places it;
+/// fields are in the mapping's order.
+///
+/// A limited number of findings goes to `warnings`, such as several values in a field that is not an array, or a
+/// value that the field cannot show. Their place is a JSON Pointer into the object.
 ///
 /// # Errors
-/// `Kind::TooLarge` for an object that takes too much with what is nested in it; as the store's.
+/// `Kind::TooLarge` if the object and the objects nested in it exceed the limit; the store's errors.
 pub fn render(
     read: &impl Read,
     shape: &Shape,
@@ -44,10 +46,10 @@ pub fn render(
     render_about(read, shape, uri, &about, out, warnings)
 }
 
-/// As [`render`], of an object about which this is stored.
+/// As [`render`], for an object whose stored quads are already in `about`.
 ///
 /// # Errors
-/// The same.
+/// As [`render`].
 pub fn render_about(
     read: &impl Read,
     shape: &Shape,

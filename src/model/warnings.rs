@@ -1,7 +1,6 @@
-//! What is valid in a definition and probably not meant.
+//! Warnings about definitions: what is valid and probably unintended.
 //!
-//! [`of_definition`] needs no store; [`of_namespaces`] looks at the namespaces that there are, and at what
-//! they hold.
+//! [`of_definition`] needs no store. [`of_namespaces`] reads the existing namespaces and whether they have data.
 use super::mapping::{Field, FieldKind, Mapping, Value};
 use super::namespace::{self, Namespace};
 use super::resource::{Compiled, Conditions, Definition};
@@ -13,7 +12,7 @@ use penstock_store::Read;
 /// The maximum number of namespaces that one warning names.
 const MAX_NAMED: usize = 5;
 
-/// Warnings that the definition shows without the store.
+/// Returns the warnings that do not need the store.
 pub fn of_definition(
     definition: &Definition,
     mapping: &Mapping,
@@ -25,7 +24,7 @@ pub fn of_definition(
     }
     of_conditions(definition, mapping, conditions, &mut found);
     if definition.push_targets.is_empty() {
-        let without = |what: &str| format!("{what}, and without `pushTargets` nothing is exported");
+        let without = |what: &str| format!("{what}, but without `pushTargets` nothing is exported");
         if definition.schedule.is_some() {
             found.push(Finding::at("/schedule", without("a schedule is set")));
         }
@@ -62,8 +61,8 @@ fn of_conditions(
                 found.push(Finding::at(
                     format!("/conditions/{index}/{member}"),
                     format!(
-                        "`{text}` was saved as the IRI <{iri}>, when prefixes did not apply to conditions; save \
-                         the definition again to make it <{expanded}>"
+                        "`{text}` was saved as the IRI <{iri}>, before prefixes applied to conditions; save \
+                         the definition again to change it to <{expanded}>"
                     ),
                 ));
             }
@@ -81,7 +80,7 @@ fn of_conditions(
     }
 }
 
-/// Why no object that is written through the mapping can satisfy a condition.
+/// Returns the reason why no object that is written through the mapping can satisfy a condition.
 fn unsatisfiable<'a>(
     mapping: &Mapping,
     predicate: &NamedNode,
@@ -105,7 +104,7 @@ fn unsatisfiable<'a>(
     };
     let Some(field) = fields.iter().find(holds_iri) else {
         return Some(format!(
-            "the field `{}` has literals, and a condition compares with an IRI; make it `type: resource`",
+            "the field `{}` has literals, but a condition compares with an IRI; use `type: resource`",
             first.name
         ));
     };
@@ -114,12 +113,12 @@ fn unsatisfiable<'a>(
         other == predicate && !matches!(term, Term::NamedNode(iri) if iri == value)
     });
     other.filter(|_| !is_array).map(|(_, other)| {
-        format!("another condition asks for {other}, and the field `{}` has one value", field.name)
+        format!("another condition requires {other}, but the field `{}` has one value", field.name)
     })
 }
 
-/// Warnings that depend on the namespaces, `all` that there are. `created` are those that were created with
-/// the definition, `default_base` gives the base of a namespace without one.
+/// Returns the warnings that depend on namespaces. `all` are the existing ones, and `created` those created with the
+/// definition. `default_base` returns the base of a namespace without one.
 pub fn of_namespaces(
     read: &impl Read,
     all: &[Namespace],
@@ -145,7 +144,7 @@ pub fn of_namespaces(
             ));
         }
     }
-    // Two namespaces of the mapping are compared once.
+    // Each pair of namespaces of the mapping is compared once.
     let mut others: Vec<&Namespace> = all.iter().collect();
     for namespace in compiled.mapping.namespaces().into_iter().filter_map(own) {
         others.retain(|other| other.name != namespace.name);
@@ -158,7 +157,7 @@ pub fn of_namespaces(
         found.push(Finding::at(
             "/config",
             format!(
-                "the root namespace `{}` has no objects, and `{similar}` has some; check the name",
+                "the root namespace `{}` has no objects, but `{similar}` has some; check the name",
                 root.name
             ),
         ));
@@ -166,7 +165,7 @@ pub fn of_namespaces(
     Ok(found)
 }
 
-/// Warns when the base of a namespace is the beginning of the base of another one, or begins with it.
+/// Returns a warning if the base of a namespace is a prefix of the base of another one, or begins with it.
 pub fn overlaps(namespace: &Namespace, others: &[&Namespace]) -> Option<String> {
     let start = namespace.identifier_prefix();
     let (mut inside, mut around) = (Vec::new(), Vec::new());
@@ -191,7 +190,7 @@ pub fn overlaps(namespace: &Namespace, others: &[&Namespace]) -> Option<String> 
     let mut parts = Vec::new();
     if !inside.is_empty() {
         parts.push(format!(
-            "the base <{uri_base}> of the namespace `{name}` is the beginning of the base of {}",
+            "the base <{uri_base}> of the namespace `{name}` is a prefix of the base of {}",
             bases(&inside)
         ));
     }
@@ -202,10 +201,10 @@ pub fn overlaps(namespace: &Namespace, others: &[&Namespace]) -> Option<String> 
         ));
     }
     (!parts.is_empty())
-        .then(|| format!("{}: their URIs are hard to tell apart", parts.join(", and ")))
+        .then(|| format!("{}: their URIs are hard to distinguish", parts.join(", and ")))
 }
 
-/// The namespace with data whose name is most like this one's.
+/// Returns the namespace with data whose name is most similar to this one's.
 fn similar_with_data(
     read: &impl Read,
     root: &Namespace,

@@ -1,4 +1,4 @@
-//! The opened parts of the gateway, which the layers above share.
+//! Opens the parts of the gateway that the layers above share.
 pub mod data_events;
 pub mod status;
 
@@ -22,31 +22,31 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The folder in the data directory that is the store's.
+/// The store's folder in the data directory.
 const STORE: &str = "store";
-/// The file in the data directory that keeps the gateway's identifier.
+/// The file in the data directory with the gateway's identifier.
 const GATEWAY_ID: &str = "gateway-id";
 
-/// The key there of the last epoch of the events' identifiers.
+/// The key in [`COLLECTION`] of the last epoch of event identifiers.
 const EVENT_EPOCH: &[u8] = b"event-epoch";
 
-/// The collections of counters, which a restored store has ahead of its backup: no number that was
-/// given away after it is given again.
+/// The collections of counters. A restore advances them beyond the backup, so that no number issued after the backup
+/// is issued again.
 pub const COUNTERS: [&str; 2] = [namespace::COUNTERS, export::SEQUENCES];
 
-/// Where the store of a data directory is.
+/// Returns the path of the store in a data directory.
 pub fn store_of(data_dir: &Path) -> PathBuf {
     data_dir.join(STORE)
 }
 
-/// The opened parts.
+/// The opened parts of the gateway.
 #[derive(Debug, Clone)]
 pub struct Gateway {
     /// The configuration.
     pub settings: Arc<Settings>,
-    /// The store, which takes no commit without its check.
+    /// The store; each commit needs a check.
     pub store: GuardedStore,
-    /// What time it is, and how much of it has passed.
+    /// The current time and elapsed time.
     pub clock: Clock,
     /// The Business Objects.
     pub catalogue: Catalogue,
@@ -56,32 +56,32 @@ pub struct Gateway {
     pub disk: Disk,
     /// The memory of the process.
     pub memory: Memory,
-    /// Who may come in.
+    /// Authentication and authorization.
     pub auth: Auth,
-    /// Permits for reads that may look at many objects.
+    /// The permits for reads that may look at many objects.
     pub query_permits: QueryPermits,
-    /// What happens, for whoever listens.
+    /// The bus of events for listeners.
     pub events: Events,
-    /// `service.gateway-id`, configured or made.
+    /// `service.gateway-id`, configured or generated.
     pub gateway_id: String,
-    /// A number that is greater after each start.
+    /// A number that grows with each start.
     pub epoch: u32,
 }
 
 impl Gateway {
-    /// Opens the parts in `settings.data_dir` (made with mode 0700 when it is not there). Blocks.
+    /// Opens the parts in `settings.data_dir`, and creates the directory with mode 0700 if it is missing. Blocking.
     ///
     /// # Errors
-    /// `Kind::Forbidden` when the directory may not be used, `Kind::NoRoom` or `Kind::Internal` when the
-    /// disk fails, `Kind::Conflict` when another process has it open.
+    /// `Kind::Forbidden` when the process may not use the directory; `Kind::NoRoom` or `Kind::Internal` when the
+    /// disk fails; `Kind::Conflict` when another process has the store open.
     pub fn open(
         settings: Arc<Settings>,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, Fault> {
         let dir = &settings.data_dir;
-        make_private(dir).map_err(|error| disk(&error, "making the data directory", dir))?;
+        make_private(dir).map_err(|error| disk(&error, "creating the data directory", dir))?;
         warn_of_others(dir);
-        // The store's lock comes first: nothing in the directory may change before it is ours.
+        // The store's lock comes first: nothing in the directory may change before this process holds it.
         let store = Store::open(&store_of(dir), Options::default(), progress)
             .map_err(|error| opening(&error))?;
         let gateway_id = match &settings.gateway_id {
@@ -145,7 +145,7 @@ impl Gateway {
     }
 }
 
-/// Lets no time that stands in an order be before those that an earlier process gave.
+/// Ensures that new stamps are not earlier than the newest ones that an earlier process issued.
 fn go_on_after(clock: &Clock, store: &Store, exporter: &Exporter) -> Result<(), Fault> {
     for record in ingest::records(store, None, 1)? {
         clock.not_before(&record.at);
@@ -157,7 +157,7 @@ fn go_on_after(clock: &Clock, store: &Store, exporter: &Exporter) -> Result<(), 
     Ok(())
 }
 
-/// Makes the directory and those above it, the last one with mode 0700; one that is there stays as it is.
+/// Creates the directory with mode 0700, and its missing parents. Does not change an existing directory.
 pub fn make_private(dir: &Path) -> io::Result<()> {
     let parent = match dir.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -165,29 +165,29 @@ pub fn make_private(dir: &Path) -> io::Result<()> {
     };
     create_folders(parent)?;
     match std::fs::DirBuilder::new().mode(0o700).create(dir) {
-        // What is acknowledged later must not be lost with the name of its directory.
+        // Acknowledged data must not be lost because the name of its directory was not synced.
         Ok(()) => sync_folder(parent),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Warns of a data directory that others than its owner can look into: the store has everything in it.
+/// Warns of a data directory that other users than its owner can access, since all data is in it.
 fn warn_of_others(dir: &Path) {
     let Ok(found) = std::fs::metadata(dir) else { return };
     let mode = found.mode() & 0o7777;
     if mode & 0o077 != 0 {
         tracing::warn!(
-            "The data directory {} has the mode {mode:o}, so that other users of this machine can reach what is \
-             in it: all data and the password hashes; `chmod 700 {}` keeps them out.",
+            "The data directory {} has the mode {mode:o}, so other users of this machine can access all data and \
+             the password hashes; run `chmod 700 {}`.",
             dir.display(),
             dir.display()
         );
     }
 }
 
-/// The identifier that is kept in the data directory; made at the first start. The store has a copy of
-/// it, lest another is made in silence when the file is lost.
+/// Returns the identifier from the data directory, and generates it at the first start. The store has a copy, so that
+/// no other identifier is generated silently when the file is lost.
 fn kept_id(dir: &Path, store: &Store) -> Result<String, Fault> {
     let copy = store.read().document(COLLECTION, GATEWAY_ID.as_bytes())?;
     let copy = copy.and_then(|bytes| String::from_utf8(bytes).ok());
@@ -197,14 +197,13 @@ fn kept_id(dir: &Path, store: &Store) -> Result<String, Fault> {
             change.put(COLLECTION, GATEWAY_ID.as_bytes(), id.as_bytes())
         };
         if let Err(error) = store.transact::<_, penstock_store::Error>(put) {
-            tracing::warn!(%error, "the gateway's identifier could not be copied into the store");
+            tracing::warn!(%error, "Copying the gateway's identifier into the store failed; the next start tries again.");
         }
     }
     Ok(id)
 }
 
-/// An epoch for the identifiers of events that is greater than that of any start before, though the
-/// clock went back.
+/// Returns an epoch for event identifiers that is greater than that of any earlier start, even if the clock went back.
 fn event_epoch(store: &Store) -> u32 {
     let next = |change: &mut Transaction<'_>| -> Result<u32, penstock_store::Error> {
         let kept = change.document(COLLECTION, EVENT_EPOCH)?;
@@ -216,13 +215,13 @@ fn event_epoch(store: &Store) -> u32 {
     match store.transact(next) {
         Ok((epoch, _)) => epoch,
         Err(error) => {
-            tracing::warn!(%error, "The start could not be counted; events go by the clock.");
+            tracing::warn!(%error, "Storing the epoch of events failed; event identifiers are based on the clock.");
             seconds()
         }
     }
 }
 
-/// Seconds since 1970, up to 2106.
+/// Returns the seconds since 1970; they fit until 2106.
 fn seconds() -> u32 {
     u32::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default()
 }
@@ -231,7 +230,7 @@ fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
     let path = dir.join(GATEWAY_ID);
     match std::fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
-        // Identifiers were minted with it: making another in silence would split the gateway's data.
+        // Other identifiers were minted with it: silently generating another would split the gateway's data.
         Ok(_) => Err(Fault::new(
             Kind::Internal,
             format!(
@@ -249,7 +248,7 @@ fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
     }
 }
 
-/// A fault of the disk at the start, for the operator: unlike a fault of a request it names the path.
+/// Converts an I/O error at the start into an error for the operator. Unlike the error of a request it names the path.
 pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied => Kind::Forbidden,
@@ -264,18 +263,19 @@ pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
             )
         }
         Kind::NoRoom => {
-            "; make room on this disk, or set service.data-dir to one that has some".to_owned()
+            "; free space on this disk, or set service.data-dir to a directory on another one"
+                .to_owned()
         }
         _ => String::new(),
     };
-    let mut fault = Fault::new(kind, format!("{action} {}: {error}{mend}", path.display()));
+    let mut fault = Fault::new(kind, format!("{action} {} failed: {error}{mend}", path.display()));
     if let Some(full) = DiskFull::of(error) {
         fault.errors.push(Finding { place: Place::Whole, message: shortage(full) });
     }
     fault
 }
 
-/// Whose a path is, or the nearest one above it that is there, where this process is somebody else's.
+/// Describes the owner of the path, or of its nearest existing parent, if this process runs as another user.
 fn whose(path: &Path) -> String {
     let found = path.ancestors().find_map(|path| Some((path, std::fs::metadata(path).ok()?.uid())));
     match found {
@@ -301,7 +301,7 @@ fn opening(error: &penstock_store::Error) -> Fault {
         Error::Corrupt(_) => Fault::new(
             Kind::Damaged,
             format!(
-                "{error}; `penstock verify` says what else is, `penstock restore` brings a backup back"
+                "{error}; `penstock verify` lists all damage, `penstock restore` restores a backup"
             ),
         ),
         _ => Fault::new(Kind::Internal, error.to_string()),
@@ -314,7 +314,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn the_identifier_is_made_once_and_kept() {
+    fn the_identifier_is_generated_once_and_kept() {
         let (folder, store) = store();
         let first = kept_id(folder.path(), &store).unwrap();
         assert_eq!(uuid::Uuid::parse_str(&first).unwrap().to_string(), first);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_identifier_is_taken_from_the_store_and_one_that_was_set_counts() {
+    fn a_lost_identifier_is_read_from_the_store_and_a_changed_file_takes_precedence() {
         let (folder, store) = store();
         let path = folder.path().join(GATEWAY_ID);
         let first = kept_id(folder.path(), &store).unwrap();

@@ -1,18 +1,18 @@
-//! Opening the store anew by itself after a write to the disk has failed or its index was found damaged,
-//! and telling how far a replay has come.
+//! Reopens the store automatically after a failed write to the disk or damage of its index, and logs the progress of a
+//! replay.
 use penstock_store::{Progress, ReadStore};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether the store takes commits.
+/// The interval at which it is checked whether the store accepts commits.
 const EVERY: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 5_000 });
-/// The least time between two openings for damage of the index: the store is not to be closed all the time
-/// where the next one is soon found.
+/// The minimum time between two reopenings because of a damaged index. Otherwise a medium that keeps failing would keep
+/// the store closed.
 const DAMAGE_EVERY: Duration = Duration::from_hours(1);
-/// The least time between two lines about a replay.
+/// The minimum time between two log lines about a replay.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
-/// Keeps the store open for as long as it is polled: a store that takes no commits is opened anew as
-/// soon as the disk lets it, and one with a damaged index is given a new one.
+/// Reopens the store when necessary, until this future is dropped. A store that refuses commits is reopened as soon as
+/// the disk accepts writes; one with a damaged index gets a new index.
 pub async fn run(store: ReadStore) {
     let mut told = None;
     let mut last = None;
@@ -35,15 +35,15 @@ pub async fn run(store: ReadStore) {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        // Once for each cause, however often it is tried.
+        // Each cause is logged once, however often the gateway retries.
         if told.as_ref() != Some(&cause) {
-            tracing::warn!(cause, "The store cannot be opened anew yet; it is tried again.");
+            tracing::warn!(cause, "Reopening the store failed; the gateway retries every 5 s.");
             told = Some(cause);
         }
     }
 }
 
-/// Whether the store is to be opened anew for damage of its index; `last` is when that was so before.
+/// Whether to reopen the store because its index is damaged; `last` is when that happened before.
 fn is_due(last: &mut Option<Instant>, now: Instant, is_damaged: impl FnOnce() -> bool) -> bool {
     let is_early = last.is_some_and(|last| now.saturating_duration_since(last) < DAMAGE_EVERY);
     let is_due = !is_early && is_damaged();
@@ -53,20 +53,20 @@ fn is_due(last: &mut Option<Instant>, now: Instant, is_damaged: impl FnOnce() ->
     is_due
 }
 
-/// A replay of the journal as the log tells of it.
+/// The progress of a replay of the journal in the log.
 #[derive(Debug, Default)]
 pub struct Replay {
     told: Option<Instant>,
 }
 
 impl Replay {
-    /// Tells how far it has come, at most every few seconds.
+    /// Logs the progress, at most every 5 s.
     pub fn tell(&mut self, Progress { done, total }: Progress) {
         if self.told.is_some_and(|told| told.elapsed() < TELL_EVERY) && done < total {
             return;
         }
         self.told = Some(Instant::now());
-        tracing::info!(done, total, "The quad index is brought up to the journal.");
+        tracing::info!(done, total, "Replaying the journal into the quad index.");
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
     use std::os::unix::fs::FileExt as _;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn an_index_that_a_read_found_damaged_is_made_again() {
+    async fn a_damaged_index_is_rebuilt() {
         let dir = tempfile::tempdir().unwrap();
         let open = || Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let iri = NamedNode::new_unchecked("https://example.org/name");
@@ -92,16 +92,16 @@ mod tests {
         }
         let about = |store: &Store| store.read().quads_about(&iri.clone().into());
         assert!(matches!(about(&store), Err(Error::Index(_))));
-        let mending = tokio::spawn(run(ReadStore::clone(&store)));
+        let reopening = tokio::spawn(run(ReadStore::clone(&store)));
         while store.damage().is_some() || store.poisoned().is_some() || about(&store).is_err() {
             tokio::time::sleep(EVERY).await;
         }
         assert_eq!(about(&store).unwrap(), [quad]);
-        mending.abort();
+        reopening.abort();
     }
 
     #[test]
-    fn damage_that_comes_again_is_mended_an_hour_later() {
+    fn repeated_damage_is_repaired_an_hour_later() {
         let (mut last, now) = (None, Instant::now());
         assert!(!is_due(&mut last, now, || false));
         assert!(is_due(&mut last, now, || true));

@@ -3,10 +3,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The maximum number of such reads at the same time.
+/// The maximum number of concurrent queries and searches; others wait for a permit. They use threads that ingestion
+/// needs too.
 const MAX_CONCURRENT_QUERIES: usize = 4;
 
-/// Limits how many such reads run at the same time. Cheap to clone.
+/// The permits. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct QueryPermits {
     semaphore: Arc<Semaphore>,

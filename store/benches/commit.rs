@@ -1,4 +1,4 @@
-//! Commits of 100 objects of 10 quads, and reading objects, in quads a second.
+//! Benchmarks of commits of 100 objects of 10 quads, and of reading objects, in quads per second.
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad};
 use penstock_store::{Error, Options, Read as _, Store};

@@ -1,28 +1,28 @@
-//! What is stored about one subject, without a quad of its own for each thing that is said.
+//! The quads of one subject, without allocating a quad for each.
 use crate::index::{Near, Stand};
 use crate::term::{Parts, parts};
 use oxrdf::{BlankNodeRef, GraphNameRef, LiteralRef, NamedNodeRef, TermRef};
 
-/// Bytes that are kept for the next subject; one with more is read all the same.
+/// Bytes of text kept allocated for the next subject. A subject with more text is still read.
 const KEPT: usize = 16 << 10;
-/// Bytes, and quads, that there is room for from the first.
+/// Bytes of text, and number of quads, allocated from the start.
 const FIRST: (usize, usize) = (1 << 10, 16);
 
-/// What is stored about a subject in all graphs. Room that is used again for the next subject, which is
-/// found sooner when it was first seen about when this one was.
+/// The quads of one subject, in all graphs. The memory is reused for the next subject. Reading is faster if
+/// subjects are read in the order in which the store first saw them.
 #[derive(Debug, Default)]
 pub struct About {
     text: String,
     said: Vec<Said>,
-    /// What the next quad has, if it is the same.
+    /// The predicate and the graph of the last quad. The next quad shares the text if they are equal.
     predicate: Span,
     graph: Graph,
     pub(crate) stand: Stand,
-    /// Where names were looked up.
+    /// The block in which names were last looked up.
     pub(crate) near: Near,
 }
 
-/// From where to where in the text.
+/// Start and end of a part of the text, in bytes.
 type Span = (usize, usize);
 
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +50,8 @@ enum Graph {
 }
 
 impl About {
-    /// Each predicate with each of its objects, once for every graph that says so. The order is unspecified,
-    /// but what one predicate says comes together.
+    /// Iterates over predicate and object of each quad, once for each graph that has it. The order is
+    /// unspecified, but quads with the same predicate follow each other.
     pub fn iter(&self) -> impl Iterator<Item = (NamedNodeRef<'_>, TermRef<'_>)> {
         self.said.iter().map(|said| {
             let object = match said.object {
@@ -71,12 +71,12 @@ impl About {
         })
     }
 
-    /// Whether some graph holds this.
+    /// Returns whether some graph has a quad with this predicate and object.
     pub fn says(&self, predicate: NamedNodeRef<'_>, object: TermRef<'_>) -> bool {
         self.iter().any(|said| said == (predicate, object))
     }
 
-    /// Whether this graph holds anything.
+    /// Returns whether this graph has a quad of the subject.
     pub fn is_in(&self, graph: GraphNameRef<'_>) -> bool {
         self.said.iter().any(|said| self.graph(said.graph) == graph)
     }
@@ -93,7 +93,7 @@ impl About {
         }
     }
 
-    /// Makes room for another subject.
+    /// Removes all quads, to prepare for another subject.
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.text.shrink_to(KEPT);
@@ -104,14 +104,14 @@ impl About {
         (self.predicate, self.graph) = Default::default();
     }
 
-    /// The predicate of what follows.
+    /// Sets the predicate of the quads that follow.
     pub(crate) fn set_predicate(&mut self, iri: NamedNodeRef<'_>) {
         if self.get(self.predicate) != iri.as_str() {
             self.predicate = self.put(iri.as_str());
         }
     }
 
-    /// The graph of what follows.
+    /// Sets the graph of the quads that follow.
     pub(crate) fn set_graph(&mut self, graph: GraphNameRef<'_>) {
         if self.graph(self.graph) != graph {
             self.graph = match graph {

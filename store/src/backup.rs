@@ -1,7 +1,7 @@
-//! Backups: all that is held at one moment, in one file; and the store that is made of one.
+//! Backups: the state of the store at one moment, in one file; and restoring a store from such a file.
 //!
-//! A backup is a base (FORMAT.md) in which the commits made while it was written stand as parts
-//! of their own, so that nothing has to be replayed over it.
+//! A backup is a base (FORMAT.md). Commits that ran while it was written are parts of their own, so nothing
+//! has to be replayed over it.
 use crate::frame::Change;
 use crate::journal::{self, Base, End, NewBase, Parts};
 use crate::slot::Lending;
@@ -12,14 +12,14 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// How far counters and sequences jump ahead in a restored store: more than a gateway gives away
-/// between a backup and the loss of what it was made of.
+/// How far the counters and sequences of a restored store jump ahead. It is more than a gateway uses between
+/// a backup and a loss.
 pub const JUMP: u64 = 1_000_000;
 
-/// The folder in which a restore makes the journal; it has another name until it is complete.
+/// The folder in which a restore creates the journal. It is renamed when the journal is complete.
 const UNFINISHED: &str = "journal.new";
 
-/// Refuses a data directory in which a restore began and did not end.
+/// Refuses a data directory in which a restore did not finish.
 pub(crate) fn refuse_unfinished(dir: &Path) -> Result<(), Error> {
     if dir.join(UNFINISHED).exists() {
         return Err(Error::UnfinishedRestore { path: dir.to_owned() });
@@ -27,33 +27,37 @@ pub(crate) fn refuse_unfinished(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a backup holds.
+/// The content of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
     /// The sequence of the newest commit in it.
     pub sequence: u64,
-    /// Quads written, those that were changed meanwhile more than once.
+    /// The number of quads written. Quads that changed during the backup count more than once.
     pub quads: u64,
-    /// Documents written, those that were changed meanwhile more than once.
+    /// The number of documents written. Documents that changed during the backup count more than once.
     pub documents: u64,
 }
 
-/// What a backup was restored to.
+/// The result of a restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restored {
-    /// What was in the backup.
+    /// The content of the backup.
     pub backup: Backup,
-    /// The sequence after which the restored store goes on.
+    /// The sequence after which the restored store continues.
     pub sequence: u64,
-    /// How many counters jumped ahead.
+    /// The number of counters that jumped ahead.
     pub counters: u64,
 }
 
 impl ReadStore {
-    /// Writes all that is held at one moment, the one at which it ends. Commits and reads go on
-    /// meanwhile; a compaction waits. What was written counts only when this has succeeded: [`BackupFile`]
-    /// refuses a part of it. When the store is poisoned on the way it is given up, so that the store can be opened
-    /// anew; that waits for one that begins later, but not for an `out` that takes nothing for some seconds.
+    /// Writes a backup to `out`. It has the state of the moment at which it ends. Commits and reads continue
+    /// meanwhile; a compaction waits.
+    ///
+    /// The output is valid only if this function succeeds: [`BackupFile`] refuses an incomplete one.
+    ///
+    /// If the store is poisoned meanwhile, the backup fails so that the store can be reopened. A backup that
+    /// starts on a poisoned store continues, and reopening waits for it. It does not wait if `out` accepts
+    /// nothing for some seconds.
     pub fn backup(&self, out: &mut dyn Write) -> Result<Backup, Error> {
         let inner = self.inner();
         let slot = inner.slot.take();
@@ -77,7 +81,7 @@ impl ReadStore {
     }
 }
 
-/// A file that [`ReadStore::backup`] wrote.
+/// A backup file, as written by [`ReadStore::backup`].
 #[derive(Debug)]
 pub struct BackupFile {
     file: File,
@@ -85,17 +89,17 @@ pub struct BackupFile {
 }
 
 impl BackupFile {
-    /// Opens a backup.
+    /// Opens the backup at `path`.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Ok(Self::of(File::open(path).map_err(files::fault("opening", path))?, path))
     }
 
-    /// A backup in a file that is open for reading; faults call it `path`.
+    /// Wraps a file that is open for reading. Errors name it `path`.
     pub fn of(file: File, path: &Path) -> Self {
         Self { file, path: path.to_owned() }
     }
 
-    /// Reads all of it; fails unless it is whole.
+    /// Reads the whole backup and verifies that it is complete and undamaged.
     pub fn check(&self) -> Result<Backup, Error> {
         let (_, end) = journal::read_base(&self.file, &self.path, &mut |_, _| Ok(Ok(())))?;
         self.summary(&end)
@@ -108,9 +112,9 @@ impl BackupFile {
         Ok(Backup { sequence: end.exact, quads: end.quads, documents: end.documents })
     }
 
-    /// Makes a store of it, in a folder that has none, or is not there. It is a new epoch: the
-    /// sequence of commits and every document in the collections `counters` that is a big-endian
-    /// `u64` are [`JUMP`] ahead of what they were. The first open makes the index.
+    /// Restores the backup into `dir`, which must be empty or missing. The sequence of commits jumps ahead by
+    /// [`JUMP`]. So does each document in the collections `counters` that is a big-endian `u64`. The first
+    /// open builds the index.
     pub fn restore(&self, dir: &Path, counters: &[&str]) -> Result<Restored, Error> {
         files::make_folder(dir)?;
         let _lock = lock(dir)?;
@@ -130,7 +134,7 @@ impl BackupFile {
             Ok(restored)
         });
         restored.inspect_err(|_| {
-            // No store is there, and an unfinished one would be refused; the first fault is told.
+            // Best effort: no open accepts an unfinished restore, and the first error is the one to report.
             let _ = fs::remove_dir_all(&folder);
         })
     }

@@ -1,8 +1,8 @@
-//! Compaction: the journal gets a new base, so that it takes the room of what is held and not of
-//! all that ever was.
+//! Compaction: writes a new base of the journal, so that the journal takes the disk space of the current
+//! state and not of its whole history.
 //!
-//! A base is read from the index in pages while commits go on, so it may hold any mixture of what
-//! was and what is. FORMAT.md shows why the frames behind it, replayed over it, make it exact.
+//! The base is read from the index in pages while commits continue, so it can mix older and newer state.
+//! FORMAT.md proves that replaying the frames after it makes the state exact.
 use crate::Error;
 use crate::journal::{Parts, Synced, Writer};
 use crate::store::{Inner, Touched};
@@ -10,24 +10,24 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard};
 
-/// Quads and documents read under one lock, so that no commit waits for more.
+/// Quads and documents read under one lock. It limits how long a commit waits.
 const PAGE: usize = 256;
 
-/// What was held before a pass over all of it.
+/// The state before a pass over the whole index.
 pub(crate) struct Before {
-    /// The newest frame.
+    /// The sequence of the newest frame.
     pub(crate) from: u64,
     quads: u64,
     documents: u64,
     touched: Touched,
-    /// Another one is in its place once the store was reopened.
+    /// Identifies the opened journal: reopening the store replaces it.
     synced: Arc<Synced>,
-    /// Whether no commit was taken already.
+    /// Whether the store already refused commits.
     pub(crate) was_poisoned: bool,
 }
 
 impl Inner {
-    /// Gives the journal a new base. Whatever fails on the way, the old one stays.
+    /// Writes a new base of the journal. If any step fails, the old base stays valid.
     pub(crate) fn compact(&self) -> Result<(), Error> {
         let _slot = self.slot.take();
         self.closing.check()?;
@@ -51,8 +51,8 @@ impl Inner {
                 return Err(error);
             }
         };
-        // An index that lacks frames of the old segments would have to be made again from the base
-        // after a crash. That is better than no room for a compaction, which makes room.
+        // If the index lacks frames of the old segments, a crash would cause a rebuild from the base. That is
+        // acceptable: a compaction frees disk space, so it must not fail for lack of it.
         if self.index().noted() < from
             && let Err(error) = self.checkpoint(&writer)
             && !error.is_no_room()
@@ -68,12 +68,12 @@ impl Inner {
             quads = end.quads,
             documents = end.documents,
             bytes = base.bytes,
-            "The journal was compacted."
+            "Compacted the journal."
         );
         Ok(())
     }
 
-    /// What is held before a pass over all of it begins.
+    /// Records the state before a pass over the whole index.
     pub(crate) fn before(&self, _writer: &MutexGuard<'_, Writer>) -> Before {
         let index = self.index();
         let synced = self.synced();
@@ -87,9 +87,9 @@ impl Inner {
         }
     }
 
-    /// Refuses to go on with a pass that keeps the store from being closed, or from being opened anew: one that
-    /// began when the store was poisoned goes on, as it may be the last that saves what is held. None goes on
-    /// once the store was opened anew: what it has read so far may have been cut.
+    /// Ends a pass if it keeps the store from being closed or reopened. A pass that began on a poisoned store
+    /// continues, because it may be the last one that saves the data. No pass continues once the store was
+    /// reopened: commits that it has read may have been cut off.
     pub(crate) fn may_go_on(&self, before: &Before) -> Result<(), Error> {
         self.closing.check()?;
         if !Arc::ptr_eq(&before.synced, &self.synced()) {
@@ -98,8 +98,8 @@ impl Inner {
         if before.was_poisoned { Ok(()) } else { before.synced.check() }
     }
 
-    /// Writes the whole state, page by page; gives the newest frame that the parts may hold
-    /// something of. All frames up to that one are synced.
+    /// Writes the whole state, page by page. Returns the sequence of the newest frame of which the parts may
+    /// contain something. All frames up to that one are synced.
     pub(crate) fn write_state<W: Write>(
         &self,
         parts: &mut Parts<W>,
@@ -138,7 +138,7 @@ impl Inner {
         }
         self.may_go_on(before)?;
         before.synced.wait(exact)?;
-        // No more than the commits meanwhile can the quads and documents be more or fewer than they were.
+        // The numbers of quads and documents can differ only by the number changed meanwhile.
         let touched = self.touched();
         for (what, counted, written, changed) in [
             ("quads", before.quads, quads, touched.quads - before.touched.quads),
@@ -151,7 +151,7 @@ impl Inner {
         ] {
             if counted.abs_diff(written) > changed {
                 let error = Error::Index(format!(
-                    "it gave {written} {what} where it counts {counted}, and {changed} were changed meanwhile"
+                    "it returned {written} {what}, but its count is {counted} and only {changed} changed meanwhile"
                 ));
                 self.index().note_damage(&error);
                 return Err(error);

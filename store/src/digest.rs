@@ -1,12 +1,11 @@
-//! What tells one set of quads and documents from another, whatever their order.
+//! Digests of sets of quads and documents, independent of their order.
 use crate::index::Index;
 use crate::{Error, term};
 use oxrdf::{Quad, TermRef};
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::ControlFlow;
 
-/// How many there are, and the sum of what each hashes to. Damage changes it; who wants to forge it
-/// can.
+/// The number of items, and the sum of their hashes. It detects damage, not forgery.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Digest {
     pub(crate) count: u64,
@@ -47,7 +46,7 @@ impl Digest {
     }
 }
 
-/// The digests of all quads, each of which is shown to `visit`, and of all documents.
+/// Computes the digests of all quads and of all documents. Calls `visit` with each quad.
 pub(crate) fn of(
     index: &Index,
     visit: &mut dyn FnMut(&Quad) -> Result<(), Error>,

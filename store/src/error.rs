@@ -1,22 +1,23 @@
-//! What can go wrong in the store.
+//! The errors of the store.
 use crate::files::DiskFull;
 use std::path::PathBuf;
 
-/// A fault of the store.
+/// An error of the store.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or folder could not be read, written or synced. Free space or mend the medium.
+    /// A file or folder could not be read, written or synced. Free disk space, or repair or replace the
+    /// medium.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was being done: "writing", "syncing", ...
+        /// The failed operation: "writing", "syncing", ...
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The cause as the operating system gave it.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Another process has the data directory open. Stop it, or speak to it through its control socket.
+    /// Another process has the data directory open. Stop it, or use its control socket.
     #[error("the data directory {} is in use by another process", path.display())]
     InUse {
         /// The data directory.
@@ -25,63 +26,65 @@ pub enum Error {
     /// The data directory was written by a newer version of Penstock. Install that version.
     #[error("{} has format version {found}, and this version of Penstock knows up to {known}", path.display())]
     NewerFormat {
-        /// The file that says so.
+        /// The file with the newer format.
         path: PathBuf,
-        /// The version it names.
+        /// The format version of the file.
         found: u32,
-        /// The newest version known here.
+        /// The newest format version that this program supports.
         known: u32,
     },
-    /// Bytes on the medium are not what was written.
+    /// Bytes on the medium differ from what was written.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
-    /// An earlier write or sync failed, so that it is not known what is on the medium, or the index is about to
-    /// be made again; commits are refused until the store is opened anew. A lack of room that left nothing behind does not poison.
-    #[error("the store takes no commits since {cause}")]
+    /// An earlier write or sync failed, so the state of the medium is unknown; or the index is about to be
+    /// rebuilt. Commits are refused until the store is reopened. Lack of disk space does not poison the store
+    /// if nothing of the write remains.
+    #[error("the store refuses commits until it is reopened, because of an earlier error: {cause}")]
     Poisoned {
-        /// The failure that poisoned it.
+        /// The error that poisoned the store.
         cause: String,
     },
-    /// One commit holds more than a frame can (see FORMAT.md). Split the request.
-    #[error("a commit of {bytes} bytes is over the limit of {limit}")]
+    /// A commit is larger than a frame can be, or a name is too long (see FORMAT.md). Split the request.
+    #[error(
+        "{bytes} bytes exceed the limit of {limit} bytes for a commit or a name; split the request"
+    )]
     TooLarge {
-        /// Its size.
+        /// The size, in bytes.
         bytes: u64,
-        /// The limit.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// A backup is restored only into a folder without files. Name another one, or move them away.
+    /// A backup is restored only into a folder without files. Choose another one, or move the files away.
     #[error("{} is not empty; a backup is restored only into an empty folder", path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
     },
-    /// A restore into the directory ended before it was complete. Restore the backup again.
+    /// A restore into the directory did not finish. Run the restore again.
     #[error("a restore into {} did not finish, so there is no store in it; run the restore again", path.display())]
     UnfinishedRestore {
         /// The data directory.
         path: PathBuf,
     },
-    /// The file is the base of a journal, which is nothing without its segments.
+    /// The file is the base of a journal. It is incomplete without its segments.
     #[error("{} is not a backup but a part of a store; restore a file that penstock backup wrote", path.display())]
     NotABackup {
         /// The file.
         path: PathBuf,
     },
-    /// The store was dropped while it compacted its journal or wrote a backup. Nothing is lost.
-    #[error("the store is being closed")]
+    /// The store was closed during a compaction or a backup. No data is lost.
+    #[error("the store is closing")]
     Closing,
-    /// The store is being opened anew after [`Error::Poisoned`]. Ask again in a moment.
-    #[error("the store is being opened anew")]
+    /// The store is being reopened after [`Error::Poisoned`]. Retry in a moment.
+    #[error("the store is being reopened; try again in a moment")]
     Reopening,
-    /// The index is damaged or its engine failed; it is made again from the journal when the store is opened
-    /// anew or again.
+    /// The index is damaged or its engine failed. It is rebuilt from the journal when the store is reopened.
     #[error("the quad index failed: {0}")]
     Index(String),
 }
 
 impl Error {
-    /// Whether it is a lack of room on the disk, after which the same may succeed once there is some.
+    /// Returns whether disk space was missing. The operation may succeed when some is free.
     pub fn is_no_room(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
@@ -90,7 +93,7 @@ impl Error {
         }
     }
 
-    /// How much disk space is needed and free, where that was found out before a write.
+    /// Returns how much disk space is needed and how much is free, if that was checked before a write.
     pub fn disk_full(&self) -> Option<DiskFull> {
         match self {
             Self::Io { source, .. } => DiskFull::of(source),
@@ -99,14 +102,14 @@ impl Error {
     }
 }
 
-/// A place where the bytes on the medium are not what was written.
+/// A place where the bytes on the medium differ from what was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is damaged at byte {offset}: {what}", path.display())]
 pub struct Corruption {
     /// The file.
     pub path: PathBuf,
-    /// Bytes from its start.
+    /// The offset from its start, in bytes.
     pub offset: u64,
-    /// What was found there, and what was expected.
+    /// What was found, and what was expected.
     pub what: String,
 }

@@ -1,29 +1,29 @@
-//! Faults of the medium, made for tests: the n-th operation on files below a folder fails.
+//! Fault injection for tests: the n-th operation on files below a folder fails.
 //!
-//! The journal, its base, and the marks do all that they do to files through `files`, which asks
-//! here first. The engine of the index does not: its own writes are tried by a full disk and by damage.
-//! Applying a commit to the index asks as a whole.
+//! The journal, its base and the checkpoint marks use `files` for all operations, and `files` calls this
+//! module first. The engine of the index does not; tests with a full disk and with damaged files cover its
+//! writes. Applying a commit to the index counts as one operation.
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Something done to a file or folder.
+/// An operation on a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// A file or folder is made or opened for writing.
+    /// Creating a file or folder, or opening one for writing.
     Create,
-    /// Bytes are written.
+    /// Writing bytes.
     Write,
-    /// A file or folder is synced.
+    /// Syncing a file or folder.
     Sync,
-    /// A file's end is cut off.
+    /// Cutting off the end of a file.
     Cut,
-    /// A file is renamed.
+    /// Renaming a file.
     Rename,
-    /// A file is removed.
+    /// Removing a file.
     Remove,
-    /// A commit is applied to the index.
+    /// Applying a commit to the index.
     Apply,
 }
 
@@ -33,22 +33,23 @@ pub const EXIT_STATUS: i32 = 86;
 /// How an operation fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// The medium reports an error.
+    /// The medium reports an error (EIO).
     Io,
-    /// The disk is full.
+    /// The disk is full (ENOSPC).
     NoRoom,
-    /// Half of the bytes are written before the medium reports an error; else as `Io`.
+    /// A write stores half of the bytes before the medium reports an error. For other operations the same as
+    /// `Io`.
     Short,
-    /// Half of the bytes are written before the disk is full; else as `NoRoom`.
+    /// A write stores half of the bytes before the disk is full. For other operations the same as `NoRoom`.
     ShortOfRoom,
-    /// The process ends instead.
+    /// The process exits.
     Exit,
 }
 
 impl Failure {
     pub(crate) fn error(self) -> io::Error {
         match self {
-            // EIO has no kind of its own.
+            // `ErrorKind` has no value for EIO (5).
             Self::Io | Self::Short | Self::Exit => io::Error::from_raw_os_error(5),
             Self::NoRoom | Self::ShortOfRoom => io::ErrorKind::StorageFull.into(),
         }
@@ -74,27 +75,27 @@ struct State {
 
 #[derive(Debug, Clone, Copy)]
 struct Planned {
-    /// The number of the operation that fails.
+    /// The number of the operation that fails, from 1.
     nth: u64,
-    /// Which operations count; all on files when nothing is named.
+    /// The kind of operation that counts. `None` counts all operations on files.
     only: Option<Operation>,
     failure: Failure,
-    /// Whether all operations after it fail, too.
+    /// Whether all later operations fail too.
     lasting: bool,
 }
 
-/// None but tests have plans, and most tests have none.
+/// Lets operations skip the plans when none exist: only tests create them, and most tests have none.
 static ANY: AtomicBool = AtomicBool::new(false);
 static PLANS: Mutex<Vec<Arc<Plan>>> = Mutex::new(Vec::new());
 
-/// The faults of a folder, until it is dropped.
+/// The fault injection below a folder. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Faults {
     plan: Arc<Plan>,
 }
 
 impl Faults {
-    /// Counts the operations below `dir`; none fails yet.
+    /// Starts counting the operations below `dir`. None fails yet.
     pub fn below(dir: &Path) -> Self {
         let plan = Arc::new(Plan { dir: dir.to_owned(), state: Mutex::default() });
         PLANS.lock().unwrap_or_else(PoisonError::into_inner).push(plan.clone());
@@ -102,12 +103,12 @@ impl Faults {
         Self { plan }
     }
 
-    /// Lets the n-th operation on files from now on fail, the first being 1; if `lasting` all after it, too.
+    /// Makes the n-th operation from now on fail, counted from 1. With `lasting`, all later ones fail too.
     pub fn fail(&self, nth: u64, failure: Failure, lasting: bool) {
         self.plan(Planned { nth, only: None, failure, lasting });
     }
 
-    /// Lets the n-th operation of one kind fail.
+    /// Makes the n-th operation of one kind fail.
     pub fn fail_only(&self, only: Operation, nth: u64, failure: Failure) {
         self.plan(Planned { nth, only: Some(only), failure, lasting: false });
     }
@@ -119,17 +120,17 @@ impl Faults {
         state.planned = Some(planned);
     }
 
-    /// Lets all succeed again.
+    /// Lets all operations succeed again.
     pub fn lift(&self) {
         self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).planned = None;
     }
 
-    /// Operations since the last [`Faults::fail`], or the beginning.
+    /// Returns the number of operations since the last [`Faults::fail`], or since the start.
     pub fn count(&self) -> u64 {
         self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).count
     }
 
-    /// The first operation that failed.
+    /// Returns the first operation that failed, with its path.
     pub fn struck(&self) -> Option<(Operation, PathBuf)> {
         self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).struck.clone()
     }
@@ -143,7 +144,7 @@ impl Drop for Faults {
     }
 }
 
-/// How this operation is to fail, if it is.
+/// Returns how this operation fails, if it does.
 pub(crate) fn strike(operation: Operation, path: &Path) -> Option<Failure> {
     if !ANY.load(Ordering::Acquire) {
         return None;

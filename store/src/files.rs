@@ -1,4 +1,4 @@
-//! Files and folders whose names survive a power cut, readable by their owner alone.
+//! Operations on files and folders: names survive a power cut, and only the owner can read the files.
 use crate::Error;
 #[cfg(feature = "faults")]
 use crate::faults::{Operation, strike};
@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, FileExt as _, OpenOptionsExt};
 use std::path::Path;
 
-/// Without the feature nothing is asked, and nothing of this is left in the program.
+/// Replaces fault injection if the feature is off, so that the program contains none of it.
 #[cfg(not(feature = "faults"))]
 mod faultless {
     pub(super) enum Operation {
@@ -39,9 +39,9 @@ mod faultless {
 #[cfg(not(feature = "faults"))]
 use faultless::{Operation, strike};
 
-/// The bytes that are free for us on the disk of a folder.
+/// Returns the free bytes that this process may use on the disk of a folder.
 pub fn free(folder: &Path) -> io::Result<u64> {
-    // How wide the two numbers are depends on the processor.
+    // The width of both numbers depends on the platform.
     fn product(count: impl Into<u64>, bytes: impl Into<u64>) -> u64 {
         count.into().saturating_mul(bytes.into())
     }
@@ -49,9 +49,9 @@ pub fn free(folder: &Path) -> io::Result<u64> {
     Ok(product(disk.blocks_available(), disk.fragment_size()))
 }
 
-/// Too little disk space for what is about to be written, found before anything is written.
+/// The error of a check before a write: too little disk space is free. Nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{needed} bytes of disk space are needed and {free} are free")]
+#[error("{needed} bytes of disk space are needed, but only {free} are free")]
 pub struct DiskFull {
     /// Bytes that must be free.
     pub needed: u64,
@@ -60,7 +60,7 @@ pub struct DiskFull {
 }
 
 impl DiskFull {
-    /// What an error of the operating system stands for, if it stands for this.
+    /// Returns the [`DiskFull`] inside an I/O error, if there is one.
     pub fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
@@ -72,7 +72,7 @@ impl From<DiskFull> for io::Error {
     }
 }
 
-/// Makes an [`Error::Io`] of an operating system's error.
+/// Returns a function that converts an I/O error into an [`Error::Io`].
 pub(crate) fn fault(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Io { action, path, source }
@@ -82,13 +82,13 @@ fn allow(operation: Operation, path: &Path) -> io::Result<()> {
     strike(operation, path).map_or(Ok(()), |failure| Err(failure.error()))
 }
 
-/// Lets a commit be applied to the index of a data directory, unless a test says otherwise.
+/// Injects a fault into applying a commit, for tests. Without fault injection it always succeeds.
 pub(crate) fn allow_apply(dir: &Path) -> Result<(), Error> {
     allow(Operation::Apply, dir)
         .map_err(|cause| Error::Index(format!("a commit could not be applied: {cause}")))
 }
 
-/// Makes names that were created, renamed or deleted in a folder durable.
+/// Syncs a folder, so that created, renamed and removed names in it are durable.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
     allow(Operation::Sync, path)
         .and_then(|()| File::open(path))
@@ -96,7 +96,7 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
         .map_err(fault("syncing", path))
 }
 
-/// Makes a folder and those above it (mode 0700) unless they are there, durably.
+/// Creates a folder and its missing parents (mode 0700) durably.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
@@ -113,14 +113,14 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
     sync_folder(parent)
 }
 
-/// Opens a file (mode 0600) for reading and writing, making it unless it is there.
+/// Opens a file for reading and writing. Creates it (mode 0600) if it is missing.
 pub(crate) fn open_or_make(path: &Path) -> Result<File, Error> {
     allow(Operation::Create, path)
         .and_then(|()| writable().truncate(false).open(path))
         .map_err(fault("opening", path))
 }
 
-/// Makes an empty file (mode 0600) in place of the one of that name.
+/// Creates an empty file (mode 0600), or truncates an existing one.
 pub(crate) fn make_anew(path: &Path) -> Result<File, Error> {
     allow(Operation::Create, path)
         .and_then(|()| writable().truncate(true).open(path))
@@ -133,7 +133,7 @@ fn writable() -> OpenOptions {
     options
 }
 
-/// Writes all of the bytes at a place of a file.
+/// Writes all bytes at an offset of a file.
 pub(crate) fn write_at(file: &File, path: &Path, bytes: &[u8], at: u64) -> io::Result<()> {
     let Some(failure) = strike(Operation::Write, path) else {
         return file.write_all_at(bytes, at);
@@ -144,7 +144,7 @@ pub(crate) fn write_at(file: &File, path: &Path, bytes: &[u8], at: u64) -> io::R
     Err(failure.error())
 }
 
-/// Writes bytes where the file was last written to; gives how many it took.
+/// Writes bytes at the current position of a file. Returns how many were written.
 pub(crate) fn write(file: &mut File, path: &Path, bytes: &[u8]) -> io::Result<usize> {
     let Some(failure) = strike(Operation::Write, path) else { return file.write(bytes) };
     if failure.is_short() {
@@ -153,23 +153,23 @@ pub(crate) fn write(file: &mut File, path: &Path, bytes: &[u8]) -> io::Result<us
     Err(failure.error())
 }
 
-/// Syncs the bytes of a file, and its length.
+/// Syncs the content and length of a file (`fdatasync`).
 pub(crate) fn sync_data(file: &File, path: &Path) -> io::Result<()> {
     allow(Operation::Sync, path)?;
     file.sync_data()
 }
 
-/// Syncs a file with all that is known of it.
+/// Syncs a file including its metadata (`fsync`).
 pub(crate) fn sync(file: &File, path: &Path) -> Result<(), Error> {
     allow(Operation::Sync, path).and_then(|()| file.sync_all()).map_err(fault("syncing", path))
 }
 
-/// Cuts off the end of a file.
+/// Cuts a file to a length.
 pub(crate) fn cut(file: &File, path: &Path, length: u64) -> Result<(), Error> {
     allow(Operation::Cut, path).and_then(|()| file.set_len(length)).map_err(fault("cutting", path))
 }
 
-/// Renames a file within its folder, durably.
+/// Renames a file within its folder, and syncs the folder.
 pub(crate) fn rename(from: &Path, to: &Path, folder: &Path) -> Result<(), Error> {
     #[expect(clippy::disallowed_methods, reason = "the folder is synced right after")]
     allow(Operation::Rename, from)
@@ -178,7 +178,7 @@ pub(crate) fn rename(from: &Path, to: &Path, folder: &Path) -> Result<(), Error>
     sync_folder(folder)
 }
 
-/// Removes a file if it is there, durably.
+/// Removes a file if it exists, and syncs the folder.
 pub(crate) fn remove(path: &Path, folder: &Path) -> Result<(), Error> {
     match allow(Operation::Remove, path).and_then(|()| fs::remove_file(path)) {
         Ok(()) => sync_folder(folder),
@@ -187,7 +187,7 @@ pub(crate) fn remove(path: &Path, folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// The bytes of all files right in a folder; 0 for one that is not there.
+/// Returns the total size of the files directly in a folder, in bytes; 0 if the folder is missing.
 pub(crate) fn size_of(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|data| data.len()).sum()

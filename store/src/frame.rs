@@ -1,4 +1,4 @@
-//! The payload of a frame: one commit. FORMAT.md draws it.
+//! The payload of a frame: one commit. FORMAT.md describes the bytes.
 use crate::term::{Parts, kind, parts};
 use crate::varint::{self, Input};
 use oxrdf::{BlankNodeRef, LiteralRef, NamedNodeRef, TermRef};
@@ -6,11 +6,11 @@ use oxrdf::{BlankNodeRef, LiteralRef, NamedNodeRef, TermRef};
 /// The kind of payload that holds a commit.
 pub(crate) const COMMIT: u8 = 1;
 
-/// A quad of the frame's own term numbers: subject, predicate, object, graph. Numbers count from
-/// 1; the graph 0 is the default graph.
+/// A quad as numbers of the frame's terms: subject, predicate, object, graph. Terms count from 1; the graph 0
+/// is the default graph.
 pub(crate) type Numbers = [u32; 4];
 
-/// One change of a document: collection, key, and the value put or `None` when it is deleted.
+/// A change of one document: collection, key, and the new value, or `None` if it is deleted.
 pub(crate) type DocumentChange<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
 
 /// A commit.
@@ -18,7 +18,7 @@ pub(crate) type DocumentChange<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
 pub(crate) struct Change<'a> {
     /// How many frames before this one were not known to be synced when it was written.
     pub(crate) unsynced: u64,
-    /// The terms by number, from 1. The datatype of a literal stands before it.
+    /// The terms by number, from 1. The datatype of a literal comes before it.
     pub(crate) terms: Vec<TermRef<'a>>,
     pub(crate) removed: Vec<Numbers>,
     pub(crate) added: Vec<Numbers>,
@@ -26,7 +26,7 @@ pub(crate) struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    /// The payload of the commit. `datatype` gives the number of a literal's datatype.
+    /// Encodes the commit as a payload. `datatype` returns the number of a literal's datatype.
     pub(crate) fn encode(&self, datatype: impl Fn(NamedNodeRef<'_>) -> u32) -> Vec<u8> {
         let mut out = vec![COMMIT];
         varint::put(&mut out, self.unsynced);
@@ -52,12 +52,12 @@ impl<'a> Change<'a> {
         out
     }
 
-    /// Reads a payload; else says what is wrong with it.
+    /// Decodes a payload. The error says what is wrong with it.
     pub(crate) fn decode(payload: &'a [u8]) -> Result<Self, &'static str> {
         const SHORT: &str = "the payload ends too early";
         let mut input = Input::new(payload);
         if input.byte() != Some(COMMIT) {
-            return Err("the payload is of an unknown kind");
+            return Err("the payload has an unknown kind");
         }
         let mut change = Self { unsynced: input.number().ok_or(SHORT)?, ..Self::default() };
         for _ in 0..input.length().ok_or(SHORT)? {
@@ -80,11 +80,11 @@ impl<'a> Change<'a> {
             };
             change.documents.push((collection, key, value));
         }
-        if input.is_empty() { Ok(change) } else { Err("the payload goes on after its end") }
+        if input.is_empty() { Ok(change) } else { Err("the payload continues after its end") }
     }
 }
 
-/// How many frames before the one of this payload were not known to be synced.
+/// Returns how many frames before the one with this payload were not known to be synced.
 pub(crate) fn unsynced(payload: &[u8]) -> Option<u64> {
     let mut input = Input::new(payload);
     input.byte().filter(|kind| *kind == COMMIT)?;

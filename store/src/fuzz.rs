@@ -1,6 +1,6 @@
-//! Decoders are given arbitrary bytes, and mutated valid ones: they may refuse them and must not panic.
+//! Fuzz tests: decoders get arbitrary bytes and mutated valid ones. They may refuse them but must not panic.
 //!
-//! `PENSTOCK_FUZZ_ROUNDS` says how many inputs each decoder gets.
+//! `PENSTOCK_FUZZ_ROUNDS` sets how many inputs each decoder gets.
 use crate::frame::{self, Change};
 use crate::term;
 use crate::varint::Input;
@@ -9,7 +9,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 const ROUNDS: usize = 20_000;
 
-/// Numbers that look random (xorshift).
+/// A pseudo-random number generator (xorshift).
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -17,12 +17,12 @@ impl Random {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        // Of 32 bits, which is what `usize` has on armhf.
+        // 32 bits, because `usize` has 32 on armhf.
         usize::try_from(self.0 >> 32).unwrap() % bound.max(1)
     }
 
     fn byte(&mut self) -> u8 {
-        // The edges of what numbers, kinds and lengths can be come more often than the others.
+        // Boundary values of numbers, kinds and lengths are more frequent than others.
         const EDGES: [u8; 8] = [0, 1, 2, 3, 4, 0x7f, 0x80, 0xff];
         let any = self.below(512);
         u8::try_from(any).unwrap_or_else(|_| EDGES[any % EDGES.len()])
@@ -44,7 +44,7 @@ impl Random {
     }
 }
 
-/// Shows the input that a decoder panicked at.
+/// Prints the input at which a decoder panicked.
 struct Shown<'a>(&'a [u8]);
 
 impl Drop for Shown<'_> {
@@ -55,7 +55,7 @@ impl Drop for Shown<'_> {
     }
 }
 
-/// Hands bytes to a decoder: arbitrary ones, and valid ones that were mutated.
+/// Passes bytes to a decoder: arbitrary ones, and mutated valid ones.
 pub(crate) fn run(valid: &[Vec<u8>], decode: &mut dyn FnMut(&mut Random, &[u8])) {
     let rounds = std::env::var("PENSTOCK_FUZZ_ROUNDS").map_or(ROUNDS, |n| n.parse().unwrap());
     let mut random = Random(RandomState::new().hash_one(1) | 1);
@@ -73,7 +73,7 @@ pub(crate) fn run(valid: &[Vec<u8>], decode: &mut dyn FnMut(&mut Random, &[u8]))
     }
 }
 
-/// Payloads of commits.
+/// Returns valid payloads of commits.
 pub(crate) fn payloads() -> Vec<Vec<u8>> {
     let datatype = NamedNodeRef::new_unchecked("https://example.org/type");
     let terms = vec![
@@ -98,7 +98,7 @@ fn payloads_of_frames() {
     run(&payloads(), &mut |_, bytes| {
         let _ = frame::unsynced(bytes);
         if let Ok(change) = Change::decode(bytes) {
-            // What is understood means the same when it is written again.
+            // A payload that decodes must have the same meaning when it is encoded again.
             let number = |iri: NamedNodeRef<'_>| {
                 let at = change.terms.iter().position(|term| *term == TermRef::from(iri));
                 u32::try_from(at.unwrap() + 1).unwrap()

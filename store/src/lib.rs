@@ -1,10 +1,10 @@
 //! The journal and the quad index of Penstock.
 //!
-//! One ordered, checksummed journal is the truth; the quad index is a view of it that can be thrown
-//! away and made again. The crate knows RDF terms, quads and byte documents; it knows nothing of
-//! HTTP, JSON or YAML, and it blocks: call it from a thread that may.
+//! One ordered, checksummed journal is the source of truth. The quad index is derived from it, and can be
+//! discarded and rebuilt. The crate knows RDF terms, quads and byte documents, but not HTTP, JSON or YAML.
+//! Its functions block: call them from a thread that may block.
 //!
-//! FORMAT.md, beside this crate, draws the files and says what is assumed of the medium.
+//! FORMAT.md, beside this crate, describes the files and the assumptions about the medium.
 
 mod about;
 mod backup;

@@ -1,19 +1,18 @@
-//! What goes into a store when it is opened, and what it tells about itself.
+//! The options of a store, and the figures that it reports.
 
-/// How a store is opened.
+/// The options for opening a store.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Bytes of changed index entries held in memory before a checkpoint writes them out. One
-    /// commit may exceed it by what it changes. Default 12 MiB.
+    /// Bytes of changed index entries kept in memory before a checkpoint writes them. One commit may exceed
+    /// it. Default 12 MiB.
     pub write_back_bytes: usize,
     /// Bytes after which the journal begins a new segment. Default 8 MiB.
     pub segment_bytes: u64,
-    /// The journal is compacted when what it has beside its base takes more than this, more than half of
-    /// the base, and with it more than the index. Default 8 MiB.
+    /// The journal is compacted when its segments take more than this and more than half of the base, and
+    /// base and segments together more than the index. Default 8 MiB.
     pub compact_bytes: u64,
-    /// Whether full segments are packed, and the journal is compacted, by a thread of the store's own when
-    /// it is time; else [`Store::pack`](crate::Store::pack) and [`Store::compact`](crate::Store::compact)
-    /// do it. Default true.
+    /// Whether a background thread packs full segments and compacts the journal when that is due. Otherwise
+    /// call [`Store::pack`](crate::Store::pack) and [`Store::compact`](crate::Store::compact). Default true.
     pub tidies: bool,
 }
 
@@ -28,19 +27,19 @@ impl Default for Options {
     }
 }
 
-/// How far an opening store has come with replaying its journal.
+/// The progress of replaying the journal while a store opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Frames, and parts of the base, replayed so far.
     pub done: u64,
-    /// Frames and parts to replay in all.
+    /// Frames and parts to replay in total.
     pub total: u64,
 }
 
-/// What a transaction became.
+/// The result of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Commit {
-    /// The sequence of its frame; that of the newest frame before it when nothing changed.
+    /// The sequence of its frame. If nothing changed, that of the newest frame before it.
     pub sequence: u64,
     /// Quads added.
     pub added: u64,
@@ -48,19 +47,19 @@ pub struct Commit {
     pub removed: u64,
 }
 
-/// What the store holds and uses now.
+/// Size and content of the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// The sequence of the newest frame.
     pub sequence: u64,
-    /// Quads held.
+    /// Number of quads stored.
     pub quads: u64,
-    /// Bytes of the journal on disk, its base among them.
+    /// Bytes of the journal on disk, including its base.
     pub journal_bytes: u64,
     /// Bytes of the journal's base on disk.
     pub base_bytes: u64,
     /// Bytes of the index on disk.
     pub index_bytes: u64,
-    /// Bytes of index entries that wait for a checkpoint.
+    /// Bytes of index entries that are not yet written to disk.
     pub write_back_bytes: u64,
 }

@@ -1,9 +1,9 @@
-//! The order of the quads about a subject.
+//! The sort order of the quads of a subject.
 use oxrdf::{GraphNameRef, Quad, TermRef};
 use std::cmp::Ordering;
 
-/// By predicate, then object, then graph, all by code points: literals before IRIs before blank
-/// nodes, the default graph before all others.
+/// Sorts by predicate, then object, then graph, all by code point. Literals come before IRIs, IRIs before
+/// blank nodes, and the default graph before all others.
 pub(crate) fn sort(quads: &mut [Quad]) {
     quads.sort_unstable_by(compare);
 }

@@ -1,4 +1,4 @@
-//! What a transaction has changed so far, in terms of its own numbers.
+//! The uncommitted changes of a transaction, with the transaction's own term numbers.
 use crate::Error;
 use crate::frame::{Change, Numbers};
 use crate::index::{Code, DEFAULT_GRAPH, Index};
@@ -10,10 +10,10 @@ use std::sync::Arc;
 /// The number of the default graph.
 pub(crate) const DEFAULT: u32 = 0;
 
-/// Documents put (with a value) and deleted, by collection and key.
+/// Changed documents by collection and key: the new value, or `None` if it is deleted.
 pub(crate) type Documents = BTreeMap<(String, Vec<u8>), Option<Vec<u8>>>;
 
-/// Terms by number, each held once. The number 0 is the default graph.
+/// Terms by number, each stored once. The number 0 is the default graph.
 #[derive(Debug)]
 pub(crate) struct Terms {
     numbers: HashMap<Arc<[u8]>, u32>,
@@ -24,12 +24,12 @@ pub(crate) struct Terms {
 #[derive(Debug)]
 struct Held {
     bytes: Arc<[u8]>,
-    /// The number of a literal's datatype; 0 when it has none of its own.
+    /// The number of a typed literal's datatype; otherwise 0.
     datatype: u32,
     code: Known,
 }
 
-/// What is known of a term's code in the index.
+/// A cached lookup of a term's code in the index.
 #[derive(Debug)]
 enum Known {
     NotAsked,
@@ -44,7 +44,7 @@ impl Terms {
         Self { numbers: HashMap::new(), held: vec![default], scratch: Vec::new() }
     }
 
-    /// The number of a term if it has one.
+    /// Returns the number of a term, if it has one.
     pub(crate) fn number_of(&self, term: TermRef<'_>) -> Result<Option<u32>, Error> {
         let mut bytes = Vec::new();
         term::encode(&mut bytes, term)?;
@@ -85,7 +85,7 @@ impl Terms {
         ])
     }
 
-    /// The code that the index has for a term.
+    /// Returns the code of a term in the index, if it has one.
     pub(crate) fn code(&mut self, number: u32, index: &Index) -> Result<Option<&Code>, Error> {
         let Some(held) = self.held.get_mut(number as usize) else { return Ok(None) };
         if matches!(held.code, Known::NotAsked) {
@@ -98,7 +98,7 @@ impl Terms {
         Ok(if let Known::Code(code) = &held.code { Some(code) } else { None })
     }
 
-    /// The term of a number; `None` for the default graph.
+    /// Returns the term of a number; `None` for the default graph.
     pub(crate) fn term(&self, number: u32) -> Option<TermRef<'_>> {
         term::decode(&self.held.get(number as usize)?.bytes)
     }
@@ -122,12 +122,11 @@ impl Terms {
     }
 }
 
-/// Changed quads: `true` for one that was added, `false` for one that was removed. A quad is here
-/// only if the index says otherwise.
+/// Changed quads: `true` if added, `false` if removed. A quad is only here if it differs from the index.
 #[derive(Debug, Default)]
 pub(crate) struct Quads {
     pub(crate) changes: BTreeMap<Numbers, bool>,
-    /// Those added whose object is no literal, object first.
+    /// Added quads whose object is not a literal, with the object first.
     by_object: BTreeSet<Numbers>,
 }
 
@@ -150,7 +149,7 @@ impl Quads {
         self.by_object.remove(&[object, subject, predicate, graph]);
     }
 
-    /// Those added that match, where `None` matches everything.
+    /// Returns the added quads that match a pattern, where `None` matches everything.
     pub(crate) fn added(
         &self,
         pattern: [Option<u32>; 4],
@@ -188,7 +187,7 @@ impl Quads {
     }
 }
 
-/// The payload of the frame that makes these changes.
+/// Encodes the changes as the payload of a frame.
 pub(crate) fn payload(
     unsynced: u64,
     terms: &Terms,
@@ -207,7 +206,7 @@ pub(crate) fn payload(
     change.encode(|iri| table.datatype(iri))
 }
 
-/// Numbers anew the terms that are still in use.
+/// Assigns consecutive numbers to the terms that are in use.
 struct Table<'a> {
     terms: &'a Terms,
     numbers: HashMap<u32, u32>,

@@ -1,9 +1,9 @@
-//! Reading: the same from a [`crate::Reader`] and inside a [`crate::Transaction`].
+//! Reading, with the same interface for a [`crate::Reader`] and a [`crate::Transaction`].
 use crate::{About, Error};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad, Term};
 use std::ops::ControlFlow;
 
-/// A quad pattern: what is `None` matches everything.
+/// A quad pattern. `None` matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pattern {
     /// The subject to match.
@@ -12,25 +12,25 @@ pub struct Pattern {
     pub predicate: Option<NamedNode>,
     /// The object to match.
     pub object: Option<Term>,
-    /// The graph to match; `Some(GraphName::DefaultGraph)` is the default graph alone.
+    /// The graph to match; `Some(GraphName::DefaultGraph)` matches only the default graph.
     pub graph: Option<GraphName>,
 }
 
-/// Which subjects to list: those that satisfy every part of it.
+/// A filter for listing subjects. A subject must satisfy every part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubjectFilter {
     /// The subject has a quad in this graph.
     pub graph: Option<GraphName>,
-    /// For each pair, some graph holds (subject, predicate, object).
+    /// For each pair, some graph has the quad (subject, predicate, object).
     pub having: Vec<(NamedNode, Term)>,
 }
 
-/// A subject as a listing found it.
+/// A subject in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// Its IRI.
     pub iri: NamedNode,
-    /// Its id, and the index that it is one of.
+    /// Its id, and the instance of the index that assigned the id.
     pub(crate) id: u64,
     pub(crate) instance: u64,
 }
@@ -40,20 +40,20 @@ pub struct Listed {
 pub struct DocumentRange<'a> {
     /// Only keys that begin with these bytes.
     pub prefix: &'a [u8],
-    /// Only keys after this one (before it, when `reverse`); the key itself is left out.
+    /// Only keys after this one, or before it if `reverse`. The key itself is excluded.
     pub after: Option<&'a [u8]>,
-    /// From the last key to the first.
+    /// Whether to read from the last key to the first.
     pub reverse: bool,
-    /// At most so many; 0 is none.
+    /// The maximum number of documents; 0 returns none.
     pub limit: usize,
 }
 
 /// A document's key and value.
 pub type Document = (Vec<u8>, Vec<u8>);
 
-/// What both a reader and a transaction can read.
+/// The read operations of a reader and a transaction.
 pub trait Read {
-    /// What is stored about a subject, in place of what `about` held.
+    /// Reads the quads of a subject into `about`, replacing its content.
     fn about(&self, subject: NamedOrBlankNodeRef<'_>, about: &mut About) -> Result<(), Error> {
         about.clear();
         for quad in &self.quads_about(&subject.into_owned())? {
@@ -64,18 +64,19 @@ pub trait Read {
         Ok(())
     }
 
-    /// All quads about a subject, in every graph, each once; ordered by predicate, then object, then graph.
+    /// Returns the quads of a subject in all graphs, without duplicates, ordered by predicate, object and
+    /// graph.
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error>;
 
-    /// Hands every quad that matches to `visit`, until it breaks. The order is unspecified.
+    /// Passes every matching quad to `visit` until it breaks. The order is unspecified.
     fn for_each(
         &self,
         pattern: &Pattern,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error>;
 
-    /// The IRIs of the subjects that satisfy `filter`, in code point order, those after `after`, at
-    /// most `limit`. Blank nodes are left out. Costs about as much as the page is long.
+    /// Returns the IRIs of the subjects that satisfy `filter`, in code point order: at most `limit`, starting
+    /// after `after`. Blank nodes are excluded. The cost is proportional to the length of the page.
     fn subjects(
         &self,
         filter: &SubjectFilter,
@@ -83,14 +84,14 @@ pub trait Read {
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error>;
 
-    /// One document.
+    /// Returns the value of a document.
     fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
 
-    /// Documents of a collection in key order, as (key, value).
+    /// Returns documents of a collection as (key, value), in key order.
     fn documents(&self, collection: &str, range: DocumentRange<'_>)
     -> Result<Vec<Document>, Error>;
 
-    /// Whether some quad matches.
+    /// Returns whether some quad matches.
     fn any(&self, pattern: &Pattern) -> Result<bool, Error> {
         let mut found = false;
         self.for_each(pattern, &mut |_| {

@@ -1,4 +1,4 @@
-//! Reading what is committed.
+//! Reading committed data.
 use crate::about::About;
 use crate::index::{Cursor, Index};
 use crate::read::{Document, DocumentRange, Listed, Pattern, Read, SubjectFilter};
@@ -7,33 +7,35 @@ use oxrdf::{NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
 use std::ops::ControlFlow;
 use std::sync::RwLockReadGuard;
 
-/// A view of all whole commits at one moment. The newest of them may be in the midst of their
-/// sync, some milliseconds before they are acknowledged.
+/// A consistent view of all complete commits. The newest of them may still be syncing, some milliseconds
+/// before it is acknowledged.
 #[derive(Debug)]
 pub struct Reader<'a> {
     pub(crate) index: RwLockReadGuard<'a, Index>,
 }
 
-/// Where in the order of the index a pass over all quads goes on; the default is its beginning.
+/// The position of a pass over all quads, in the order of the index. The default is the beginning.
 #[derive(Debug, Clone, Default)]
 pub struct Place(Cursor);
 
 impl Reader<'_> {
-    /// The sequence of the newest commit seen.
+    /// Returns the sequence of the newest visible commit.
     pub fn sequence(&self) -> u64 {
         self.index.sequence()
     }
 
     /// Identifies the index that is read. It changes when reopening the store may have cut off commits that
-    /// reads had seen: what acts on several reads compares it with [`crate::Transaction::instance`].
+    /// reads had seen. Code that acts on several reads must compare it with [`crate::Transaction::instance`].
     pub fn instance(&self) -> u64 {
         self.index.instance()
     }
 
-    /// Hands the quads from a place on to `visit`, subject by subject, until it breaks; gives the
-    /// place of the quad at which it broke, or nothing when there are no more. The next page may be
-    /// another reader's: what no commit touches from the first page to the last comes once, and what
-    /// one touches may come, as it was or as it is, or not; a quad even twice.
+    /// Passes the quads from a position on to `visit`, subject by subject, until it breaks. Returns the
+    /// position of the quad at which it broke, or `None` at the end.
+    ///
+    /// Each page may use another reader. Quads that do not change between the first page and the last are
+    /// visited once. A quad that changes meanwhile may be visited in its old or new state, not at all, or
+    /// twice.
     pub fn quads_from(
         &self,
         place: &Place,
@@ -42,13 +44,13 @@ impl Reader<'_> {
         Ok(self.index.quads_from(&place.0, visit)?.map(Place))
     }
 
-    /// What is stored about a subject that [`crate::ReadStore::listed`] found, without a look for its name.
+    /// Reads the quads of a subject returned by [`crate::ReadStore::listed`], without looking up its name.
     pub fn about_listed(&self, subject: &Listed, about: &mut About) -> Result<(), Error> {
         self.index.about_listed(subject, about)
     }
 }
 
-/// The store as it was when a transaction began: what a [`crate::Transaction`] has changed does not show.
+/// The store as it was when a transaction began, without the changes of the [`crate::Transaction`].
 #[derive(Debug)]
 pub struct Before<'a> {
     pub(crate) index: &'a Index,
@@ -164,7 +166,7 @@ mod tests {
     use crate::{Options, Store};
 
     #[test]
-    fn who_does_not_want_to_wait_gets_nothing_while_a_commit_is_applied() {
+    fn try_read_returns_none_while_a_commit_is_applied() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let applying = store.inner().index_mut();

@@ -1,7 +1,7 @@
-//! Opening a poisoned store anew, or one with a damaged index, while its clones stay in use.
+//! Reopening a poisoned store, or one with a damaged index, while its clones stay in use.
 //!
-//! All that was acknowledged must be found on the medium. What was not is cut off, so that whoever
-//! was told of a failure can rely on it: what others keep in memory beside the store stays true.
+//! All acknowledged commits must be found on the medium. Other commits are cut off, so that clients can rely
+//! on a reported failure. State that others keep in memory beside the store stays valid.
 use crate::index::{self, Index};
 use crate::journal::{self, Recovery, Settled, StoreId};
 use crate::steps::{Stage, Steps};
@@ -10,12 +10,14 @@ use crate::{Corruption, Error, Options, Progress, ReadStore};
 use std::path::Path;
 
 impl ReadStore {
-    /// Opens the store anew if it is poisoned or its index is damaged, for this and all clones. It succeeds
-    /// when the cause is gone, and else leaves the store as poisoned as it was. All that was acknowledged is
-    /// there afterwards, and nothing of what was not. When the index must be read again or made again, reads
-    /// fail with [`Error::Reopening`] until it is; `progress` is told as by [`Store::open`](crate::Store::open).
+    /// Reopens the store if it is poisoned or its index is damaged, for this and all clones. If the cause
+    /// persists, it fails and the store stays poisoned. Afterwards all acknowledged commits are present, and
+    /// no others.
     ///
-    /// A damaged index is kept when the journal is damaged, too, so that it could not be made again.
+    /// While the index is read again or rebuilt, reads fail with [`Error::Reopening`]. `progress` is called
+    /// as by [`Store::open`](crate::Store::open).
+    ///
+    /// A damaged index is kept if the journal is damaged too, because it could not be rebuilt.
     pub fn reopen(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
         let inner = self.inner();
         let _slot = inner.slot.take_or_borrow();
@@ -26,7 +28,7 @@ impl ReadStore {
         if damage.is_some() {
             let (newest, check) = (inner.synced().newest(), || inner.closing.check());
             match journal::read_synced(&inner.journal(), &id, newest, &check) {
-                // What it still answers is all there is of that.
+                // The index still answers some reads, and it is the only copy of that data.
                 Err(Error::Corrupt(_)) if inner.synced().check().is_err() => damage = None,
                 read => read?,
             }
@@ -34,7 +36,7 @@ impl ReadStore {
         let makes_anew = damage.is_some();
         let writer = inner.writer();
         if let (Some(cause), Ok(())) = (damage, inner.synced().check()) {
-            // Nothing is wrong with the journal: none of those who wait for a sync must fail.
+            // The journal is intact, so waiting commits must not fail.
             let newest = inner.index().sequence();
             inner.synced().wait(newest)?;
             inner.synced().poison(&Error::Index(cause));
@@ -44,18 +46,22 @@ impl ReadStore {
         }
         let acknowledged = inner.synced().end();
         let reopening = inner.steps.begin(Stage::Reopening);
-        // Whoever wants it is refused from here on, and must not wait for what may take long.
+        // From here on, new commits are refused. They must not wait for the lock during a long recovery.
         drop(writer);
         let recovery = Recovery::begin(&inner.journal(), true)?;
         if recovery.id != id {
-            let (path, what) = (inner.journal(), "another store is there".to_owned());
+            let (path, what) = (
+                inner.journal(),
+                "the journal in this folder belongs to another store; put the original one back"
+                    .to_owned(),
+            );
             return Err(Corruption { path, offset: 0, what }.into());
         }
         let mut journal = recovery.settle_at(acknowledged)?;
         if makes_anew || !inner.index_is_at(acknowledged) {
             inner.index_mut().close();
             if makes_anew {
-                // Not all damage is seen by whoever opens it.
+                // Opening the index does not detect all kinds of damage.
                 index::discard(&inner.dir)?;
             }
             let index = index::open(&inner.dir, id)?;
@@ -69,24 +75,21 @@ impl ReadStore {
         inner.replace_synced(writer.synced());
         drop(reopening);
         drop(writer);
-        tracing::info!(
-            sequence = acknowledged,
-            "The store was opened anew and takes commits again."
-        );
+        tracing::info!(sequence = acknowledged, "Reopened the store; it accepts commits again.");
         self.tidy();
         Ok(())
     }
 }
 
 impl Inner {
-    /// Whether the index has just the frames up to that one, in memory and on the medium.
+    /// Returns whether the index has exactly the frames up to `sequence`, in memory and on the medium.
     fn index_is_at(&self, sequence: u64) -> bool {
         let index = self.index();
         index.check().is_ok() && index.sequence() == sequence && !index.is_behind()
     }
 }
 
-/// Brings an index up to the end of the journal; one that is of no use is made again.
+/// Replays the journal into an index. Rebuilds the index if it is unusable.
 pub(crate) fn caught_up(
     dir: &Path,
     index: Index,
@@ -99,10 +102,7 @@ pub(crate) fn caught_up(
     let mut index = fit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
     match replay(&mut index, journal, options, steps, progress) {
         Err(Error::Index(cause)) => {
-            tracing::warn!(
-                cause,
-                "The quad index was unusable; it is made again from the journal."
-            );
+            tracing::warn!(cause, "The quad index was unusable; rebuilding it from the journal.");
             index = anew(dir, index, id)?;
             replay(&mut index, journal, options, steps, progress)?;
         }
@@ -111,10 +111,12 @@ pub(crate) fn caught_up(
     Ok(index)
 }
 
-/// The index, or an empty one when it is unfinished or lacks frames that the base took the place of.
+/// Returns the index, or an empty one if it is unfinished or lacks frames that the base replaced.
 pub(crate) fn fit(dir: &Path, index: Index, id: StoreId, from: u64) -> Result<Index, Error> {
     if index.noted() >= LOADING || (index.noted() < from && index.noted() > 0) {
-        tracing::warn!("The quad index was unfinished or too old; it is made again from the base.");
+        tracing::warn!(
+            "The quad index was unfinished or too old; rebuilding it from the journal's base."
+        );
         return anew(dir, index, id);
     }
     Ok(index)
@@ -129,7 +131,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_commit_that_could_not_be_applied_is_cut_though_its_frame_was_synced() {
+    fn reopening_cuts_off_a_commit_that_was_synced_but_not_applied() {
         let dir = tempfile::tempdir().unwrap();
         let faults = Faults::below(dir.path());
         let open = || Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_was_found_damaged_is_made_again_though_its_files_are_sound() {
+    fn reopening_rebuilds_an_index_marked_as_damaged_even_if_its_files_are_intact() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let iri = NamedNode::new_unchecked("https://example.org/name");

@@ -1,14 +1,13 @@
 //! The slot for long passes over the store: a compaction, packing, a backup, or reopening.
 //!
-//! A backup keeps its slot while it waits for its reader, so that no compaction removes the frames
-//! that it still needs. Reopening must not wait for a reader that does not read: it borrows the
-//! slot from a backup that is waiting.
+//! A backup keeps its slot while it waits for its reader, so that no compaction removes frames that it still
+//! needs. Reopening must not wait for a reader that has stalled: it borrows the slot from a waiting backup.
 use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long reopening waits for the reader of a backup that began on a poisoned store: it may be
-/// the last one that saves what is there.
+/// How long reopening waits for the reader of a backup that began on a poisoned store. That backup may be the
+/// last one that saves the data.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -16,12 +15,12 @@ enum State {
     #[default]
     Free,
     Taken,
-    /// Its holder waits for a reader, and lends it from that moment on.
+    /// The holder waits for a reader. The slot can be borrowed from this moment on.
     Lendable(Instant),
     Borrowed,
 }
 
-/// A slot that one pass has at a time.
+/// A slot that one pass holds at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     state: Mutex<State>,
@@ -36,7 +35,7 @@ impl Slot {
         Taken { slot: self, left: State::Free }
     }
 
-    /// As [`Self::take`], but borrows the slot from a holder that waits for its reader.
+    /// Takes the slot like [`Self::take`], or borrows it from a holder that waits for its reader.
     pub(crate) fn take_or_borrow(&self) -> Taken<'_> {
         let mut state = self.state();
         loop {
@@ -78,18 +77,17 @@ impl Slot {
     }
 }
 
-/// The slot, until it is dropped.
+/// Holds the slot until dropped.
 #[derive(Debug)]
 pub(crate) struct Taken<'a> {
     slot: &'a Slot,
-    /// What the slot is again afterwards.
+    /// The state that the slot returns to.
     left: State,
 }
 
 impl Taken<'_> {
-    /// Writes to a reader that may not read. The slot can be borrowed meanwhile: at once, or after
-    /// some time when `is_last` says that this pass may be the last one. Returns when it was given
-    /// back.
+    /// Runs `write`, which writes to a reader that may stall. The slot can be borrowed meanwhile: at once, or
+    /// after [`PATIENCE`] if `is_last` (this pass may be the last one). Returns when the slot is given back.
     fn lend<T>(&self, is_last: bool, write: impl FnOnce() -> T) -> T {
         let patience = if is_last { PATIENCE } else { Duration::ZERO };
         self.slot.set(State::Lendable(Instant::now() + patience));
@@ -109,11 +107,11 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// What a pass writes to, which lends its slot while it waits there.
+/// A writer that makes its slot available for borrowing while it waits for the reader.
 pub(crate) struct Lending<'a> {
     pub(crate) out: &'a mut dyn Write,
     pub(crate) slot: &'a Taken<'a>,
-    /// Whether this pass may be the last one that saves what is there.
+    /// Whether this pass may be the last one that saves the data.
     pub(crate) is_last: bool,
 }
 
@@ -134,7 +132,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn a_slot_that_is_borrowed_goes_back_before_its_holder_goes_on() {
+    fn a_borrowed_slot_is_returned_before_its_holder_continues() {
         let slot = Slot::default();
         let taken = slot.take();
         let (borrowed, is_borrowed) = channel();

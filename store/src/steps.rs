@@ -1,25 +1,24 @@
-//! How far the writer is, for who watches it and must wait for nothing.
+//! The progress of the writer, for observers that must not wait for a lock.
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-/// What the writer of a store is at.
+/// The current activity of the writer of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stage {
-    /// Nothing.
+    /// Idle.
     Idle,
-    /// It makes a change, by the rules of who asked for it.
+    /// Running the change of a transaction.
     Changing,
-    /// It writes a frame to the journal.
+    /// Writing a frame to the journal.
     Appending,
-    /// It brings a commit into the index.
+    /// Applying a commit to the index.
     Applying,
-    /// It waits until the journal is on the medium, for a checkpoint; or there is no writer, and those
-    /// whose commits were applied wait for it.
+    /// Syncing the journal, for a checkpoint or for waiting commits.
     Syncing,
-    /// It writes the index out.
+    /// Writing a checkpoint of the index.
     WritingOut,
-    /// Nobody may write: the store is being opened anew.
+    /// Reopening the store. Commits are refused.
     Reopening,
 }
 
@@ -38,38 +37,38 @@ impl Stage {
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Idle => "nothing",
-            Self::Changing => "making a change",
+            Self::Idle => "idle",
+            Self::Changing => "running a transaction",
             Self::Appending => "writing to the journal",
-            Self::Applying => "bringing a commit into the index",
-            Self::Syncing => "waiting for the journal to be on the medium",
-            Self::WritingOut => "writing the index out",
-            Self::Reopening => "opening the store anew",
+            Self::Applying => "applying a commit to the index",
+            Self::Syncing => "syncing the journal",
+            Self::WritingOut => "writing a checkpoint",
+            Self::Reopening => "reopening the store",
         })
     }
 }
 
-/// Counts what the writer does.
+/// Counts the steps of the writer.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     count: AtomicU64,
     stage: AtomicU8,
-    /// How many wait until their commits are on the medium, when the writer is at something else already.
+    /// The number of commits that wait for their sync while the writer does something else.
     waiting: AtomicUsize,
 }
 
 impl Steps {
-    /// One more thing is done.
+    /// Counts one step.
     pub(crate) fn step(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It goes over to another stage, and back when what is given is dropped.
+    /// Enters a stage. Returns to the previous one when the result is dropped.
     pub(crate) fn begin(&self, stage: Stage) -> Begun<'_> {
         Begun { steps: self, before: self.stage.swap(stage as u8, Ordering::Relaxed) }
     }
 
-    /// Somebody waits for a commit to be on the medium, until what is given is dropped.
+    /// Counts a waiting commit, until the result is dropped.
     pub(crate) fn wait(&self) -> Waiting<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         Waiting(self)
@@ -88,7 +87,7 @@ impl Steps {
     }
 }
 
-/// A stage, perhaps within another.
+/// A stage, which can be nested in another.
 pub(crate) struct Begun<'a> {
     steps: &'a Steps,
     before: u8,
@@ -100,7 +99,7 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// Somebody who waits for a sync.
+/// A commit that waits for its sync.
 pub(crate) struct Waiting<'a>(&'a Steps);
 
 impl Drop for Waiting<'_> {
@@ -117,7 +116,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_sync_that_does_not_return_is_what_is_told() {
+    fn the_stage_is_syncing_while_a_sync_hangs() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         store.inner().synced().hang(true);
@@ -138,19 +137,19 @@ mod tests {
     }
 
     #[test]
-    fn documents_and_listings_are_steps_too() {
+    fn documents_and_listings_count_as_steps() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let put = |change: &mut crate::Transaction<'_>| {
             (0..100_u8).try_for_each(|n| change.put("d", &[n], b"value"))
         };
         store.transact::<_, Error>(put).unwrap();
-        // Each is put, compared with what was there, and applied.
+        // Each is put, compared with the old value, and applied.
         assert!(store.steps() >= 300, "{}", store.steps());
         let mut counted = store.steps();
         let mut grown = |what: &str| {
             let now = store.steps();
-            assert!(now > counted, "{what} is no step");
+            assert!(now > counted, "{what} did not count as a step");
             now - std::mem::replace(&mut counted, now)
         };
         let look = |change: &mut crate::Transaction<'_>| {
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stage_is_the_one_that_was_begun() {
+    fn the_stage_is_the_innermost_one() {
         let steps = Steps::default();
         assert_eq!(steps.stage(), Stage::Idle);
         for stage in Stage::ALL {
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_sync_shows_when_there_is_no_writer() {
+    fn waiting_commits_show_as_syncing_without_a_writer() {
         let steps = Steps::default();
         let waiting = [steps.wait(), steps.wait()];
         assert_eq!(steps.stage(), Stage::Syncing);

@@ -1,4 +1,4 @@
-//! The store: commits go to the journal, then to the index; reads come from the index.
+//! The store: commits go to the journal and then to the index; reads come from the index.
 use crate::backup::refuse_unfinished;
 use crate::frame::Change;
 use crate::index::{self, Index};
@@ -21,19 +21,19 @@ use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
 };
 
-/// While the index takes over a base it notes sequences from here on, so that the next open throws
-/// away what a crash left of it.
+/// The first sequence used while the index takes over the parts of a base. The next open discards an
+/// unfinished index with such a sequence.
 pub(crate) const LOADING: u64 = 1 << 63;
 
-/// A durable set of quads and documents. Cheap to clone; all clones are one store, which closes
-/// with a checkpoint when the last of them is dropped.
+/// A durable set of quads and documents. It is cheap to clone. All clones are one store, which closes with a
+/// checkpoint when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Store {
     reads: ReadStore,
 }
 
-/// A [`Store`] that cannot commit: for code that reads it, backs it up, or maintains it (checkpoint,
-/// compact, reopen), none of which changes its content. It keeps the store open.
+/// A [`Store`] without commits, for code that reads, backs up or maintains the store (checkpoint, compact,
+/// reopen). None of these changes its content. It keeps the store open.
 #[derive(Debug, Clone)]
 pub struct ReadStore {
     shared: Arc<Shared>,
@@ -47,8 +47,8 @@ impl Deref for Store {
     }
 }
 
-/// What all clones share. The thread that tidies has only what is within, so that it never keeps
-/// a store open.
+/// The state that all clones share. The maintenance thread only has `inner`, so that it does not keep a store
+/// open.
 #[derive(Debug)]
 struct Shared {
     inner: Arc<Inner>,
@@ -61,24 +61,24 @@ impl Drop for Shared {
     }
 }
 
-/// What was changed since the store was opened.
+/// The number of changes since the store was opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Touched {
-    /// How many quads were added and removed.
+    /// The number of quads added and removed.
     pub(crate) quads: u64,
-    /// How many documents were put and deleted.
+    /// The number of documents put and deleted.
     pub(crate) documents: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    /// Had by the one who reads all that is held: a compaction or a backup. Taken before `writer`.
+    /// Held by a pass over the whole store, such as a compaction or a backup. Locked before `writer`.
     pub(crate) slot: Slot,
-    /// Taken before the locks below, by whoever changes anything.
+    /// Held by every change. Locked before the locks below.
     writer: Mutex<Writer>,
-    /// Written to only under `writer`, or while the store is opened anew.
+    /// Changed only under `writer`, or while the store is reopened.
     index: RwLock<Index>,
-    /// Another one whenever the store was opened anew.
+    /// Replaced when the store is reopened.
     synced: RwLock<Arc<Synced>>,
     ahead: Ahead,
     pub(crate) closing: Closing,
@@ -88,13 +88,13 @@ pub(crate) struct Inner {
     index_bytes: AtomicU64,
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
-    /// Keeps other processes out; dropped last.
+    /// Excludes other processes. It is dropped last.
     _lock: Lock,
 }
 
 impl Store {
-    /// Opens the store in `dir`, making it when there is none, and replays what the index lacks,
-    /// telling `progress` from time to time.
+    /// Opens the store in `dir`, or creates it. Replays the frames that the index lacks, and reports to
+    /// `progress` from time to time.
     pub fn open(
         dir: &Path,
         options: Options,
@@ -139,33 +139,33 @@ impl ReadStore {
         &self.shared.inner
     }
 
-    /// Lets a thread of the store pack and compact, where there is something to do.
+    /// Starts the maintenance thread if there is something to pack or compact.
     pub(crate) fn tidy(&self) {
         if self.inner().options.tidies && self.inner().is_untidy() {
             self.shared.tidier.begin(&self.shared.inner);
         }
     }
 
-    /// Packs the segments of the journal that are full. Commits and reads go on meanwhile. It happens by
-    /// itself, in a thread of the store.
+    /// Packs the full segments of the journal. Commits and reads continue meanwhile. With [`Options::tidies`]
+    /// a background thread does this automatically.
     pub fn pack(&self) -> Result<(), Error> {
         self.inner().pack()
     }
 
-    /// Writes all that is held into a new base of the journal, and removes the frames that it
-    /// stands for. Commits and reads go on meanwhile. It happens by itself, in a thread of the
-    /// store, when the journal holds much of what is no longer so.
+    /// Writes the whole state into a new base of the journal, and removes the frames that it replaces.
+    /// Commits and reads continue meanwhile. With [`Options::tidies`] a background thread does this
+    /// automatically when much of the journal is obsolete.
     pub fn compact(&self) -> Result<(), Error> {
         self.inner().compact()
     }
 
-    /// A view of all whole commits. Keep it briefly: commits wait while it lives, also one of the
-    /// same thread, which would wait forever.
+    /// Returns a view of all complete commits. Drop it soon: commits wait while it exists. A commit on the
+    /// same thread would wait forever.
     pub fn read(&self) -> Reader<'_> {
         Reader { index: self.inner().index() }
     }
 
-    /// The same if nothing has to be waited for: no commit is just being applied.
+    /// Returns a view without waiting, or `None` while a commit is being applied.
     pub fn try_read(&self) -> Option<Reader<'_>> {
         match self.inner().index.try_read() {
             Ok(index) => Some(Reader { index }),
@@ -174,10 +174,11 @@ impl ReadStore {
         }
     }
 
-    /// The IRIs of the subjects that satisfy `filter`, in code point order, those after `after`, at most
-    /// `limit`, and the sequence of the newest commit when the listing began. Commits go on meanwhile,
-    /// however many subjects have to be looked at: one that they change may be listed as it was or as
-    /// it is. It fails with [`Error::Reopening`] when the store is opened anew on the way.
+    /// Lists the IRIs of the subjects that satisfy `filter`, in code point order: at most `limit`, starting
+    /// after `after`. Also returns the sequence of the newest commit when the listing began.
+    ///
+    /// Commits continue meanwhile, even if many subjects have to be tested. A subject that they change is
+    /// listed in its old or new state. Fails with [`Error::Reopening`] if the store is reopened meanwhile.
     pub fn subjects(
         &self,
         filter: &SubjectFilter,
@@ -188,7 +189,7 @@ impl ReadStore {
         Ok((listed.into_iter().map(|listed| listed.iri).collect(), seen))
     }
 
-    /// As [`Self::subjects`], for [`Reader::about_listed`].
+    /// Works as [`Self::subjects`], for [`Reader::about_listed`].
     pub fn listed(
         &self,
         filter: &SubjectFilter,
@@ -211,13 +212,14 @@ impl ReadStore {
 }
 
 impl Store {
-    /// Runs `change` alone among the writers and commits what it did as one frame. Returns once the
-    /// frame is synced, and when nothing changed, once all that `change` could have seen is. When
-    /// `change` fails, nothing of it remains.
+    /// Runs `change` while no other writer runs, and commits its changes as one frame. Returns once the frame
+    /// is synced. If nothing changed, it returns once everything that `change` could have read is synced. If
+    /// `change` fails, none of its changes are kept.
     ///
-    /// After an error for which [`Error::is_no_room`] nothing of it remains either, unless
-    /// [`ReadStore::poisoned`]. After another [`Error::Io`], [`Error::Poisoned`] or [`Error::Index`] it is
-    /// unknown until the store is opened anew whether the commit is there; it is never there in part.
+    /// After an error for which [`Error::is_no_room`] holds, none of the changes are kept either, unless the
+    /// store is [`ReadStore::poisoned`]. After another [`Error::Io`], or an [`Error::Poisoned`] or
+    /// [`Error::Index`], it is unknown whether the commit exists until the store is reopened. It never exists
+    /// in part.
     pub fn transact<T, E: From<Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
@@ -232,7 +234,7 @@ impl Store {
         let sequence = self.inner().commit(&mut writer, &changes)?;
         let waiting = steps.wait();
         drop(begun);
-        // Another one may take its place once the writer is dropped.
+        // Reopening may replace the sync state once the writer is dropped.
         let synced = writer.synced();
         drop(writer);
         synced.wait(sequence)?;
@@ -243,37 +245,40 @@ impl Store {
 }
 
 impl ReadStore {
-    /// Why no commit is taken until the store is opened anew ([`ReadStore::reopen`]); `None` while they are.
+    /// Returns why the store refuses commits until it is reopened ([`ReadStore::reopen`]); `None` while it
+    /// accepts them.
     pub fn poisoned(&self) -> Option<String> {
         self.inner().synced().cause()
     }
 
-    /// What a read met in the index that is damaged, or cannot be read: [`ReadStore::reopen`] mends it. It waits
-    /// for nothing, and gives `None` while a commit is just being applied.
+    /// Returns the damage of the index that a read found, if any. [`ReadStore::reopen`] repairs it. This does
+    /// not wait, and returns `None` while a commit is being applied.
     pub fn damage(&self) -> Option<String> {
         self.try_read()?.index.damage().map(str::to_owned)
     }
 
-    /// Writes what waits in memory to the index and syncs it, so that the next open is quick.
+    /// Writes all changes in memory to the index and syncs it, so that the next open is fast.
     pub fn checkpoint(&self) -> Result<(), Error> {
         let writer = self.inner().admitted()?;
         self.inner().checkpoint(&writer)
     }
 
-    /// A number that grows with each quad and document that a transaction changes or finds, with each look it
-    /// takes, and with each term, quad, document, block and name that a commit, a checkpoint or opening the
-    /// store anew brings to its place. It is read without waiting for anything: whoever sees it grow knows that
-    /// writers go on, however long one of them takes.
+    /// Returns a number that grows with the work of writers. Each quad or document that a transaction changes
+    /// or finds counts, and each of its lookups. So do terms, quads, documents, blocks and names processed by
+    /// a commit, a checkpoint or a reopening.
+    ///
+    /// It is read without waiting. While it grows, writers make progress, however long a single one takes.
     pub fn steps(&self) -> u64 {
         self.inner().steps.count()
     }
 
-    /// What the writer is at now, or those who wait for its commits; read without waiting, too.
+    /// Returns the current activity of the writer, or of the commits that wait for a sync. It is read without
+    /// waiting.
     pub fn stage(&self) -> Stage {
         self.inner().steps.stage()
     }
 
-    /// What the store holds and uses now.
+    /// Returns the size and content of the store.
     pub fn stats(&self) -> Stats {
         let index = self.read().index;
         let bytes = self.inner().synced().bytes();
@@ -305,7 +310,7 @@ impl Inner {
         *self.synced.write().unwrap_or_else(PoisonError::into_inner) = synced;
     }
 
-    /// What the commits so far have changed.
+    /// Returns the number of changes by the commits so far.
     pub(crate) fn touched(&self) -> Touched {
         *self.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -314,8 +319,8 @@ impl Inner {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same for who is to be refused while the store is poisoned: at once, whatever the one who has the
-    /// writer does, and still when its turn comes.
+    /// Locks the writer, or fails if the store is poisoned. It fails at once, even while another commit has
+    /// the lock, and also if the store is poisoned while it waits.
     pub(crate) fn admitted(&self) -> Result<MutexGuard<'_, Writer>, Error> {
         self.synced().check()?;
         let writer = self.writer();
@@ -323,7 +328,7 @@ impl Inner {
         Ok(writer)
     }
 
-    /// Appends the frame of the changes and applies it. Gives the sequence to wait for.
+    /// Appends the frame of the changes and applies it. Returns the sequence to wait for.
     fn commit(&self, writer: &mut Writer, changes: &Changes) -> Result<u64, Error> {
         let newest = self.index().sequence();
         if changes.is_empty() {
@@ -332,11 +337,11 @@ impl Inner {
         let sequence = newest + 1;
         let payload = changes.payload(newest - self.synced().newest());
         let change = Change::decode(&payload)
-            .map_err(|what| Error::Index(format!("the commit makes no frame: {what}")))?;
+            .map_err(|what| Error::Index(format!("the commit cannot be decoded: {what}")))?;
         let _appending = self.steps.begin(Stage::Appending);
         writer.append(sequence, &payload)?;
         self.ahead.appended(&writer.synced(), sequence, payload.len());
-        // Before it can be read: who counts what was read must not count too little here.
+        // Counted before the commit becomes visible: a pass that reads its changes compares with this count.
         let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
         touched.quads += changes.added + changes.removed;
         touched.documents += changes.documents();
@@ -355,10 +360,10 @@ impl Inner {
         if due { self.checkpoint(writer) } else { Ok(()) }
     }
 
-    /// Readers go on while a checkpoint is written; the writer's lock keeps commits out.
+    /// Writes a checkpoint. Readers continue meanwhile; the writer's lock excludes commits.
     pub(crate) fn checkpoint(&self, _writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
         let index = self.index();
-        // An index must not be ahead of its journal after a power cut.
+        // After a power cut the index must not be newer than its journal.
         let _syncing = self.steps.begin(Stage::Syncing);
         self.synced().wait(index.sequence())?;
         let _writing = self.steps.begin(Stage::WritingOut);
@@ -372,12 +377,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Bytes of the index on disk at the last checkpoint.
+    /// Returns the size of the index on disk at the last checkpoint, in bytes.
     pub(crate) fn index_bytes(&self) -> u64 {
         self.index_bytes.load(Ordering::Relaxed)
     }
 
-    /// The folder of the journal.
+    /// Returns the folder of the journal.
     pub(crate) fn journal(&self) -> PathBuf {
         self.dir.join("journal")
     }
@@ -389,12 +394,12 @@ impl Drop for Inner {
         if self.synced().check().is_ok()
             && let Err(cause) = self.checkpoint(&writer)
         {
-            tracing::warn!(%cause, "The last checkpoint failed; the next open replays the journal.");
+            tracing::warn!(%cause, "The final checkpoint failed; the next open replays the journal.");
         }
     }
 }
 
-/// Keeps other processes out of a data directory.
+/// Excludes other processes from a data directory.
 #[derive(Debug)]
 pub(crate) struct Lock(Vec<File>);
 
@@ -408,16 +413,16 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing is not enough: a process that is being started may have a copy of it for a moment.
-        // An unlock that fails leaves the lock to the end of this process, which is as safe.
+        // Closing is not enough, because a child process that is just starting may have a copy of the
+        // descriptor. A failed unlock leaves the lock until this process ends, which is also safe.
         for file in &self.0 {
             let _ = file.unlock();
         }
     }
 }
 
-/// Locks a data directory: the file `lock` in it, which is all that older versions look at, and the
-/// directory itself, which nobody removes while it is in use.
+/// Locks a data directory: the file `lock` in it, which is all that older versions check, and the directory
+/// itself, because the file can be removed while the store is in use.
 pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
     let path = dir.join("lock");
     let file = files::open_or_make(&path)?;
@@ -425,9 +430,10 @@ pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
     lock.take(file).map_err(|error| lock_error(error, dir, &path))?;
     let folder = File::open(dir).map_err(files::fault("opening", dir))?;
     match lock.take(folder) {
-        // Some network file systems lock files only.
+        // Some network file systems only lock files.
         Err(fs::TryLockError::Error(cause)) => {
-            tracing::debug!(path = %dir.display(), %cause, "The directory cannot be locked, only a file in it.");
+            tracing::debug!(path = %dir.display(), %cause,
+                "The file system cannot lock the directory; only a file in it is locked.");
         }
         taken => taken.map_err(|error| lock_error(error, dir, dir))?,
     }
@@ -441,7 +447,7 @@ fn lock_error(error: fs::TryLockError, dir: &Path, path: &Path) -> Error {
     }
 }
 
-/// An empty index in place of one that is of no use.
+/// Replaces an unusable index by an empty one.
 pub(crate) fn anew(dir: &Path, index: Index, id: StoreId) -> Result<Index, Error> {
     drop(index);
     index::discard(dir)?;
@@ -465,15 +471,15 @@ pub(crate) fn replay(
     .run(index, progress)
 }
 
-/// Bringing an index up to the newest frame.
+/// Replays the journal into an index.
 pub(crate) struct Replay<'a> {
     pub(crate) base: Option<&'a Base>,
     pub(crate) newest: u64,
-    /// Changed bytes after which a checkpoint is written; nothing for an index that is not to change on disk.
+    /// Changed bytes after which a checkpoint is written; `None` if the index must not change on disk.
     pub(crate) write_back_bytes: Option<usize>,
-    /// Counts what is done.
+    /// Counts the progress.
     pub(crate) steps: &'a Steps,
-    /// Hands the frames after one to what it is given, in order.
+    /// Passes the frames after a sequence to a callback, in order.
     pub(crate) frames: &'a dyn Fn(u64, &mut Apply<'_>) -> Result<(), Error>,
 }
 
@@ -512,11 +518,7 @@ impl Replay<'_> {
             index.apply(base.end.from, &Change::default(), self.steps)?;
         }
         (self.frames)(noted, &mut |sequence, payload| apply(index, sequence, payload))?;
-        tracing::info!(
-            parts,
-            frames = total - parts,
-            "The journal was replayed into the quad index."
-        );
+        tracing::info!(parts, frames = total - parts, "Replayed the journal into the quad index.");
         Ok(())
     }
 }

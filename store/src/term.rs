@@ -1,8 +1,8 @@
-//! RDF terms as bytes that stand for themselves, as a change in the making holds them.
+//! RDF terms as self-contained bytes, as an uncommitted transaction stores them.
 //!
-//! A kind byte, then: an IRI, a blank node's identifier or a plain string to the end; a language
-//! tag or a datatype's IRI with its length before it, then the value to the end. The default
-//! graph is no bytes at all.
+//! A kind byte is followed by an IRI, a blank node's identifier or a plain string, to the end. For other
+//! literals it is followed by the language tag or the datatype's IRI with its length, and then the value to
+//! the end. The default graph is empty.
 use crate::Error;
 use crate::varint::{self, Input};
 use oxrdf::vocab::xsd;
@@ -11,7 +11,7 @@ use oxrdf::{
     Term, TermRef,
 };
 
-/// The kinds of terms. The numbers stand in the journal and in the index.
+/// The kinds of terms. The journal and the index store these numbers.
 pub(crate) mod kind {
     pub(crate) const IRI: u8 = 0;
     pub(crate) const BLANK: u8 = 1;
@@ -20,10 +20,10 @@ pub(crate) mod kind {
     pub(crate) const TYPED: u8 = 4;
 }
 
-/// The longest IRI, blank node identifier, language tag and document key, in bytes.
+/// The maximum length of an IRI, blank node identifier, language tag or document key, in bytes.
 pub(crate) const LONGEST_NAME: usize = 1 << 16;
 
-/// A literal taken apart.
+/// A literal by its kind.
 pub(crate) enum Parts<'a> {
     String(&'a str),
     Language(&'a str, &'a str),
@@ -38,7 +38,7 @@ pub(crate) fn parts(literal: LiteralRef<'_>) -> Parts<'_> {
     }
 }
 
-/// Refuses a name that no index entry can hold.
+/// Refuses a name that is too long for an index entry.
 pub(crate) fn check_length(name: &[u8]) -> Result<(), Error> {
     if name.len() > LONGEST_NAME {
         return Err(Error::TooLarge { bytes: name.len() as u64, limit: LONGEST_NAME as u64 });
@@ -46,7 +46,7 @@ pub(crate) fn check_length(name: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a term.
+/// Encodes a term.
 pub(crate) fn encode(out: &mut Vec<u8>, term: TermRef<'_>) -> Result<(), Error> {
     match term {
         TermRef::NamedNode(iri) => {
@@ -81,7 +81,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, term: TermRef<'_>) -> Result<(), Error> 
     Ok(())
 }
 
-/// Reads a term; `None` when the bytes are none.
+/// Decodes a term. Returns `None` if the bytes are not a term.
 pub(crate) fn decode(bytes: &[u8]) -> Option<TermRef<'_>> {
     let mut input = Input::new(bytes);
     let kind = input.byte()?;
@@ -103,7 +103,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TermRef<'_>> {
     })
 }
 
-/// The graph as a term; `None` for the default graph.
+/// Returns the graph as a term; `None` for the default graph.
 pub(crate) fn of_graph(graph: GraphNameRef<'_>) -> Option<TermRef<'_>> {
     match graph {
         GraphNameRef::NamedNode(iri) => Some(iri.into()),
@@ -112,7 +112,7 @@ pub(crate) fn of_graph(graph: GraphNameRef<'_>) -> Option<TermRef<'_>> {
     }
 }
 
-/// The term as a subject; `None` for a literal.
+/// Converts a term into a subject; `None` for a literal.
 pub(crate) fn to_subject(term: Term) -> Option<NamedOrBlankNode> {
     match term {
         Term::NamedNode(iri) => Some(iri.into()),
@@ -121,12 +121,12 @@ pub(crate) fn to_subject(term: Term) -> Option<NamedOrBlankNode> {
     }
 }
 
-/// The term as a predicate; `None` when it is no IRI.
+/// Converts a term into a predicate; `None` if it is not an IRI.
 pub(crate) fn to_predicate(term: Term) -> Option<NamedNode> {
     if let Term::NamedNode(iri) = term { Some(iri) } else { None }
 }
 
-/// The term as a graph; `None` for a literal.
+/// Converts a term into a graph; `None` for a literal.
 pub(crate) fn to_graph(term: Term) -> Option<GraphName> {
     match term {
         Term::NamedNode(iri) => Some(iri.into()),

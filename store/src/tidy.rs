@@ -1,5 +1,5 @@
-//! Tidying: full segments of the journal are packed, and a journal that holds much of what is no longer so
-//! is compacted, in a thread that no commit waits for.
+//! Background maintenance: packs full segments, and compacts a journal that is largely obsolete. It runs in a
+//! thread of its own, for which no commit waits.
 use crate::Error;
 use crate::journal;
 use crate::store::Inner;
@@ -8,10 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long what failed waits until it is tried again.
+/// The delay before a failed attempt is retried.
 const RETRY: Duration = Duration::from_mins(1);
 
-/// Whether the store is being closed.
+/// Whether the store is closing.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
     begun: AtomicBool,
@@ -39,14 +39,14 @@ impl Closing {
     }
 }
 
-/// Tidies in a thread that is there only while it has something to do.
+/// The maintenance thread. It only exists while there is something to do.
 #[derive(Debug, Default)]
 pub(crate) struct Tidier {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Tidier {
-    /// Begins to tidy, unless that is under way.
+    /// Starts the thread unless it is running.
     pub(crate) fn begin(&self, inner: &Arc<Inner>) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
@@ -60,7 +60,7 @@ impl Tidier {
                         return;
                     }
                     tracing::warn!(%cause,
-                        "Packing or compacting the journal was given up: nothing is lost, and it is tried again.");
+                        "Packing or compacting the journal failed; nothing is lost. The store retries in 60 s.");
                     inner.closing.wait(RETRY);
                 }
             }
@@ -68,30 +68,31 @@ impl Tidier {
         match std::thread::Builder::new().name("tidying".into()).spawn(run) {
             Ok(started) => *thread = Some(started),
             Err(cause) => {
-                tracing::warn!(%cause, "No thread could be started to pack and compact the journal.");
+                tracing::warn!(%cause,
+                    "Starting the thread that packs and compacts the journal failed; the next commit retries.");
             }
         }
     }
 
-    /// Ends what is under way, and returns when it has ended.
+    /// Stops the thread, and waits until it has ended.
     pub(crate) fn end(&self, inner: &Inner) {
         inner.closing.begin();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
-            tracing::warn!("Packing or compacting the journal panicked: nothing is lost.");
+            tracing::warn!("Packing or compacting the journal panicked; nothing is lost.");
         }
     }
 }
 
 impl Inner {
-    /// Whether a segment is to be packed, or the journal is worth a compaction.
+    /// Returns whether a segment should be packed or the journal compacted.
     pub(crate) fn is_untidy(&self) -> bool {
         let synced = self.synced();
         synced.check().is_ok() && (synced.is_to_pack() || self.is_outgrown())
     }
 
-    /// Whether the journal is worth a compaction. Where nothing was removed or changed, it takes less room
-    /// than the index, and a new base would hold no less.
+    /// Returns whether the journal should be compacted. If nothing was removed or changed, the journal takes
+    /// less disk space than the index, and a new base would not be smaller.
     fn is_outgrown(&self) -> bool {
         let bytes = self.synced().bytes();
         bytes.packed > self.options.compact_bytes.max(bytes.base / 2)
@@ -102,9 +103,10 @@ impl Inner {
         match self.pack() {
             Err(Error::Corrupt(place)) => {
                 tracing::error!(%place,
-                    "The journal is damaged; a new base is made of the index, which has all that was in it.");
+                    "A segment of the journal is damaged. Replacing it by a new base from the index, which has all \
+                     of its content.");
                 self.compact()?;
-                // A medium that goes on failing is not to be filled with bases.
+                // If the medium keeps failing, bases must not fill it.
                 self.closing.wait(RETRY);
                 Ok(())
             }
@@ -113,7 +115,7 @@ impl Inner {
         }
     }
 
-    /// Packs the segments that are full.
+    /// Packs the full segments.
     pub(crate) fn pack(&self) -> Result<(), Error> {
         let _slot = self.slot.take();
         let synced = self.synced();

@@ -1,4 +1,4 @@
-//! A change in the making.
+//! An uncommitted change of the store.
 use crate::index::{Code, Index, Row};
 use crate::overlay::{self, DEFAULT, Documents, Quads, Terms};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::RwLockReadGuard;
 
-/// A change in the making: reads see the store with the change applied.
+/// An uncommitted change. Its reads see the store with the change applied.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     index: RwLockReadGuard<'a, Index>,
     terms: Terms,
     quads: Quads,
-    /// The removed quads by their keys in the index, where they all are.
+    /// The index keys of the removed quads, all of which are in the index.
     hidden: HashSet<Vec<u8>>,
     documents: Documents,
     added: u64,
@@ -25,7 +25,7 @@ pub struct Transaction<'a> {
     steps: &'a Steps,
 }
 
-/// The changes of a transaction, taken off the store that it read.
+/// The changes of a transaction, without the lock on the store.
 pub(crate) struct Changes {
     terms: Terms,
     quads: Quads,
@@ -39,7 +39,7 @@ impl Changes {
         self.quads.changes.is_empty() && self.documents.is_empty()
     }
 
-    /// How many documents are put and deleted.
+    /// Returns the number of documents put and deleted.
     pub(crate) fn documents(&self) -> u64 {
         self.documents.len() as u64
     }
@@ -63,7 +63,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// What has changed; documents that are again what they were have not.
+    /// Returns the changes. Documents with their old value are left out.
     pub(crate) fn into_changes(self) -> Result<Changes, Error> {
         let mut documents = self.documents;
         let mut same = Vec::new();
@@ -85,7 +85,7 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// The key of a quad in the index; `None` when it cannot be there.
+    /// Returns the key of a quad in the index; `None` if the index cannot have it.
     fn key(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
         let [subject, predicate, object, graph] = quad;
         let mut ids = Vec::with_capacity(3);
@@ -100,7 +100,7 @@ impl<'a> Transaction<'a> {
         Ok(Some(Row { subject, predicate, object, graph }.spog()))
     }
 
-    /// The key of a quad that is in the index.
+    /// Returns the key of a quad if the index has it.
     fn stored(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
         match self.key(quad)? {
             Some(key) if self.index.has(&key)? => Ok(Some(key)),
@@ -108,7 +108,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Adds a quad; `false` when it is there already.
+    /// Adds a quad. Returns `false` if it exists.
     pub fn insert(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
         self.steps.step();
         let quad = self.terms.hold_quad(quad)?;
@@ -132,7 +132,7 @@ impl<'a> Transaction<'a> {
         Ok(true)
     }
 
-    /// Removes a quad; `false` when it is not there.
+    /// Removes a quad. Returns `false` if it does not exist.
     pub fn remove(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
         self.steps.step();
         let quad = self.terms.hold_quad(quad)?;
@@ -152,7 +152,7 @@ impl<'a> Transaction<'a> {
         Ok(true)
     }
 
-    /// Puts a document in place of the one with the same key.
+    /// Puts a document, replacing one with the same key.
     pub fn put(&mut self, collection: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.steps.step();
         term::check_length(collection.as_bytes())?;
@@ -161,25 +161,25 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Deletes a document, if it is there.
+    /// Deletes a document if it exists.
     pub fn delete(&mut self, collection: &str, key: &[u8]) -> Result<(), Error> {
         self.steps.step();
         self.documents.insert((collection.to_owned(), key.to_vec()), None);
         Ok(())
     }
 
-    /// The sequence of the frame that this change will be.
+    /// Returns the sequence of the frame that this change will become.
     pub fn sequence(&self) -> u64 {
         self.index.sequence() + 1
     }
 
-    /// As [`crate::Reader::instance`].
+    /// Identifies the index, as [`crate::Reader::instance`] does.
     pub fn instance(&self) -> u64 {
         self.index.instance()
     }
 
-    /// The IRIs that quads were added about or removed about, each once; false for those that no quad
-    /// named before, in any place.
+    /// Returns the IRIs of the subjects with added or removed quads, each once. The flag is `false` if the
+    /// IRI was not in the index before, in any position.
     pub fn changed_subjects(&mut self) -> Result<Vec<(NamedNode, bool)>, Error> {
         let mut numbers: Vec<u32> =
             self.quads.changes.keys().map(|[subject, ..]| *subject).collect();
@@ -195,13 +195,13 @@ impl<'a> Transaction<'a> {
         Ok(changed)
     }
 
-    /// The store as it was when this change began.
+    /// Returns the store as it was when this change began.
     pub fn before(&self) -> Before<'_> {
         self.steps.step();
         Before { index: &self.index }
     }
 
-    /// A pattern in numbers; `None` when no changed quad can match it.
+    /// Converts a pattern into term numbers. Returns `None` if no changed quad can match it.
     fn numbers(&self, pattern: &Pattern) -> Result<Option<[Option<u32>; 4]>, Error> {
         let terms = [
             pattern.subject.as_ref().map(|term| term.as_ref().into()),
@@ -243,7 +243,7 @@ impl<'a> Transaction<'a> {
         Ok(true)
     }
 
-    /// The subjects that quads were added to or removed from, of those after `after`.
+    /// Returns the subjects after `after` with added or removed quads.
     fn touched(&self, after: Option<&str>) -> BTreeSet<String> {
         let mut touched = BTreeSet::new();
         let mut last = DEFAULT;

@@ -1,8 +1,8 @@
-//! Whole numbers in one to nine bytes, in an order that is theirs as bytes.
+//! Numbers in one to nine bytes, whose encodings sort like the numbers.
 //!
-//! The leading ones of the first byte say how many bytes follow; what is left of it and those
-//! bytes are the number, big-endian. A shorter number has a smaller first byte, so comparing bytes
-//! compares numbers, and no encoding is a prefix of another.
+//! The leading ones of the first byte say how many bytes follow. The remaining bits and those bytes are the
+//! number, big-endian. A shorter number has a smaller first byte. So comparing bytes compares numbers, and no
+//! encoding is a prefix of another.
 
 /// Appends a number.
 pub(crate) fn put(out: &mut Vec<u8>, number: u64) {
@@ -22,18 +22,18 @@ pub(crate) fn put(out: &mut Vec<u8>, number: u64) {
     }
 }
 
-/// Appends a length, or another number of the machine's own width.
+/// Appends a length, or another `usize`.
 pub(crate) fn put_length(out: &mut Vec<u8>, length: usize) {
     put(out, length as u64);
 }
 
-/// Appends bytes with their length before them.
+/// Appends bytes, preceded by their length.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_length(out, bytes.len());
     out.extend_from_slice(bytes);
 }
 
-/// What is left to read of some bytes. Every read gives `None` when they end too early.
+/// Bytes that are still to be read. Every read returns `None` if they end too early.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Input<'a>(&'a [u8]);
 
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_edges_of_every_length_come_back_and_keep_their_order() {
+    fn the_limits_of_every_length_round_trip_and_keep_their_order() {
         let mut numbers: Vec<u64> = (0..64)
             .flat_map(|bit| {
                 let power = 1_u64 << bit;

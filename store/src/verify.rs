@@ -1,5 +1,4 @@
-//! Verifying a store that nobody has open: every frame, every block, and the index against the
-//! journal.
+//! Verifying a store that no process has open: every frame, every block, and the index against the journal.
 use crate::backup::refuse_unfinished;
 use crate::digest::{self, Digest};
 use crate::index::{self, Index, Inspected};
@@ -14,40 +13,39 @@ use std::hash::Hash;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Terms of one kind whose quads are counted, and then sought by each of them.
+/// The number of terms of each kind whose quads are counted and then queried.
 const SOUGHT: usize = 4_096;
-/// The folder of the index that is made to compare with.
+/// The folder of the index that is built for the comparison.
 const SCRATCH: &str = "verify";
 
-/// What a store was found to be.
+/// The result of a verification.
 #[non_exhaustive]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// What is damaged, each with its place. Empty for a store that is whole.
+    /// The damage found, with its position. Empty for an intact store.
     pub faults: Vec<String>,
-    /// What the next open does by itself, such as replaying frames that the index lacks.
+    /// What the next open will do, such as replaying frames that the index lacks.
     pub notes: Vec<String>,
-    /// Parts of the journal's base read.
+    /// The number of parts read in the journal's base.
     pub parts: u64,
-    /// Segments of the journal read.
+    /// The number of segments read.
     pub segments: u64,
-    /// Frames in them.
+    /// The number of frames in the segments.
     pub frames: u64,
-    /// Bytes of base and segments.
+    /// The size of the base and the segments, in bytes.
     pub bytes: u64,
     /// The sequence of the newest commit.
     pub sequence: u64,
-    /// Quads held, as the journal has them; 0 when it is damaged.
+    /// The number of quads in the journal; 0 if it is damaged.
     pub quads: u64,
-    /// Documents held, as the journal has them; 0 when it is damaged.
+    /// The number of documents in the journal; 0 if it is damaged.
     pub documents: u64,
 }
 
-/// Reads all of a store and changes nothing that counts. It takes room for a second index in the
-/// folder while it runs, and about the memory of an open store.
+/// Reads a whole store without changing its data. Meanwhile it needs disk space for a second index in the
+/// folder, and about the memory of an open store.
 ///
-/// What is damaged is told in what it returns; it fails when it cannot read, or when another
-/// process has the store open.
+/// The result lists the damage. It fails if it cannot read, or if another process has the store open.
 pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified, Error> {
     refuse_unfinished(dir)?;
     let folder = dir.join("journal");
@@ -58,21 +56,21 @@ pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified
     let mut finishes = None;
     let index = match index::inspect(dir)? {
         Inspected::None => {
-            note(&mut verified, "there is no quad index, or nothing in it; the next open makes it")
+            note(&mut verified, "there is no quad index, or it is empty; the next open builds it")
         }
         Inspected::Unfinished(noted) => {
             finishes = noted;
             note(
                 &mut verified,
-                "a checkpoint was cut; the next open finishes it, or makes the quad index again",
+                "a checkpoint was interrupted; the next open finishes it, or rebuilds the quad index",
             )
         }
         Inspected::Unusable(cause) => {
-            verified.faults.push(format!("{cause}; the next open makes the quad index again"));
+            verified.faults.push(format!("{cause}; the next open rebuilds the quad index"));
             None
         }
         Inspected::Open(index) if index.noted() >= LOADING => {
-            note(&mut verified, "the quad index is unfinished; the next open makes it again")
+            note(&mut verified, "the quad index is unfinished; the next open rebuilds it")
         }
         Inspected::Open(index) => Some(*index),
     };
@@ -98,7 +96,7 @@ fn note(verified: &mut Verified, what: &str) -> Option<Index> {
     None
 }
 
-/// Removes what a verification has left that was cut.
+/// Removes what an interrupted verification left.
 pub(crate) fn discard_scratch(dir: &Path) -> Result<(), Error> {
     let scratch = dir.join(SCRATCH);
     if scratch.exists() {
@@ -107,7 +105,7 @@ pub(crate) fn discard_scratch(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes an index of the journal, and compares what both hold.
+/// Builds an index from the journal, and compares both.
 fn compare(
     verified: &mut Verified,
     dir: &Path,
@@ -143,7 +141,7 @@ fn compare(
         return Ok(());
     }
     if index.noted() < from {
-        note(verified, "the quad index is older than the base; the next open makes it again");
+        note(verified, "the quad index is older than the base; the next open rebuilds it");
         return Ok(());
     }
     let lacking = checked.newest - index.noted();
@@ -153,20 +151,22 @@ fn compare(
             &format!("the quad index lacks {lacking} frames; the next open replays them"),
         );
     }
-    // In memory alone: what the index lacks is no more than a checkpoint writes.
+    // Replayed only in memory: the index never lacks more than one checkpoint writes.
     let differs =
         replay(&mut index, None, &mut |_| {}).and_then(|()| differences(&index, quads, documents));
     match differs {
         Ok(differs) => verified.faults.extend(differs),
         Err(Error::Index(cause)) => verified.faults.push(format!(
-            "the quad index cannot be read: {cause}; the next open after its removal makes it again"
+            "the quad index cannot be read: {cause}; delete the index folder in the data directory, and the next \
+             open rebuilds it"
         )),
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// What the index holds otherwise than it should, in all quads and in the answers to patterns.
+/// Returns the differences between the index and the expected digests, in all quads and in the answers to
+/// patterns.
 fn differences(index: &Index, quads: Digest, documents: Digest) -> Result<Vec<String>, Error> {
     let mut faults = Vec::new();
     let (mut predicates, mut graphs, mut objects) = (Sought::new(), Sought::new(), Sought::new());
@@ -181,8 +181,8 @@ fn differences(index: &Index, quads: Digest, documents: Digest) -> Result<Vec<St
     let mut differ = |what: &str, found: Digest, expected: Digest| {
         if found != expected {
             faults.push(format!(
-                "the quad index does not have the {what} that the journal has: {} of {}; \
-                 the next open after its removal makes it again",
+                "the {what} in the quad index differ from the journal (index: {}, journal: {}); \
+                 delete the index folder in the data directory, and the next open rebuilds it",
                 found.count, expected.count
             ));
         }
@@ -207,7 +207,7 @@ fn differences(index: &Index, quads: Digest, documents: Digest) -> Result<Vec<St
     Ok(faults)
 }
 
-/// The digests of the quads of some terms: the first ones met.
+/// The digests of the quads of some terms: the first ones found.
 struct Sought<T>(HashMap<T, Digest>);
 
 impl<T: Clone + Eq + Hash> Sought<T> {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_holds_more_or_less_differs_in_all_that_it_answers() {
+    fn an_index_with_more_or_fewer_quads_differs_in_every_answer() {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let one = filled(dirs[0].path(), 30);
         let (quads, documents) = digest::of(&one, &mut |_| Ok(())).unwrap();
@@ -279,7 +279,7 @@ mod tests {
         let other = filled(dirs[1].path(), 31);
         let differs = differences(&other, quads, documents).unwrap();
         assert_eq!(differs.len(), 2, "{differs:?}");
-        assert!(differs[0].contains("62 of 60"), "{differs:?}");
-        assert!(differs[1].contains("31 of 30"), "{differs:?}");
+        assert!(differs[0].contains("index: 62, journal: 60"), "{differs:?}");
+        assert!(differs[1].contains("index: 31, journal: 30"), "{differs:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! Any commits, failing ones among them, with reopening, checkpoints, compactions, lost and unfinished indexes
-//! in between: the store holds and answers what sets and maps would.
+//! Compares the store with a model of sets and maps after arbitrary commits, some of which fail. In between
+//! come reopening, checkpoints, compactions, and lost or unfinished indexes.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod model;
 
@@ -99,7 +99,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..14)
 }
 
-/// What was read about a subject is what the model holds of it.
+/// Checks that the quads read for a subject are those of the model.
 fn check_about(
     about: &About,
     subject: &NamedOrBlankNode,
@@ -130,7 +130,7 @@ fn check_about(
     Ok(())
 }
 
-/// All that were ever listed are still found, and give what there is about them now.
+/// Checks that every subject that was ever listed is still readable with its current quads.
 fn check_listed(
     store: &Store,
     model: &Model,
@@ -223,8 +223,7 @@ impl From<Error> for Failed {
     }
 }
 
-/// Makes the changes in one transaction, and in a copy of the model that is the model afterwards
-/// unless the transaction fails.
+/// Commits the changes in one transaction, and applies them to the model unless the transaction fails.
 fn commit(
     store: &Store,
     model: &mut Model,
@@ -258,7 +257,7 @@ fn commit(
                 }
             };
             if got != wanted {
-                inner = Err(TestCaseError::fail("insert or remove told a lie"));
+                inner = Err(TestCaseError::fail("insert or remove returned the wrong result"));
             }
         }
         inner = inner.and_then(|()| check(change, &expected, about));
@@ -282,7 +281,7 @@ fn commit(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
     #[test]
-    fn the_store_is_its_model(
+    fn the_store_matches_its_model(
         steps in steps(),
         write_back_bytes in prop::sample::select(vec![1, 5_000, 1 << 20]),
         segment_bytes in prop::sample::select(vec![1_u64, 3_000, 1 << 20]),
@@ -294,7 +293,7 @@ proptest! {
         let open = || Store::open(dir.path(), options.clone(), &mut |_| {}).unwrap();
         let mut store = open();
         let mut model = Model::default();
-        // The same room throughout: what it remembers is good for nothing after a change.
+        // Reused throughout: its cached positions must not be used after a change.
         let about = &mut About::default();
         let mut listed = Vec::new();
         for step in steps {

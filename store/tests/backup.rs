@@ -1,5 +1,5 @@
-//! A backup holds one moment, whatever is committed meanwhile; a part of one is refused; what is
-//! made of one goes on ahead of what it was made of.
+//! A backup has the state of one moment, regardless of concurrent commits. An incomplete backup is refused. A
+//! restored store continues with higher sequences and counters than the original.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -52,7 +52,7 @@ fn restore(dir: &Path, backup: &Path, counters: &[&str]) -> Result<Restored, Err
     restored
 }
 
-/// The model with its counter ahead.
+/// Returns the model with a higher counter.
 fn jumped(mut model: Model) -> Model {
     let counter = model.documents.get_mut(&("counters".to_owned(), b"pid".to_vec())).unwrap();
     let number = u64::from_be_bytes(counter.as_slice().try_into().unwrap());
@@ -67,7 +67,7 @@ fn written(dir: &Path, bytes: &[u8]) -> PathBuf {
 }
 
 #[test]
-fn what_is_restored_is_what_was_backed_up_and_goes_on_ahead() {
+fn a_restored_store_has_the_backed_up_state_and_higher_sequences() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir.path().join("store"));
     for n in 0..120 {
@@ -119,7 +119,7 @@ impl Write for Meddling<'_> {
 }
 
 #[test]
-fn commits_that_come_meanwhile_are_in_it_whole_or_not_at_all() {
+fn concurrent_commits_are_in_a_backup_completely_or_not_at_all() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { segment_bytes: 3_000, compact_bytes: 10_000, ..Options::default() };
     let store = Store::open(&dir.path().join("store"), options, &mut |_| {}).unwrap();
@@ -140,7 +140,7 @@ fn commits_that_come_meanwhile_are_in_it_whole_or_not_at_all() {
         restore(&to, &path, &[]).unwrap();
         let restored = open(&to);
         let read = restored.read();
-        // The counter says which commits are in it.
+        // The counter says which commits are in the backup.
         let last = read.document("counters", b"pid").unwrap().unwrap();
         let last = u64::from_be_bytes(last.try_into().unwrap());
         assert_eq!(backup.sequence, last + 2 + round);
@@ -161,7 +161,7 @@ fn commits_that_come_meanwhile_are_in_it_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_part_of_a_backup_or_a_harmed_one_is_refused_and_leaves_nothing() {
+fn an_incomplete_or_damaged_backup_is_refused_and_restores_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir.path().join("store"));
     for n in 0..10 {
@@ -192,7 +192,7 @@ fn a_part_of_a_backup_or_a_harmed_one_is_refused_and_leaves_nothing() {
     restore(&to, &written(dir.path(), &bytes), &[]).unwrap();
 }
 
-/// The process that a restore ends in the midst of. Run as a test of its own it does nothing.
+/// The child process in which a restore is interrupted. It does nothing unless started by the test.
 #[test]
 fn child() {
     let Some(dir) = std::env::var_os(CHILD_DIR).map(PathBuf::from) else { return };
@@ -204,7 +204,7 @@ fn child() {
 }
 
 #[test]
-fn a_restore_that_ended_at_any_operation_is_refused_until_it_is_done_again() {
+fn a_restore_interrupted_at_any_operation_is_refused_until_it_is_repeated() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir.path().join("store"));
     for n in 0..10 {
@@ -228,14 +228,14 @@ fn a_restore_that_ended_at_any_operation_is_refused_until_it_is_done_again() {
             .is_ok_and(|names| names.flatten().any(|entry| entry.file_name() != "lock"));
         match Store::open(&to, Options::default(), &mut |_| {}) {
             Ok(store) if begun => assert!(of(&store) == expected, "operation {nth}"),
-            // Nothing of the restore is there yet.
+            // Nothing of the restore exists yet.
             Ok(_) => {}
             Err(Error::UnfinishedRestore { path }) => {
                 assert_eq!(path, to);
                 assert!(matches!(verify(&to, &mut |_| {}), Err(Error::UnfinishedRestore { .. })));
                 refused += 1;
                 restore(&to, &backup, &["counters"]).unwrap();
-                assert!(of(&open(&to)) == expected, "operation {nth}: done again");
+                assert!(of(&open(&to)) == expected, "operation {nth}: repeated restore");
             }
             Err(error) => panic!("operation {nth}: {error}"),
         }
@@ -244,7 +244,7 @@ fn a_restore_that_ended_at_any_operation_is_refused_until_it_is_done_again() {
             break;
         }
     }
-    assert!(refused > 8, "{refused} operations are too few to prove a thing");
+    assert!(refused > 8, "only {refused} operations: too few for this test");
 }
 
 struct Failing;
@@ -259,12 +259,12 @@ impl Write for Failing {
 }
 
 #[test]
-fn the_base_of_a_journal_is_no_backup() {
+fn the_base_of_a_journal_is_refused_as_a_backup() {
     let dir = tempfile::tempdir().unwrap();
     let from = dir.path().join("store");
     let store = open(&from);
     commit(&store, 0);
-    // A reader that went away ends it, and the store goes on.
+    // A failing writer ends the backup, and the store continues.
     let error = store.backup(&mut Failing).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     commit(&store, 1);

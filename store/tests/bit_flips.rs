@@ -1,6 +1,6 @@
-//! A bit flips at a random place of any file: no answer is ever wrong. The index is made again from the
-//! journal; damage in the journal and its base is found by `verify`, and refused with its place by
-//! whatever has to read it.
+//! Flips one bit at a random position of each file: no read ever returns a wrong answer. The index is rebuilt
+//! from the journal. `verify` finds damage in the journal and its base, and every read that needs the damaged
+//! part fails with its position.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -11,7 +11,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 
 const COMMITS: u64 = 160;
-/// Flips tried in each file.
+/// Number of flips in each file.
 const FLIPS: u64 = 16;
 
 fn open(dir: &Path) -> Result<Store, Error> {
@@ -19,7 +19,7 @@ fn open(dir: &Path) -> Result<Store, Error> {
     Store::open(dir, options, &mut |_| {})
 }
 
-/// A store with a base, several segments behind it, packed ones and others, and an index that has all of it.
+/// Creates a store with a base, several later segments, some of them packed, and a complete index.
 fn store_in(dir: &Path) -> Model {
     let store = open(dir).unwrap();
     for n in 0..COMMITS / 2 {
@@ -50,11 +50,11 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Opens what may be damaged at `path`: the answer is right, or the refusal names the place.
+/// Opens a store with possible damage at `path`: the answer is right, or the error names the position.
 fn check(dir: &Path, path: &Path, model: &Model, what: &str) {
     match open(dir) {
         Ok(store) => {
-            assert!(Model::of(&store.read(), &["c"]) == *model, "{what}: a wrong answer");
+            assert!(Model::of(&store.read(), &["c"]) == *model, "{what}: wrong answer");
         }
         Err(Error::Corrupt(place)) => assert_eq!(place.path, path, "{what}: {place}"),
         Err(Error::NewerFormat { path: place, .. }) => assert_eq!(place, path, "{what}"),
@@ -96,15 +96,15 @@ fn no_answer_is_ever_wrong() {
                 assert!(!verified.is_ok_and(|found| found.faults.is_empty()), "{what}: not found");
             }
             check(harmed.path(), &path, &model, &what);
-            // And when all of the journal has to be read.
+            // Repeat it when the whole journal has to be read.
             if name.starts_with("journal") {
                 fs::remove_dir_all(harmed.path().join("index")).unwrap();
                 match open(harmed.path()) {
                     Err(_) => check(harmed.path(), &path, &model, &what),
-                    // Without an index the last frame of all cannot be told from one that a crash cut.
+                    // Without an index, damage of the very last frame looks like a frame that a crash cut.
                     Ok(store) => {
                         let there = (store.stats().sequence, *file == newest_segment(dir.path()));
-                        assert_eq!(there, (COMMITS - 1, true), "{what}: it was passed over");
+                        assert_eq!(there, (COMMITS - 1, true), "{what}: damage was ignored");
                     }
                 }
             }

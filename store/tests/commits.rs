@@ -1,4 +1,4 @@
-//! Commits: many at once, large ones, refused ones, and who may open the store.
+//! Commits: concurrent ones, large ones, refused ones, and access by other processes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 #[test]
-fn a_long_change_is_seen_to_go_on() {
+fn a_long_change_reports_progress() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let before = store.steps();
@@ -22,11 +22,11 @@ fn a_long_change_is_seen_to_go_on() {
         .unwrap();
     let after = store.steps();
     store.transact::<_, Error>(|_| Ok(())).unwrap();
-    assert_eq!(store.steps(), after, "nothing was done");
+    assert_eq!(store.steps(), after, "steps without any work");
 }
 
 #[test]
-fn all_of_many_committers_are_durable_when_they_are_told_so() {
+fn concurrent_commits_are_durable_when_they_return() {
     let [dir, cut] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let options = Options { write_back_bytes: 20_000, segment_bytes: 4_000, ..Options::default() };
     let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
@@ -46,7 +46,7 @@ fn all_of_many_committers_are_durable_when_they_are_told_so() {
                             Ok(number + 1)
                         })
                         .unwrap();
-                    assert_eq!(commit.sequence, number, "a number was given twice");
+                    assert_eq!(commit.sequence, number, "a number was assigned twice");
                 }
             });
         }
@@ -58,7 +58,7 @@ fn all_of_many_committers_are_durable_when_they_are_told_so() {
 }
 
 #[test]
-fn readers_see_whole_commits_only() {
+fn readers_see_only_complete_commits() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options { write_back_bytes: 10_000, ..Options::default() };
     let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
@@ -110,7 +110,7 @@ fn a_subject_may_have_a_hundred_thousand_values() {
 }
 
 #[test]
-fn a_commit_too_large_for_a_frame_is_refused_and_the_next_one_is_not() {
+fn a_commit_too_large_for_a_frame_is_refused_and_the_next_one_succeeds() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let value = Literal::new_simple_literal("x".repeat(256 << 20));
@@ -121,11 +121,11 @@ fn a_commit_too_large_for_a_frame_is_refused_and_the_next_one_is_not() {
 }
 
 #[test]
-fn removing_the_lock_file_lets_no_second_process_in() {
+fn removing_the_lock_file_does_not_admit_a_second_process() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let path = dir.path().join("lock");
-    // Versions that lock this file alone are kept out by it.
+    // Versions that lock only this file must be excluded too.
     let file = std::fs::File::open(&path).unwrap();
     assert!(matches!(file.try_lock(), Err(std::fs::TryLockError::WouldBlock)));
     std::fs::remove_file(&path).unwrap();
@@ -139,7 +139,7 @@ fn removing_the_lock_file_lets_no_second_process_in() {
 }
 
 #[test]
-fn only_one_process_has_the_store_and_only_its_owner_can_read_it() {
+fn only_one_process_opens_the_store_and_only_its_owner_can_read_it() {
     let parent = tempfile::tempdir().unwrap();
     let dir = parent.path().join("a/b");
     let store = open(&dir);

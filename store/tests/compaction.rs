@@ -1,5 +1,5 @@
-//! A compaction changes nothing that is held: whatever it leaves behind, wherever it was cut and
-//! whatever was committed meanwhile, the journal alone makes the same store again.
+//! A compaction does not change the stored data. Whatever files it leaves, wherever it was interrupted and
+//! whatever was committed meanwhile, the same store is rebuilt from only the journal.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const COLLECTIONS: [&str; 3] = ["", "notes", "sequences"];
 
 fn options() -> Options {
-    // Compactions only when asked for.
+    // Only explicit compactions.
     Options { segment_bytes: 2_000, tidies: false, ..Options::default() }
 }
 
@@ -30,8 +30,7 @@ fn of(store: &Store) -> Model {
     Model::of(&store.read(), &COLLECTIONS)
 }
 
-/// What the commit `n` adds and puts; every second one removes and deletes what the one before
-/// did.
+/// Commit number `n`. Every second commit removes and deletes what the previous one added and put.
 fn commit(store: &Store, n: u64) {
     let quads = |n: u64| -> Vec<Quad> {
         let subject = format!("s{n}");
@@ -70,7 +69,7 @@ fn commit(store: &Store, n: u64) {
         .unwrap();
 }
 
-/// What cannot be packed.
+/// Returns incompressible bytes.
 fn noise(seed: u64) -> Vec<u8> {
     let mut random = seed;
     let bytes = std::iter::repeat_with(|| {
@@ -92,7 +91,7 @@ fn lose_index(dir: &Path) {
     fs::remove_dir_all(dir.join("index")).unwrap();
 }
 
-/// A store of 40 commits, closed, and what it holds.
+/// Creates and closes a store of 40 commits. Returns its folder and its expected content.
 fn filled() -> (tempfile::TempDir, Model) {
     let dir = tempfile::tempdir().unwrap();
     let store = open_with(dir.path(), &options());
@@ -104,7 +103,7 @@ fn filled() -> (tempfile::TempDir, Model) {
 }
 
 #[test]
-fn a_base_and_the_frames_behind_it_make_a_lost_index_again() {
+fn a_lost_index_is_rebuilt_from_the_base_and_later_frames() {
     let (dir, mut model) = filled();
     assert!(journal(dir.path(), "journal").len() > 4);
     let store = open_with(dir.path(), &options());
@@ -123,7 +122,7 @@ fn a_base_and_the_frames_behind_it_make_a_lost_index_again() {
             fs::metadata(&files[0]).unwrap().len()
         });
         assert_eq!([stats.base_bytes, stats.journal_bytes - stats.base_bytes], sizes);
-        // A second one has nothing to do.
+        // A second compaction has nothing to do.
         store.compact().unwrap();
         assert_eq!(store.stats(), stats);
         commit(&store, 1_000 + 2 * round);
@@ -140,7 +139,7 @@ fn a_base_and_the_frames_behind_it_make_a_lost_index_again() {
 }
 
 #[test]
-fn wherever_it_is_cut_the_old_base_or_the_new_one_is_used() {
+fn an_interrupted_compaction_leaves_the_old_or_the_new_base_in_use() {
     let (dir, model) = filled();
     let before = tempfile::tempdir().unwrap();
     copy(dir.path(), before.path());
@@ -163,7 +162,7 @@ fn wherever_it_is_cut_the_old_base_or_the_new_one_is_used() {
             assert!(journal(dir, "base").len() <= 1);
         }
     };
-    // Cut while the base was written: it does not have its name.
+    // Interrupted while the base was written: it does not have its name.
     for length in [0, 30, bytes.len() / 2, bytes.len()] {
         let cut = tempfile::tempdir().unwrap();
         copy(before.path(), cut.path());
@@ -171,7 +170,7 @@ fn wherever_it_is_cut_the_old_base_or_the_new_one_is_used() {
         fs::write(cut.path().join("journal").join(new), &bytes[..length]).unwrap();
         check(cut.path(), &model);
     }
-    // Cut while the segments that it stands for were removed.
+    // Interrupted while the replaced segments were removed.
     let old = journal(before.path(), "journal");
     let old: Vec<_> =
         old.iter().filter(|path| !journal(dir.path(), "journal").contains(path)).collect();
@@ -187,7 +186,7 @@ fn wherever_it_is_cut_the_old_base_or_the_new_one_is_used() {
 }
 
 #[test]
-fn an_index_that_is_older_than_the_base_is_made_again() {
+fn an_index_older_than_the_base_is_rebuilt() {
     let dir = tempfile::tempdir().unwrap();
     let early = tempfile::tempdir().unwrap();
     for n in 0..20 {
@@ -207,7 +206,7 @@ fn an_index_that_is_older_than_the_base_is_made_again() {
 }
 
 #[test]
-fn commits_go_on_while_it_reads() {
+fn commits_continue_during_a_compaction() {
     let dir = tempfile::tempdir().unwrap();
     let store = open_with(dir.path(), &Options { write_back_bytes: 50_000, ..options() });
     for n in 0..100 {
@@ -218,7 +217,7 @@ fn commits_go_on_while_it_reads() {
         let changes = scope.spawn(|| {
             let mut n = 0_u64;
             while !done.load(Ordering::Relaxed) {
-                // Over and over what is there, so that the pages meet it as it was and as it is.
+                // Commit the same items again and again, so that pages see them in old and new states.
                 commit(&store, n * 7 % 120);
                 n += 1;
             }
@@ -227,7 +226,7 @@ fn commits_go_on_while_it_reads() {
         for _ in 0..6 {
             store.compact().unwrap();
             let copied = tempfile::tempdir().unwrap();
-            // The files of one moment: no commit is in the midst of being written.
+            // A consistent copy of the files: no commit is being written.
             let expected = store
                 .transact::<_, Error>(|change| {
                     copy(&dir.path().join("journal"), &copied.path().join("journal"));
@@ -244,12 +243,12 @@ fn commits_go_on_while_it_reads() {
 }
 
 #[test]
-fn it_begins_by_itself_and_ends_with_the_store() {
+fn automatic_compaction_starts_when_due_and_ends_with_the_store() {
     let dir = tempfile::tempdir().unwrap();
     let small = Options { segment_bytes: 20_000, compact_bytes: 10_000, ..Options::default() };
     let mut n = 0;
     let mut compacted = false;
-    // Each note takes the place of the one before, until the journal takes more than the index.
+    // Each note replaces the one before, until the journal takes more than the index.
     while !compacted {
         let store = open_with(dir.path(), &small);
         for _ in 0..30 {
@@ -258,7 +257,7 @@ fn it_begins_by_itself_and_ends_with_the_store() {
             store.transact::<_, Error>(|change| change.put("notes", b"noise", &noise(n))).unwrap();
         }
         compacted = store.stats().base_bytes > 0;
-        // It may be in the midst of packing or of a compaction, and the store opens anew at once.
+        // The thread may be packing or compacting, and the store is reopened at once.
         drop(store);
     }
     let store = open_with(dir.path(), &small);
@@ -269,7 +268,7 @@ fn it_begins_by_itself_and_ends_with_the_store() {
 }
 
 #[test]
-fn a_damaged_base_is_refused_with_its_place_when_it_is_needed() {
+fn a_damaged_base_is_refused_with_its_position_when_it_is_needed() {
     let (dir, _) = filled();
     open_with(dir.path(), &options()).compact().unwrap();
     lose_index(dir.path());
@@ -283,7 +282,7 @@ fn a_damaged_base_is_refused_with_its_place_when_it_is_needed() {
         }
     };
     for at in (0..whole.len()).step_by(3) {
-        // The version's own fault is another one.
+        // The version field has its own error.
         if (8..12).contains(&at) {
             continue;
         }
@@ -299,7 +298,7 @@ fn a_damaged_base_is_refused_with_its_place_when_it_is_needed() {
 }
 
 #[test]
-fn a_journal_that_lacks_what_its_base_needs_is_refused() {
+fn a_journal_without_frames_that_its_base_needs_is_refused() {
     let (dir, _) = filled();
     let store = open_with(dir.path(), &options());
     store.compact().unwrap();
@@ -311,11 +310,11 @@ fn a_journal_that_lacks_what_its_base_needs_is_refused() {
     fs::write(&segment, kept).unwrap();
     let base = journal(dir.path(), "base").pop().unwrap();
     fs::remove_file(base).unwrap();
-    let Err(Error::Corrupt(place)) = try_open(dir.path()) else { panic!("it was taken") };
+    let Err(Error::Corrupt(place)) = try_open(dir.path()) else { panic!("the store was opened") };
     assert!(place.what.contains("missing"), "{place}");
 }
 
-/// A file system of its own, which is small.
+/// A small file system of its own.
 struct Small(tempfile::TempDir);
 
 impl Small {
@@ -336,7 +335,7 @@ impl Drop for Small {
 }
 
 #[test]
-fn a_full_disk_ends_it_and_loses_nothing() {
+fn a_full_disk_ends_a_compaction_and_loses_nothing() {
     let Some(small) = Small::mount() else {
         assert!(std::env::var_os("CI").is_none(), "no tmpfs can be mounted: run the tests as root");
         eprintln!("skipped: no tmpfs can be mounted; root can");
@@ -347,18 +346,20 @@ fn a_full_disk_ends_it_and_loses_nothing() {
     for n in 0..60 {
         commit(&store, n);
     }
-    // What cannot be packed, so that the base takes its room.
+    // Incompressible, so that the base takes the same disk space.
     store.transact::<_, Error>(|change| change.put("notes", b"noise", &noise(1))).unwrap();
     let model = of(&store);
     store.checkpoint().unwrap();
     let ballast = small.0.path().join("ballast");
     for left in [0, 4_096, 8_192, 40_960] {
-        // What cannot be written any more ends it.
+        // A failed write ends it.
         let full = fs::write(&ballast, vec![1; 16 << 20]).unwrap_err();
         assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
         let length = fs::metadata(&ballast).unwrap().len();
         fs::File::options().write(true).open(&ballast).unwrap().set_len(length - left).unwrap();
-        let Err(Error::Io { source, .. }) = store.compact() else { panic!("there was no room") };
+        let Err(Error::Io { source, .. }) = store.compact() else {
+            panic!("another error than a full disk")
+        };
         assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
         assert_eq!((of(&store), store.stats().base_bytes), (model.clone(), 0));
         assert!(journal(&dir, "new").is_empty());
@@ -373,7 +374,7 @@ fn a_full_disk_ends_it_and_loses_nothing() {
 }
 
 #[test]
-fn a_base_holds_what_is_and_not_what_was() {
+fn a_base_has_only_the_current_state() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     for n in 0..300_u64 {

@@ -1,5 +1,5 @@
-//! A process that is killed at any moment loses nothing it acknowledged, and leaves no commit in
-//! part: neither in the journal nor, when a checkpoint was cut, in the index.
+//! A process that is killed at any moment loses no acknowledged commit, and leaves no partial commit. That
+//! holds for the journal and, if a checkpoint was interrupted, for the index.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod model;
 
@@ -14,21 +14,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Kills, unless `PENSTOCK_CRASH_ROUNDS` says how many.
+/// Number of kills; the environment variable `PENSTOCK_CRASH_ROUNDS` overrides it.
 const ROUNDS: u64 = 200;
-/// Kills after which a new store is begun, since all of it is checked each time.
+/// Number of kills before a new store is created, since the whole store is checked each time.
 const ROUNDS_OF_A_STORE: u64 = 20;
 const THREADS: usize = 3;
 const DIR: &str = "PENSTOCK_STORE_CRASH_DIR";
 
 fn open(dir: &Path) -> Store {
-    // Small bounds, so that most kills hit a checkpoint, a new segment or a compaction.
+    // Small limits, so that most kills interrupt a checkpoint, a new segment or a compaction.
     let options =
         Options { write_back_bytes: 30_000, segment_bytes: 20_000, compact_bytes: 1, tidies: true };
     Store::open(dir, options, &mut |_| {}).unwrap()
 }
 
-/// What the commit `n` of a thread adds.
+/// The quads that commit `n` of a thread adds.
 fn added(thread: u64, n: u64) -> Vec<Quad> {
     let subject = format!("{thread}/{n:05}");
     let own = |field: u64| quad(&subject, &format!("p{field}"), text(&"long".repeat(60)));
@@ -38,7 +38,7 @@ fn added(thread: u64, n: u64) -> Vec<Quad> {
     quads
 }
 
-/// What the commit `n` of a thread removes.
+/// The quads that commit `n` of a thread removes.
 fn removed(thread: u64, n: u64) -> Vec<Quad> {
     let Some(before) = n.checked_sub(1) else { return Vec::new() };
     added(thread, before).into_iter().skip(3).collect()
@@ -48,13 +48,13 @@ fn count(bytes: Option<Vec<u8>>) -> u64 {
     bytes.map_or(0, |bytes| String::from_utf8(bytes).unwrap().parse().unwrap())
 }
 
-/// The process that is killed. Run as a test of its own it does nothing.
+/// The child process that is killed. It does nothing unless started by the test.
 #[test]
 fn child() {
     let Some(dir) = std::env::var_os(DIR) else { return };
     let store = open(Path::new(&dir));
     std::thread::scope(|scope| {
-        // By itself the journal of a store this small is not compacted.
+        // The journal of such a small store is never compacted automatically.
         scope.spawn(|| {
             loop {
                 std::thread::sleep(Duration::from_millis(25));
@@ -87,7 +87,7 @@ fn child() {
     });
 }
 
-/// Runs the child and kills it; gives the commits that each thread acknowledged.
+/// Runs the child and kills it. Returns the commits that each thread acknowledged.
 fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture", "--test-threads=1"])
@@ -101,7 +101,7 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
     let lines = std::thread::spawn(move || {
         let mut acknowledged = [0; THREADS];
         for line in stdout.lines().map_while(Result::ok) {
-            // The harness may have begun the line.
+            // The test harness may have written the start of the line.
             let Some((_, said)) = line.split_once("done ") else { continue };
             let Some((thread, n)) = said.split_once(' ') else { continue };
             if let (Ok(thread), Ok(n)) = (thread.parse::<usize>(), n.parse()) {
@@ -111,7 +111,7 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
         }
         acknowledged
     });
-    // Some are killed while they open; the others get as far as a commit, however slow the machine is.
+    // Some are killed while they open; the others reach a commit, even on a slow machine.
     let most = Instant::now() + Duration::from_secs(20);
     while !round.is_multiple_of(4) && !begun.load(Ordering::SeqCst) && Instant::now() < most {
         std::thread::sleep(Duration::from_millis(2));
@@ -124,7 +124,7 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
 }
 
 #[test]
-fn what_was_acknowledged_is_there_and_nothing_is_in_part() {
+fn acknowledged_commits_survive_kills_and_none_is_partial() {
     let rounds = std::env::var("PENSTOCK_CRASH_ROUNDS").map_or(ROUNDS, |n| n.parse().unwrap());
     let mut kills = 0;
     while kills < rounds {
@@ -137,7 +137,7 @@ fn what_was_acknowledged_is_there_and_nothing_is_in_part() {
 fn kill_and_check(dir: &Path, rounds: u64) {
     let mut acknowledged = [0; THREADS];
     for round in 0..rounds {
-        // The next open, which may be killed itself, takes over a base.
+        // The next open, which may be killed too, takes over a base.
         if round % 3 == 2 {
             std::fs::remove_dir_all(dir.join("index")).unwrap();
         }
@@ -173,6 +173,6 @@ fn kill_and_check(dir: &Path, rounds: u64) {
     }
     assert!(
         acknowledged.iter().sum::<u64>() > rounds,
-        "{acknowledged:?}: too few to prove a thing"
+        "{acknowledged:?}: too few commits for this test"
     );
 }

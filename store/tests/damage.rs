@@ -1,5 +1,5 @@
-//! A journal whose end a crash cut opens without it; one that is damaged elsewhere is refused with
-//! the place; an index is thrown away whenever it cannot be trusted.
+//! A journal whose end was cut by a crash is opened without that end. A journal that is damaged elsewhere is
+//! refused with the position. An index that cannot be trusted is discarded.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod model;
 
@@ -8,7 +8,7 @@ use penstock_store::{Error, Options, Store, verify};
 use std::fs;
 use std::path::Path;
 
-/// Commits one quad after the other; gives the offsets at which their frames end.
+/// Commits quads one by one. Returns the offsets at which their frames end.
 fn commits(store: &Store, dir: &Path, count: u64) -> Vec<u64> {
     let length = || fs::metadata(newest_segment(dir)).unwrap().len();
     let mut ends = vec![length()];
@@ -30,13 +30,13 @@ fn flip(path: &Path, at: u64) {
 }
 
 #[test]
-fn a_last_frame_cut_at_any_byte_is_left_out() {
+fn a_last_frame_cut_at_any_byte_is_ignored() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let ends = commits(&store, dir.path(), 3);
     let segment = newest_segment(dir.path());
     let whole = fs::read(&segment).unwrap();
-    // The copies are made while the store is open, as a power cut would leave it.
+    // Copied while the store is open, as a power cut would leave it.
     for length in ends[2]..ends[3] {
         let kept = usize::try_from(length).unwrap();
         let zeros = whole.len() - kept;
@@ -59,7 +59,7 @@ fn a_last_frame_cut_at_any_byte_is_left_out() {
 }
 
 #[test]
-fn damage_before_a_frame_that_was_synced_is_refused_with_its_place() {
+fn damage_before_a_synced_frame_is_refused_with_its_position() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let ends = commits(&store, dir.path(), 4);
@@ -80,13 +80,13 @@ fn damage_before_a_frame_that_was_synced_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_frame_that_the_index_has_is_never_taken_for_a_cut_one() {
+fn a_damaged_frame_that_the_index_has_is_not_cut_off() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let ends = commits(&store, dir.path(), 3);
     drop(store);
     flip(&newest_segment(dir.path()), ends[3] - 1);
-    let Err(Error::Corrupt(place)) = try_open(dir.path()) else { panic!("it was taken") };
+    let Err(Error::Corrupt(place)) = try_open(dir.path()) else { panic!("the store was opened") };
     assert_eq!(place.offset, ends[2]);
 }
 
@@ -135,8 +135,7 @@ fn a_newer_format_is_refused() {
     assert!(matches!(error, Error::NewerFormat { found: 3, known: 2, .. }), "{error}");
 }
 
-/// A store with a checkpoint in its past, and the copies of its directory before and after a
-/// further one.
+/// Creates a store with an earlier checkpoint, and copies its directory before and after another one.
 fn around_a_checkpoint(dir: &Path, before: &Path, after: &Path) -> Model {
     let store = open(dir);
     for n in 0..40 {
@@ -156,10 +155,10 @@ fn around_a_checkpoint(dir: &Path, before: &Path, after: &Path) -> Model {
 }
 
 #[test]
-fn an_index_under_the_mark_of_a_cut_checkpoint_is_made_again() {
+fn an_index_with_the_mark_of_an_interrupted_checkpoint_is_rebuilt() {
     let [dir, before, after] = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let model = around_a_checkpoint(dir.path(), before.path(), after.path());
-    // The engine's file as a cut checkpoint may leave it: the first pages new, the others old.
+    // The engine's file as an interrupted checkpoint may leave it: the first pages new, the others old.
     let [old, new] = [&before, &after].map(|dir| fs::read(dir.path().join("index/db")).unwrap());
     for eighth in 0..=8 {
         let cut = tempfile::tempdir().unwrap();
@@ -181,7 +180,7 @@ fn an_index_under_the_mark_of_a_cut_checkpoint_is_made_again() {
 }
 
 #[test]
-fn an_index_of_another_journal_is_made_again() {
+fn an_index_of_another_journal_is_rebuilt() {
     let [dir, before, after, other] = [(); 4].map(|()| tempfile::tempdir().unwrap());
     let model = around_a_checkpoint(dir.path(), before.path(), after.path());
     let foreign = open(other.path());
@@ -193,7 +192,7 @@ fn an_index_of_another_journal_is_made_again() {
 }
 
 #[test]
-fn a_journal_that_ends_before_its_index_is_refused_and_opens_once_it_is_whole() {
+fn a_journal_that_ends_before_its_index_is_refused_until_it_is_complete() {
     let dir = tempfile::tempdir().unwrap();
     let options = || Options { segment_bytes: 400, tidies: false, ..Options::default() };
     let try_open = |dir: &Path| Store::open(dir, options(), &mut |_| {});
@@ -212,7 +211,7 @@ fn a_journal_that_ends_before_its_index_is_refused_and_opens_once_it_is_whole() 
     let newest_segment = newest_segment(dir.path());
     let whole = fs::read(&newest_segment).unwrap();
     let before = segments(dir.path()).into_iter().rev().nth(1).unwrap();
-    // Cut behind its header, behind its first frame, or gone.
+    // Cut after its header, after its first frame, or removed.
     for kept in [Some(40), Some(ends[0]), None] {
         let (last, end) = if let Some(length) = kept {
             let kept = &whole[..usize::try_from(length).unwrap()];
@@ -230,7 +229,7 @@ fn a_journal_that_ends_before_its_index_is_refused_and_opens_once_it_is_whole() 
                     assert_eq!((&place.path, place.offset), (last, end), "{place}");
                     assert!(place.what.contains("put the missing part"), "{place}");
                     let faults = verify(dir.path(), &mut |_| {}).unwrap().faults;
-                    assert_eq!(faults, [place.to_string()], "verify says something else");
+                    assert_eq!(faults, [place.to_string()], "verify reports something else");
                 }
                 other => panic!("{kept:?}: {other:?}"),
             }
@@ -241,7 +240,7 @@ fn a_journal_that_ends_before_its_index_is_refused_and_opens_once_it_is_whole() 
         fs::write(&newest_segment, &whole).unwrap();
         let mut replayed = false;
         let store = Store::open(dir.path(), options(), &mut |_| replayed = true).unwrap();
-        assert!(!replayed, "{kept:?}: the index was made again");
+        assert!(!replayed, "{kept:?}: the index was rebuilt");
         assert!(Model::of(&store.read(), &[]) == model, "{kept:?}");
         assert_eq!(store.stats().sequence, newest);
     }

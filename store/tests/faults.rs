@@ -1,6 +1,6 @@
-//! The n-th operation on a file fails, is short or finds the disk full, for every n of a run that has
-//! all there is: nothing acknowledged is lost, the store goes on or refuses commits and says why, and
-//! once the cause is gone it goes on by itself.
+//! Fails the n-th file operation of a run that uses all features, for every n: with an error, a short write
+//! or a full disk. No acknowledged commit is lost. The store continues, or refuses commits and says why. It
+//! recovers when the cause is gone.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -10,7 +10,7 @@ use penstock_store::{Error, Options, Store, Transaction, verify};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// In memory where there is such a file system: what is tried here needs no real disk.
+/// A folder on an in-memory file system if there is one: this test needs no real disk.
 fn folder() -> tempfile::TempDir {
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() {
@@ -21,7 +21,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn options() -> Options {
-    // Segments of three commits; checkpoints and compactions where the run has them.
+    // Segments of three commits; checkpoints and compactions only where the run calls them.
     Options { write_back_bytes: 1 << 20, segment_bytes: 400, compact_bytes: 1, tidies: false }
 }
 
@@ -29,7 +29,7 @@ fn open(dir: &Path) -> Result<Store, Error> {
     Store::open(dir, options(), &mut |_| {})
 }
 
-/// The run: what is there must be just what was acknowledged, at every step.
+/// The state of a run. At every step the store must have exactly the acknowledged commits.
 struct Run<'a> {
     dir: PathBuf,
     faults: &'a Faults,
@@ -64,7 +64,8 @@ impl Run<'_> {
         self.check(store);
     }
 
-    /// After a failure the store goes on, or says that it is poisoned until the cause is gone.
+    /// Checks that after a failure the store continues, or reports that it is poisoned until the cause is
+    /// gone.
     fn failed(&self, store: &Store, error: &Error) {
         let struck = self.faults.struck();
         assert!(struck.is_some(), "{error} without a cause");
@@ -76,7 +77,7 @@ impl Run<'_> {
                 assert!(matches!(again, Err(Error::Poisoned { .. })), "{struck:?} {again:?}");
             }
         }
-        // While the fault lasts it may stay poisoned; what is there stays either way.
+        // While the fault persists, the store may stay poisoned. Reads must still be right.
         if store.reopen(&mut |_| {}).is_err() {
             assert!(store.poisoned().is_some());
             self.faults.lift();
@@ -87,7 +88,7 @@ impl Run<'_> {
 
     fn check(&self, store: &Store) {
         let found = Model::of(&store.read(), &["documents", "d"]);
-        assert!(found == self.model, "{:?}: it is not what was acknowledged", self.faults.struck());
+        assert!(found == self.model, "{:?}: not the acknowledged state", self.faults.struck());
     }
 
     fn open(&self) -> Store {
@@ -145,7 +146,7 @@ fn any_operation_may_fail_in_any_way() {
             let dir = dir.path().join("store");
             Run { dir, faults: &faults, model: Model::default(), next: 0 }.all();
             let Some((operation, _)) = faults.struck() else {
-                assert!(nth > 50, "{nth} operations are too few to prove a thing");
+                assert!(nth > 50, "only {nth} operations: too few for this test");
                 break;
             };
             if !struck.contains(&operation) {
@@ -157,7 +158,7 @@ fn any_operation_may_fail_in_any_way() {
 }
 
 #[test]
-fn any_commit_may_fail_to_be_applied() {
+fn applying_any_commit_may_fail() {
     for nth in 1.. {
         let dir = folder();
         let faults = Faults::below(dir.path());
@@ -165,15 +166,14 @@ fn any_commit_may_fail_to_be_applied() {
         let dir = dir.path().join("store");
         Run { dir, faults: &faults, model: Model::default(), next: 0 }.all();
         if faults.struck().is_none() {
-            assert!(nth > 8, "{nth} commits are too few to prove a thing");
+            assert!(nth > 8, "only {nth} commits: too few for this test");
             return;
         }
     }
 }
 
 #[test]
-fn a_checkpoint_that_failed_at_any_operation_leaves_nothing_behind_that_the_next_one_does_not_know()
-{
+fn after_a_checkpoint_failed_at_any_operation_the_next_one_is_complete() {
     for nth in 1.. {
         let dir = folder();
         let faults = Faults::below(dir.path());
@@ -195,7 +195,7 @@ fn a_checkpoint_that_failed_at_any_operation_leaves_nothing_behind_that_the_next
         let done = store.checkpoint();
         let Some(struck) = faults.struck() else {
             done.unwrap();
-            assert!(nth > 8, "{nth} operations are too few to prove a thing");
+            assert!(nth > 8, "only {nth} operations: too few for this test");
             return;
         };
         assert_eq!(done.is_err(), store.poisoned().is_some(), "{struck:?}");

@@ -1,10 +1,9 @@
-//! A store that an older version of the format wrote opens, with all that it held: `fixtures/v1` has a
-//! base, a segment behind it, and a term of every kind; `fixtures/v2` has besides a packed segment before
-//! the last. The index is no part of it, since it is made again anyway; but `fixtures/index-4` has one
-//! of its version 4, which is used as it is.
+//! A store written by an older format version opens with all of its data. `fixtures/v1` has a base, a later
+//! segment, and a term of every kind. `fixtures/v2` also has a packed segment before the last. They contain
+//! no index, because it is rebuilt. But `fixtures/index-4` has one of version 4, which is used as it is.
 //!
-//! `UPDATE=1 cargo test -p penstock-store --test format` writes the newest anew; that is right for a new
-//! version of the format alone, in a folder of its own.
+//! `UPDATE=1 cargo test -p penstock-store --test format` writes the newest fixture again. Do that only for a
+//! new format version, in a new folder.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -29,7 +28,7 @@ struct Commit {
     deleted: Vec<(&'static str, &'static [u8])>,
 }
 
-/// What the fixtures were made of. Three commits are in its base, two behind it.
+/// The content of the fixtures: three commits in the base, two after it.
 fn commits() -> [Commit; COMMITS] {
     let gone = || quad("gone", "p", text("that was removed"));
     let in_base = || quad("s", "later", text("removed behind the base"));
@@ -72,7 +71,7 @@ fn commits() -> [Commit; COMMITS] {
     ]
 }
 
-/// Makes the commits, with a compaction after the third.
+/// Runs the commits, with a compaction after the third.
 fn make(store: &Store) {
     for (n, commit) in commits().iter().enumerate() {
         if n == 3 {
@@ -116,12 +115,12 @@ fn expected() -> Model {
 }
 
 #[test]
-fn what_version_1_wrote_is_read() {
+fn a_store_of_version_1_is_read() {
     is_read("v1", 2);
 }
 
 #[test]
-fn what_version_2_wrote_is_read() {
+fn a_store_of_version_2_is_read() {
     if std::env::var_os("UPDATE").is_some() {
         let dir = tempfile::tempdir().unwrap();
         let options = Options { segment_bytes: 1, tidies: false, ..Options::default() };
@@ -145,7 +144,10 @@ fn an_index_of_version_4_is_used_and_its_documents_are_counted() {
     let options = Options { tidies: false, ..Options::default() };
     let store = Store::open(dir.path(), options, &mut |_| is_made_again = true).unwrap();
     assert!(!is_made_again);
-    assert!(Model::of(&store.read(), &COLLECTIONS) == expected(), "it does not hold what it did");
+    assert!(
+        Model::of(&store.read(), &COLLECTIONS) == expected(),
+        "the content differs from the fixture's"
+    );
     // A compaction compares the number of documents.
     model::add(&store, &[quad("new", "p", text("value"))]);
     store.compact().unwrap();
@@ -162,7 +164,10 @@ fn is_read(version: &str, files: usize) {
     copy(&fixture(version), dir.path());
     let store = open(dir.path());
     assert_eq!(store.stats().sequence, COMMITS as u64);
-    assert!(Model::of(&store.read(), &COLLECTIONS) == expected(), "it does not hold what it did");
+    assert!(
+        Model::of(&store.read(), &COLLECTIONS) == expected(),
+        "the content differs from the fixture's"
+    );
     model::add(&store, &[quad("new", "p", text("value"))]);
     drop(store);
     assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);

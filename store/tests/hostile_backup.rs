@@ -1,4 +1,4 @@
-//! A backup of a few kilobytes that expands to far more is refused without taking the memory for it.
+//! A backup of a few kilobytes that expands to far more is refused without allocating that memory.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use penstock_store::BackupFile;
@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::Command;
 
 const DIR: &str = "PENSTOCK_STORE_HOSTILE_DIR";
-/// What the one part expands to: the most that a part may hold is some more.
+/// The size to which the only part expands, in bytes; slightly less than the limit of a part.
 const EXPANDED: usize = 250 << 20;
 const BOUND_KB: u64 = 64 << 10;
 
-/// A backup with one part of zeros, whose checksums and counts are right.
+/// Returns a backup with one part of zeros, with valid checksums and counts.
 fn hostile() -> Vec<u8> {
     let mut file = b"PENSBASE".to_vec();
     file.extend(1_u32.to_le_bytes());
@@ -48,7 +48,7 @@ fn frame(file: &mut Vec<u8>, number: u64, payload: &[u8]) {
     file.extend(payload);
 }
 
-/// The process that is measured. Run as a test of its own it does nothing.
+/// The child process that is measured. It does nothing unless started by the test.
 #[test]
 fn child() {
     let Some(dir) = std::env::var_os(DIR) else { return };
@@ -61,14 +61,14 @@ fn child() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();
-    assert!(peak < BOUND_KB, "refusing it took {peak} kB of memory, and {BOUND_KB} is the bound");
+    assert!(peak < BOUND_KB, "refusing it took {peak} kB of memory; the limit is {BOUND_KB}");
 }
 
 #[test]
-fn it_takes_no_memory() {
+fn a_hostile_backup_is_refused_without_expanding_it() {
     let dir = tempfile::tempdir().unwrap();
     let bytes = hostile();
-    assert!(bytes.len() < 64 << 10, "{} bytes are no few", bytes.len());
+    assert!(bytes.len() < 64 << 10, "{} bytes are too many for this test", bytes.len());
     std::fs::write(dir.path().join("hostile"), bytes).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture"])

@@ -1,5 +1,5 @@
-//! Whatever happens to the files of the index, the store opens and answers as before: damage leads to
-//! the index being made again from the journal, also when it is met while the store is open.
+//! Whatever happens to the files of the index, the store opens and answers as before. Damage leads to a
+//! rebuild of the index from the journal, even if it is found while the store is open.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A store of several checkpoints, the newest frames of which are in the journal alone.
+/// Creates a store with several checkpoints, whose newest frames are only in the journal.
 fn store_in(dir: &Path) -> Model {
     let options = Options { write_back_bytes: 60_000, ..Options::default() };
     for day in 0..3 {
@@ -32,7 +32,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
-/// Opens a copy of the store with a file of its index changed, and reads all of it.
+/// Opens a copy of the store with one file of its index changed, and reads everything.
 fn check(dir: &Path, model: &Model, name: &str, what: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let harmed = tempfile::tempdir().unwrap();
     copy(dir, harmed.path());
@@ -48,7 +48,7 @@ fn check(dir: &Path, model: &Model, name: &str, what: &str, change: impl FnOnce(
 }
 
 #[test]
-fn a_damaged_index_is_made_again_and_never_answers_wrongly() {
+fn a_damaged_index_is_rebuilt_and_never_answers_wrongly() {
     let dir = tempfile::tempdir().unwrap();
     let model = store_in(dir.path());
     let folder = dir.path().join("index");
@@ -74,7 +74,7 @@ fn a_damaged_index_is_made_again_and_never_answers_wrongly() {
             check(dir.path(), &model, &name, &format!("a page of zeros at {middle}"), zeroed);
         }
     }
-    assert!(files >= 5, "{files}: where are the engine's, the runs and the seal?");
+    assert!(files >= 5, "only {files} files: the engine's, the runs or the seal are missing");
 }
 
 /// Flips bits of a file that is open.
@@ -85,7 +85,7 @@ fn flip(path: &Path) {
     file.write_all(&bytes).unwrap();
 }
 
-/// Flips bits of the files of one kind of the index, which is open.
+/// Flips bits in the files with this extension in the index, which is open.
 fn harm(dir: &Path, end: &str) {
     let mut files = files_below(&dir.join("index"));
     files.retain(|path| path.to_str().unwrap().ends_with(end));
@@ -96,7 +96,7 @@ fn harm(dir: &Path, end: &str) {
 }
 
 #[test]
-fn damage_that_is_met_while_the_store_is_open_is_mended_when_it_is_opened_anew() {
+fn damage_found_while_the_store_is_open_is_repaired_by_reopening() {
     let whole = tempfile::tempdir().unwrap();
     let model = store_in(whole.path());
     for end in ["/db", ".run"] {
@@ -105,17 +105,17 @@ fn damage_that_is_met_while_the_store_is_open_is_mended_when_it_is_opened_anew()
         let store = open(dir.path());
         assert_eq!(store.damage(), None);
         harm(dir.path(), end);
-        // Who reads the names reads the runs.
+        // Reading the names reads the runs.
         let met = match end {
             "/db" => store.compact(),
             _ => store.read().quads_about(&iri("a7").into()).map(drop),
         };
         assert!(matches!(met, Err(Error::Index(_))), "{end}: {met:?}");
         assert!(store.damage().is_some(), "{end}");
-        assert_eq!(store.poisoned(), None, "{end}: what is not damaged takes commits");
+        assert_eq!(store.poisoned(), None, "{end}: an undamaged journal accepts commits");
         let mut total = 0;
         store.reopen(&mut |progress| total = progress.total).unwrap();
-        assert_eq!(total, store.stats().sequence, "{end}: it was not made again");
+        assert_eq!(total, store.stats().sequence, "{end}: it was not rebuilt");
         assert_eq!((store.damage(), store.poisoned()), (None, None), "{end}");
         assert!(Model::of(&store.read(), &[]) == model, "{end}: a wrong answer");
         store.compact().unwrap();
@@ -126,7 +126,7 @@ fn damage_that_is_met_while_the_store_is_open_is_mended_when_it_is_opened_anew()
 }
 
 #[test]
-fn a_damaged_index_is_kept_while_the_journal_cannot_make_it_again() {
+fn a_damaged_index_is_kept_while_it_cannot_be_rebuilt_from_the_journal() {
     let dir = tempfile::tempdir().unwrap();
     let model = store_in(dir.path());
     let store = open(dir.path());
@@ -138,7 +138,7 @@ fn a_damaged_index_is_kept_while_the_journal_cannot_make_it_again() {
     let error = store.reopen(&mut |_| {}).unwrap_err();
     assert!(matches!(&error, Error::Corrupt(place) if place.path == segment), "{error}");
     assert_eq!(store.poisoned(), None);
-    assert!(Model::of(&store.read(), &[]) == model, "what is not damaged is read");
+    assert!(Model::of(&store.read(), &[]) == model, "undamaged data must be readable");
     store.transact::<_, Error>(|change| change.put("d", b"key", b"value")).unwrap();
     let appended = fs::read(&segment).unwrap().split_off(sound.len());
     fs::write(&segment, [sound, appended].concat()).unwrap();
@@ -153,8 +153,7 @@ fn a_damaged_index_is_kept_while_the_journal_cannot_make_it_again() {
 }
 
 #[test]
-fn a_poisoned_store_with_a_damaged_index_takes_commits_again_also_when_the_journal_cannot_make_it_again()
- {
+fn a_poisoned_store_with_a_damaged_index_accepts_commits_again_even_if_the_journal_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let model = store_in(dir.path());
     let faults = Faults::below(dir.path());
@@ -171,15 +170,15 @@ fn a_poisoned_store_with_a_damaged_index_takes_commits_again_also_when_the_journ
     bytes[middle] ^= 4;
     fs::write(&first, bytes).unwrap();
     assert!(store.read().quads_about(&iri("a7").into()).is_err());
-    // The frame is not written, nor cut off.
+    // The frame is neither written nor cut off.
     faults.fail(1, Failure::Io, true);
     store.transact::<_, Error>(|change| change.put("d", b"key", b"lost")).unwrap_err();
     assert!(store.poisoned().is_some());
     faults.lift();
     store.reopen(&mut |_| {}).unwrap();
     assert_eq!(store.poisoned(), None);
-    assert!(store.damage().is_some(), "it is not made anew from what is damaged");
+    assert!(store.damage().is_some(), "it must not be rebuilt from a damaged journal");
     assert_eq!(store.read().document("d", b"key").unwrap(), Some(vec![59; 100]));
     store.transact::<_, Error>(|change| change.put("d", b"key", b"value")).unwrap();
-    assert!(Model::of(&store.read(), &[]) == model, "what is not damaged is read");
+    assert!(Model::of(&store.read(), &[]) == model, "undamaged data must be readable");
 }

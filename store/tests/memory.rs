@@ -1,5 +1,5 @@
-//! Resident memory stays under a bound, however much is committed: the engine's leaks and caches
-//! (1M quads as flat keys in large batches once took 7.9 GB) cannot come back unseen.
+//! Resident memory stays under a limit, however much is committed. So the engine's leaks and caches cannot
+//! return unnoticed: 1M quads as flat keys in large batches once took 7.9 GB.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -13,10 +13,10 @@ use std::process::Command;
 const DIR: &str = "PENSTOCK_STORE_MEMORY_DIR";
 const OBJECTS: u64 = 20_000;
 const QUADS: u64 = OBJECTS * 10;
-/// Measured: 21 MB. The leak took some 1,600 MB for as many.
+/// Measured: 21 MB. The leak took about 1,600 MB for the same amount.
 const BOUND_KB: u64 = 64 << 10;
 
-/// The process that is measured. Run as a test of its own it does nothing.
+/// The child process that is measured. It does nothing unless started by the test.
 #[test]
 fn child() {
     let Some(dir) = std::env::var_os(DIR) else { return };
@@ -54,11 +54,11 @@ fn child() {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();
-    assert!(peak < BOUND_KB, "{QUADS} quads took {peak} kB of memory, and {BOUND_KB} is the bound");
+    assert!(peak < BOUND_KB, "{QUADS} quads took {peak} kB of memory; the limit is {BOUND_KB}");
 }
 
 #[test]
-fn two_hundred_thousand_quads_fit_the_bound() {
+fn two_hundred_thousand_quads_stay_within_the_memory_limit() {
     let dir = tempfile::tempdir().unwrap();
     let run = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture", "--test-threads=1"])

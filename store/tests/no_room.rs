@@ -1,4 +1,4 @@
-//! A full disk refuses commits and loses none; with room again the same store goes on by itself.
+//! A full disk refuses commits and loses none. When space is free again, the same store continues.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const DIR: &str = "PENSTOCK_STORE_SMALL_DISK";
 
-/// Runs a test of this file with a file system of 24 MiB, in a mount namespace of its own.
+/// Runs a test of this file on a file system of 24 MiB, in a mount namespace of its own.
 fn on_a_small_disk(test: &str) {
     let dir = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=24m none \"$0\" || exit 77; exec \"$@\"";
@@ -33,7 +33,7 @@ fn on_a_small_disk(test: &str) {
         }
         // Containers may forbid mounting.
         run => {
-            let why = format!("{test} was not run, since nothing can be mounted here: {run:?}\n");
+            let why = format!("skipped {test}, because mounting failed: {run:?}\n");
             assert!(std::env::var_os("CI").is_none(), "{why}");
             std::io::stderr().write_all(why.as_bytes()).unwrap();
         }
@@ -44,7 +44,7 @@ fn small_disk() -> Option<PathBuf> {
     std::env::var_os(DIR).map(PathBuf::from)
 }
 
-/// Takes all the room there is, but so much.
+/// Fills the disk, except for `but` bytes.
 fn fill(dir: &Path, but: u64) -> PathBuf {
     let path = dir.join("filler");
     let mut file = fs::File::create(&path).unwrap();
@@ -62,9 +62,9 @@ fn commit(store: &Store, model: &mut Model, n: usize) -> Result<(), Error> {
 }
 
 #[test]
-fn commits_go_on_when_there_is_room_again() {
+fn commits_continue_when_disk_space_is_free_again() {
     let Some(disk) = small_disk() else {
-        return on_a_small_disk("commits_go_on_when_there_is_room_again");
+        return on_a_small_disk("commits_continue_when_disk_space_is_free_again");
     };
     let dir = disk.join("store");
     let mut model = Model::default();
@@ -93,15 +93,15 @@ fn commits_go_on_when_there_is_room_again() {
 }
 
 #[test]
-fn an_index_is_made_again_with_less_room_than_a_full_checkpoint_needs() {
+fn an_index_is_rebuilt_with_less_disk_space_than_a_full_checkpoint_needs() {
     let Some(disk) = small_disk() else {
         return on_a_small_disk(
-            "an_index_is_made_again_with_less_room_than_a_full_checkpoint_needs",
+            "an_index_is_rebuilt_with_less_disk_space_than_a_full_checkpoint_needs",
         );
     };
     let dir = disk.join("store");
     let store = open(&dir);
-    // More than a checkpoint waits for, in a journal and an index that are small.
+    // More than a checkpoint needs, with a small journal and a small index.
     for n in 0..160_u64 {
         let put = |change: &mut Transaction<'_>| {
             (0..100_u64).try_for_each(|k| change.put("d", &(n * 100 + k).to_be_bytes(), &[7; 1000]))
@@ -163,7 +163,8 @@ fn a_disk_that_fills_at_any_moment_loses_nothing() {
                 Err(_) => {
                     poisoned += 1;
                     drop(store);
-                    // The frame may be there, as nobody was told; an open may lack room, too.
+                    // The frame may exist, since its commit was not acknowledged. An open may fail for lack
+                    // of disk space too.
                     store = loop {
                         match Store::open(&dir, options.clone(), &mut |_| {}) {
                             Ok(store) => break store,
@@ -178,6 +179,6 @@ fn a_disk_that_fills_at_any_moment_loses_nothing() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(refused + poisoned > 10, "the disk was not full often enough to prove a thing");
+    assert!(refused + poisoned > 10, "the disk was not full often enough for this test");
     assert!(Model::of(&open(&dir).read(), &[]) == model);
 }

@@ -1,4 +1,5 @@
-//! Packing changes nothing that is held: the packed segments make the same store again, and take less room.
+//! Packing does not change the stored data: the same store is rebuilt from the packed segments, which take
+//! less disk space.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -48,7 +49,8 @@ fn size(segments: &[PathBuf]) -> u64 {
     segments.iter().map(|path| fs::metadata(path).unwrap().len()).sum()
 }
 
-/// A store of which all full segments are packed, closed, and what it holds.
+/// Creates and closes a store whose full segments are all packed. Returns its folder and its expected
+/// content.
 fn packed() -> (tempfile::TempDir, Model) {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
@@ -64,7 +66,7 @@ fn packed() -> (tempfile::TempDir, Model) {
 }
 
 #[test]
-fn packed_segments_make_the_same_store_again_and_take_less_room() {
+fn the_same_store_is_rebuilt_from_packed_segments_that_take_less_space() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     fill(&store, 0..200);
@@ -76,7 +78,7 @@ fn packed_segments_make_the_same_store_again_and_take_less_room() {
     assert_eq!((after.sequence, after.quads), (before.sequence, before.quads));
     assert_eq!((before.journal_bytes, after.journal_bytes), (plain_bytes, size(&plain)));
     assert!(after.journal_bytes * 3 < before.journal_bytes, "{before:?} {after:?}");
-    // A second time there is nothing to do.
+    // A second packing has nothing to do.
     store.pack().unwrap();
     assert_eq!(store.stats(), after);
     fill(&store, 200..300);
@@ -90,19 +92,19 @@ fn packed_segments_make_the_same_store_again_and_take_less_room() {
     fs::remove_dir_all(dir.path().join("index")).unwrap();
     let store = open(dir.path());
     assert_eq!(of(&store), model);
-    // A base takes their place.
+    // A base replaces them.
     store.compact().unwrap();
     assert_eq!(segments(dir.path()).len(), 2);
     assert_eq!(of(&store), model);
 }
 
 #[test]
-fn it_happens_by_itself() {
+fn full_segments_are_packed_automatically() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), options(true), &mut |_| {}).unwrap();
     fill(&store, 0..200);
     let mut before = segments(dir.path());
-    // What is being packed has another name, for a moment.
+    // A segment that is being packed briefly has another name.
     before.retain(|path| path.extension().is_some_and(|extension| extension == "journal"));
     let full = |segments: &[PathBuf]| segments.iter().rev().skip(1).all(is_packed);
     while !full(&before) {
@@ -127,7 +129,7 @@ fn a_packed_segment_is_never_appended_to() {
 }
 
 #[test]
-fn a_packed_segment_that_was_cut_or_harmed_is_refused_with_its_place() {
+fn a_cut_or_damaged_packed_segment_is_refused_with_its_position() {
     let (dir, model) = packed();
     let path = segments(dir.path()).remove(1);
     let whole = fs::read(&path).unwrap();
@@ -137,11 +139,11 @@ fn a_packed_segment_that_was_cut_or_harmed_is_refused_with_its_place() {
         let path = harmed.path().join(path.strip_prefix(dir.path()).unwrap());
         fs::write(&path, bytes).unwrap();
         assert!(!verify(harmed.path(), &mut |_| {}).unwrap().faults.is_empty(), "{what}");
-        // The index has all that is in it.
+        // The index has all of its content.
         assert_eq!(of(&open(harmed.path())), model, "{what}");
         fs::remove_dir_all(harmed.path().join("index")).unwrap();
         match Store::open(harmed.path(), options(false), &mut |_| {}) {
-            // Where whole packs are missing, the segment behind shows it.
+            // If whole packs are missing, the next segment shows it.
             Err(Error::Corrupt(place)) => {
                 assert!(segments(harmed.path()).contains(&place.path), "{what}: {place}");
             }
@@ -159,7 +161,7 @@ fn a_packed_segment_that_was_cut_or_harmed_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_full_segment_that_is_damaged_gives_way_to_a_base_of_the_index() {
+fn a_damaged_full_segment_is_replaced_by_a_base_from_the_index() {
     let whole = tempfile::tempdir().unwrap();
     let store = open(whole.path());
     fill(&store, 0..200);
@@ -174,7 +176,7 @@ fn a_full_segment_that_is_damaged_gives_way_to_a_base_of_the_index() {
         let mut bytes = fs::read(&path).unwrap();
         bytes[at] ^= 1;
         fs::write(&path, bytes).unwrap();
-        // Without a thread of its own it says where, and leaves all as it is.
+        // Without the background thread, packing reports the position and changes nothing.
         let store = open(dir.path());
         let Err(Error::Corrupt(place)) = store.pack() else { panic!("byte {at}: it was packed") };
         assert_eq!(place.path, path, "byte {at}");
@@ -192,7 +194,7 @@ fn a_full_segment_that_is_damaged_gives_way_to_a_base_of_the_index() {
 }
 
 #[test]
-fn a_damaged_segment_that_cannot_be_removed_is_of_no_use_once_a_base_has_its_place() {
+fn a_damaged_segment_that_cannot_be_removed_is_ignored_once_a_base_replaces_it() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     fill(&store, 0..200);

@@ -1,15 +1,14 @@
-//! The power is cut while a process commits: all that it had acknowledged is there afterwards.
+//! Cuts the power while a process commits: all acknowledged commits must survive.
 //!
-//! The data directory is on an ext4 file system in an image file. The file is copied while the process
-//! is stopped: the copy has what the kernel had written to the "disk" so far, and lacks what it still
-//! held in memory, which is what a power cut leaves. Copies are mounted (ext4 replays its own journal),
-//! opened and checked.
+//! The data directory is on an ext4 file system in an image file. The file is copied while the process is
+//! stopped. The copy has what the kernel had written to the "disk" so far. It lacks what the kernel still had
+//! in memory, which is what a power cut leaves. Copies are mounted (ext4 replays its own journal), opened and
+//! checked.
 //!
-//! What it simulates: everything that was written and not synced is lost, whatever `fsync` and
-//! `fdatasync` let through is there, and with it metadata that is older or newer than the bytes it
-//! belongs to. Writeback of its own, which the kernel begins after seconds and `mkfs` after mounting,
-//! may get a few more writes into a copy, as it would on a disk. What it does not simulate: a disk that
-//! acknowledges a flush and loses it, and pages torn within themselves.
+//! It simulates the loss of everything that was written but not synced. The copy has what `fsync` and
+//! `fdatasync` wrote, and with it metadata that is older or newer than its bytes. Writeback that the kernel
+//! begins after some seconds, or that follows `mkfs` after mounting, may add a few writes to a copy, as on a
+//! real disk. It does not simulate a disk that acknowledges a flush and loses it, nor torn pages.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -24,12 +23,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const CUTS: u64 = 32;
-/// Cuts after which the process is started anew, on an empty file system.
+/// Cuts after which the process is restarted on an empty file system.
 const CUTS_OF_A_RUN: u64 = 8;
 const DIR: &str = "PENSTOCK_STORE_POWER_CUT_DIR";
 
 fn open(dir: &Path) -> Store {
-    // Small bounds, so that the cuts hit checkpoints, new segments and compactions.
+    // Small limits, so that the cuts interrupt checkpoints, new segments and compactions.
     let options = Options {
         write_back_bytes: 60_000,
         segment_bytes: 60_000,
@@ -58,13 +57,13 @@ fn count(bytes: Option<Vec<u8>>) -> u64 {
     bytes.map_or(0, |bytes| String::from_utf8(bytes).unwrap().parse().unwrap())
 }
 
-/// The process whose power is cut. Run as a test of its own it does nothing.
+/// The child process whose power is cut. It does nothing unless started by the test.
 #[test]
 fn child() {
     let Some(dir) = std::env::var_os(DIR) else { return };
     let store = open(Path::new(&dir));
     let compacted = store.clone();
-    // By itself the journal of a store this small is not compacted.
+    // The journal of such a small store is never compacted automatically.
     std::thread::spawn(move || {
         loop {
             std::thread::sleep(Duration::from_millis(150));
@@ -118,7 +117,7 @@ impl Drop for Mounted<'_> {
     }
 }
 
-/// A process that commits, and what it has acknowledged.
+/// A process that commits, and the commits that it has acknowledged.
 struct Writing {
     child: Child,
     acknowledged: Arc<AtomicU64>,
@@ -169,9 +168,9 @@ fn check(dir: &Path, acknowledged: u64) -> u64 {
         }
         expected.quads.extend(added(n));
     }
-    assert!(Model::of(&read, &[]).quads == expected.quads, "a commit is there in part");
+    assert!(Model::of(&read, &[]).quads == expected.quads, "a commit exists in part");
     drop(read);
-    // And the store goes on.
+    // The store must accept further commits.
     model::add(&store, &[quad("new", "p", text("value"))]);
     commits
 }
@@ -192,14 +191,14 @@ fn cuts(work: &Path) -> Result<u64, String> {
         for cut_number in 0..CUTS_OF_A_RUN {
             let pause = 60 + (round * CUTS_OF_A_RUN + cut_number) * 71 % 397;
             std::thread::sleep(Duration::from_millis(pause));
-            // What was acknowledged before the copy begins must be in it. The process stands still
-            // meanwhile, lest the copy has later writes without earlier ones.
+            // The copy must contain what was acknowledged before it begins. The process is stopped meanwhile;
+            // otherwise the copy could have later writes without earlier ones.
             writing.signal("STOP");
-            // What it said last is still on its way through the pipe.
+            // The last line of the process is still in the pipe.
             std::thread::sleep(Duration::from_millis(10));
             let acknowledged = writing.acknowledged.load(Ordering::SeqCst);
-            // A name of its own: where another mount namespace was made meanwhile the copy before is mounted
-            // there still, and a file of that name would be taken for it.
+            // Each copy needs its own name. If another mount namespace was created meanwhile, the previous
+            // copy is still mounted there, and a file with the same name would be mistaken for it.
             let copy = work.join(format!("cut-{round}-{cut_number}.img"));
             run("cp", &["--sparse=always", image.to_str().unwrap(), copy.to_str().unwrap()])?;
             let on_live = journal_bytes(&live.join("store"));
@@ -213,14 +212,14 @@ fn cuts(work: &Path) -> Result<u64, String> {
             drop(mounted);
             std::fs::remove_file(&copy).unwrap();
         }
-        assert!(writing.acknowledged.load(Ordering::SeqCst) > 100, "too few to prove a thing");
+        assert!(writing.acknowledged.load(Ordering::SeqCst) > 100, "too few commits for this test");
         drop(writing);
         drop(mounted);
     }
     Ok(lost)
 }
 
-/// The name and length of each file of the index and the journal: to tell whether a cut lost anything.
+/// Returns name and length of each file of the index and the journal, to detect whether a cut lost anything.
 fn journal_bytes(store: &Path) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for folder in ["journal", "index"] {
@@ -235,15 +234,14 @@ fn journal_bytes(store: &Path) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_power_cut() {
+fn acknowledged_commits_survive_a_power_cut() {
     let work = tempfile::tempdir().unwrap();
     match cuts(work.path()) {
         Ok(lost) => assert!(lost > 0, "no cut lost anything: this tests nothing"),
         Err(cause) => {
             assert!(std::env::var_os("CI").is_none(), "no loop devices: {cause}");
-            let why = format!(
-                "power cuts were not tried, since loop devices are not to be had: {cause}\n"
-            );
+            let why =
+                format!("skipped the power cuts, because loop devices are unavailable: {cause}\n");
             std::io::stderr().write_all(why.as_bytes()).unwrap();
         }
     }

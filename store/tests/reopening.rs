@@ -1,4 +1,5 @@
-//! While a store is opened anew nobody waits for it, however long that takes, and it waits for no backup.
+//! While a store is being reopened no caller waits for it, however long that takes, and it does not wait for
+//! a backup.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -10,9 +11,9 @@ use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// Lets a commit fail.
+/// Poisons the store by a failed commit.
 fn poison(store: &Store, faults: &Faults) {
-    // The frame is written, and not synced.
+    // The frame is written, but its sync fails.
     faults.fail(2, Failure::Io, false);
     let failed = store.transact::<_, Error>(|change| change.put("d", b"k", b"v"));
     assert!(matches!(failed, Err(Error::Io { action: "syncing", .. })), "{failed:?}");
@@ -20,7 +21,7 @@ fn poison(store: &Store, faults: &Faults) {
 }
 
 #[test]
-fn who_comes_while_the_index_is_made_again_is_refused_at_once_and_its_steps_are_counted() {
+fn commits_during_a_rebuild_are_refused_at_once_and_its_steps_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     let faults = Faults::below(dir.path());
     let store = open(dir.path());
@@ -29,7 +30,7 @@ fn who_comes_while_the_index_is_made_again_is_refused_at_once_and_its_steps_are_
     }
     let model = Model::of(&store.read(), &["d"]);
     poison(&store, &faults);
-    // A checkpoint that was cut, and cannot be finished.
+    // The file of an interrupted checkpoint that cannot be finished.
     fs::write(dir.path().join("checkpoint-open"), b"no images").unwrap();
     let (replaying, begun) = channel();
     let (answers, answered) = channel();
@@ -74,7 +75,7 @@ fn who_comes_while_the_index_is_made_again_is_refused_at_once_and_its_steps_are_
     assert_eq!(open(dir.path()).stats().quads, 51);
 }
 
-/// What a backup is written to; after its first bytes it lets a commit fail.
+/// The output of a backup. After its first bytes it poisons the store.
 struct Poisoning<'a> {
     store: &'a Store,
     faults: &'a Faults,
@@ -97,8 +98,7 @@ impl Write for Poisoning<'_> {
     }
 }
 
-/// What a backup is written to; it poisons the store first, and then takes nothing until the store
-/// was reopened.
+/// The output of a backup. It first poisons the store, and then accepts nothing until the store is reopened.
 struct Stalled<'a> {
     store: &'a Store,
     faults: &'a Faults,
@@ -133,13 +133,13 @@ fn reopening_does_not_wait_for_the_reader_of_a_backup() {
         scope.spawn(move || {
             is_poisoned.recv().unwrap();
             store.reopen(&mut |_| {}).unwrap();
-            // It waits no more when this took too long.
+            // Stops waiting if this takes too long.
             let _ = reopen.send(());
         });
         let mut out = Stalled { store, faults: &faults, poisoned, reopened, had_to_wait: false };
         let backup = store.backup(&mut out);
         assert!(!out.had_to_wait, "the store was not reopened while the backup waited");
-        // What it had read may have been cut.
+        // Commits that it had read may have been cut off.
         assert!(matches!(backup, Err(Error::Reopening)), "{backup:?}");
     });
     store.backup(&mut Vec::new()).unwrap();
@@ -147,7 +147,7 @@ fn reopening_does_not_wait_for_the_reader_of_a_backup() {
 }
 
 #[test]
-fn a_backup_is_given_up_for_a_store_to_be_opened_anew_and_one_that_begins_then_is_whole() {
+fn a_backup_ends_when_the_store_is_poisoned_and_one_begun_afterwards_is_complete() {
     let dir = tempfile::tempdir().unwrap();
     let faults = Faults::below(dir.path());
     let store = open(dir.path());
@@ -155,8 +155,8 @@ fn a_backup_is_given_up_for_a_store_to_be_opened_anew_and_one_that_begins_then_i
     let mut out = Poisoning { store: &store, faults: &faults, bytes: 0 };
     let given_up = store.backup(&mut out);
     assert!(matches!(given_up, Err(Error::Poisoned { .. })), "{given_up:?}");
-    assert!(out.bytes < 100, "{} bytes: it read on", out.bytes);
-    // The disk may never take writes again.
+    assert!(out.bytes < 100, "{} bytes: the backup continued", out.bytes);
+    // The disk may never accept writes again.
     store.backup(&mut out).unwrap();
     store.reopen(&mut |_| {}).unwrap();
     assert_eq!(store.poisoned(), None);

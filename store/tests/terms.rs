@@ -1,4 +1,4 @@
-//! Every term comes back as it went in, and is found by it.
+//! Every term is read as it was written, and is found by a search for it.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -49,7 +49,7 @@ fn graphs() -> impl Strategy<Value = GraphName> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
     #[test]
-    fn any_term_comes_back(
+    fn any_term_round_trips(
         quads in prop::collection::hash_set(
             (nodes(), names(), terms(), graphs()).prop_map(|(s, p, o, g)| {
                 Quad::new(s, NamedNode::new_unchecked(p), o, g)
@@ -80,7 +80,7 @@ proptest! {
 }
 
 #[test]
-fn a_megabyte_comes_back_and_goes_when_its_last_quad_does() {
+fn a_long_literal_round_trips_and_is_deleted_with_its_last_quad() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let value: String = (0..250_000).map(|n| char::from_u32(n % 0xd000 + 32).unwrap()).collect();
@@ -90,7 +90,7 @@ fn a_megabyte_comes_back_and_goes_when_its_last_quad_does() {
     let full = store.stats().write_back_bytes;
     model::add(&store, &quads[1..]);
     let more = store.stats().write_back_bytes - full;
-    assert!(more < 10_000, "{more} bytes more: it is held twice");
+    assert!(more < 10_000, "{more} bytes more: it is stored twice");
     let remove = |quad: &Quad| {
         store.transact::<_, Error>(|change| change.remove(quad.as_ref())).unwrap();
     };
@@ -102,7 +102,7 @@ fn a_megabyte_comes_back_and_goes_when_its_last_quad_does() {
 }
 
 #[test]
-fn a_name_that_no_entry_can_hold_is_refused() {
+fn a_name_too_long_for_an_entry_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let name = |length: usize| format!("https://example.org/{}", "x".repeat(length - 20));

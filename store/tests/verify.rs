@@ -1,4 +1,4 @@
-//! Verifying finds damage wherever it is, tells its place, and changes nothing.
+//! Verification finds damage wherever it is, reports its position, and changes nothing.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -35,12 +35,12 @@ fn check(dir: &Path) -> penstock_store::Verified {
     let bytes = || segments(dir).iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>();
     let before = (names(dir), bytes());
     let verified = verify(dir, &mut |_| {}).unwrap();
-    assert!((names(dir), bytes()) == before, "something was changed");
+    assert!((names(dir), bytes()) == before, "verification changed a file");
     verified
 }
 
 #[test]
-fn a_whole_store_is_whole() {
+fn an_intact_store_has_no_faults() {
     let dir = tempfile::tempdir().unwrap();
     drop(Store::open(dir.path(), options(), &mut |_| {}).unwrap());
     assert_eq!(check(dir.path()).faults, Vec::<String>::new());
@@ -73,7 +73,7 @@ fn a_whole_store_is_whole() {
 }
 
 #[test]
-fn damage_is_told_with_its_place() {
+fn damage_is_reported_with_its_position() {
     let dir = tempfile::tempdir().unwrap();
     fill(dir.path(), 0).compact().unwrap();
     drop(fill(dir.path(), 30));
@@ -103,7 +103,7 @@ fn damage_is_told_with_its_place() {
 }
 
 #[test]
-fn what_a_crash_cut_is_no_damage() {
+fn a_frame_cut_by_a_crash_is_not_damage() {
     let dir = tempfile::tempdir().unwrap();
     let store = fill(dir.path(), 0);
     let cut = tempfile::tempdir().unwrap();
@@ -118,14 +118,14 @@ fn what_a_crash_cut_is_no_damage() {
         verified.notes.iter().any(|note| note.contains("a power cut leaves such an end")),
         "{verified:?}"
     );
-    // The same where the index has that frame.
+    // The same, but the index has that frame.
     let newest = newest_segment(dir.path());
     fs::File::options().write(true).open(&newest).unwrap().set_len(length - 5).unwrap();
     assert!(!check(dir.path()).faults.is_empty());
 }
 
 #[test]
-fn a_damaged_index_is_told() {
+fn a_damaged_index_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     drop(fill(dir.path(), 0));
     for at in [1_500, 3_000, 6_000] {
@@ -136,7 +136,7 @@ fn a_damaged_index_is_told() {
         bytes[at] ^= 0x55;
         fs::write(&db, bytes).unwrap();
         let verified = check(harmed.path());
-        // Damage may leave an engine without entries, which is one that was never written to.
+        // Damage may leave an engine without entries, which looks like a new one.
         assert_eq!(verified.faults.len() + verified.notes.len(), 1, "{at}: {verified:?}");
         assert_eq!((verified.quads, verified.documents), (60, 30));
     }

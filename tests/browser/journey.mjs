@@ -23,11 +23,11 @@ export async function derive(page, name, { script }) {
 
   // What is no JSON is said where it stands.
   await page.getByLabel('Sample', { exact: true }).fill('{"name": ');
-  await page.getByRole('button', { name: 'Derive the mapping' }).click();
+  await page.getByRole('button', { name: 'Derive mapping' }).click();
   await page.locator('#sample-fault').waitFor();
   if (script) await accessible(page, 'a sample that is none');
   await page.getByLabel('Sample', { exact: true }).fill(JSON.stringify(sampleOf(name), null, 2));
-  await page.getByRole('button', { name: 'Derive the mapping' }).click();
+  await page.getByRole('button', { name: 'Derive mapping' }).click();
 
   await page.getByRole('heading', { name: 'New Business Object' }).waitFor();
   const config = page.getByLabel('Mapping (YAML)');
@@ -36,7 +36,7 @@ export async function derive(page, name, { script }) {
     assert.ok(mapping.includes(part), `${part} is not in\n${mapping}`);
   }
   const checked = page.locator('#checked');
-  await checked.getByText('The sample fits').waitFor();
+  await checked.getByText('The sample matches').waitFor();
   assert.ok((await checked.textContent()).includes(uri(name)));
   assert.match(await checked.textContent(), /"name": "P-101 <b>"/);
 
@@ -61,7 +61,7 @@ export async function derive(page, name, { script }) {
   assert.equal(await page.getByLabel('Mapping (YAML)').inputValue(), wrong);
   await page.locator('#config-fault').waitFor();
   await page.getByLabel('Mapping (YAML)').fill(mapping);
-  if (script) await checked.getByText('The sample fits').waitFor();
+  if (script) await checked.getByText('The sample matches').waitFor();
 
   // Every field with something wrong says so.
   await page.getByLabel('archive').check();
@@ -75,9 +75,9 @@ export async function derive(page, name, { script }) {
   await page.getByLabel('Time zone').fill('Europe/Vienna');
   await page.getByLabel('Keep objects for').fill('');
   await page.getByRole('button', { name: 'Save' }).click();
-  await notice(page, `${name} is there.`);
+  await notice(page, `${name} was created.`);
   await page.getByRole('heading', { level: 1, name }).waitFor();
-  await page.getByText('next on 2').waitFor();
+  await page.getByText('next run 2').waitFor();
 }
 
 // An API key for the Business Object, and data that a plant system sends with it to the address on its page.
@@ -87,7 +87,7 @@ export async function send(page, name) {
   await page.getByLabel('Name').fill(`plant system of ${name}`);
   await page.getByLabel('Role').selectOption('Contributor');
   await page.getByLabel('Business Object').selectOption({ label: name });
-  await page.getByRole('button', { name: 'Make the key' }).click();
+  await page.getByRole('button', { name: 'Create key' }).click();
   const key = (await page.locator('#key').textContent()).trim();
   const plant = await request.newContext({ extraHTTPHeaders: { Authorization: `Bearer ${key}` } });
   const answer = await plant.post(address, { data: { data: sampleOf(name) } });

@@ -22,7 +22,7 @@ await browse({}, async (page, context) => {
 // What one does, the other sees without touching anything.
 await browse({}, async (page, context) => {
   await signIn(page, people.Admin);
-  await page.getByText('The first password is still in use.').waitFor();
+  await page.getByText('The initial password is still in use.').waitFor();
   const other = await context.browser().newContext();
   const theirs = await other.newPage();
   await signIn(theirs, people.Contributor);
@@ -49,7 +49,7 @@ await browse({}, async (page, context) => {
 // Without script it is the same page.
 await browse({ javaScriptEnabled: false }, async (page) => {
   await signIn(page, people.User);
-  await page.getByRole('heading', { name: 'What waits for its target' }).waitFor();
+  await page.getByRole('heading', { name: 'Export queue' }).waitFor();
   await page.getByRole('rowheader', { name: 'archive' }).waitFor();
   await page.getByRole('img', { name: /^Exported in the last hour: 1 export delivered/ }).waitFor();
   await page.getByRole('button', { name: 'Sign out' }).click();

@@ -15,10 +15,10 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('link', { name: 'New user' }).click();
     await page.getByLabel('Email').fill(email);
     await page.getByLabel('Given name').fill('Ada');
-    await page.getByLabel('First password').fill('short');
-    await page.getByRole('button', { name: 'Create the user' }).click();
+    await page.getByLabel('Initial password').fill('short');
+    await page.getByRole('button', { name: 'Create user' }).click();
     await page.getByRole('alert').waitFor();
-    const field = page.getByLabel('First password');
+    const field = page.getByLabel('Initial password');
     assert.equal(await field.getAttribute('aria-invalid'), 'true');
     const ids = (await field.getAttribute('aria-describedby')).trim().split(/\s+/);
     assert.match(await page.locator(`#${ids[0]}`).textContent(), /password/);
@@ -27,10 +27,10 @@ for (const javaScriptEnabled of [true, false]) {
       await accessible(page, 'a form with a fault');
       await counted(page.locator('#faults:focus'), 1);
     }
-    await page.getByLabel('First password').fill(secret);
+    await page.getByLabel('Initial password').fill(secret);
     await page.getByLabel('Role').selectOption('Contributor');
-    await page.getByRole('button', { name: 'Create the user' }).click();
-    await notice(`The account ${email} was made.`);
+    await page.getByRole('button', { name: 'Create user' }).click();
+    await notice(`The account ${email} was created.`);
     // The notice is said once.
     await page.goto(`${gateway}/admin/users`);
     assert.equal(await page.locator('.notice').count(), 0);
@@ -38,8 +38,8 @@ for (const javaScriptEnabled of [true, false]) {
     // A second one with the same email.
     await page.getByRole('link', { name: 'New user' }).click();
     await page.getByLabel('Email').fill(email);
-    await page.getByLabel('First password').fill(secret);
-    await page.getByRole('button', { name: 'Create the user' }).click();
+    await page.getByLabel('Initial password').fill(secret);
+    await page.getByRole('button', { name: 'Create user' }).click();
     await page.locator('#email-fault', { hasText: 'taken' }).waitFor();
 
     await page.goto(`${gateway}/admin/users`);
@@ -68,19 +68,19 @@ for (const javaScriptEnabled of [true, false]) {
     await row.getByRole('link', { name: email }).click();
     await page.getByRole('link', { name: 'Delete' }).click();
     await page.getByText('0 API keys').waitFor();
-    await page.getByRole('button', { name: 'Delete the account' }).click();
+    await page.getByRole('button', { name: 'Delete account' }).click();
     await notice('was deleted');
     assert.equal(await page.getByRole('link', { name: email }).count(), 0);
 
     // The last Admin cannot go.
     await page.getByRole('rowheader', { name: 'admin' }).getByRole('link').click();
     await page.getByRole('link', { name: 'Delete' }).click();
-    await page.getByRole('button', { name: 'Delete the account' }).click();
+    await page.getByRole('button', { name: 'Delete account' }).click();
     await notice('the last enabled Admin');
 
     // What happened stands in the trail.
     await page.goto(`${gateway}/admin/audit`);
-    await page.getByLabel('What').selectOption('account.deleted');
+    await page.getByLabel('Event').selectOption('account.deleted');
     await page.getByRole('button', { name: 'Show' }).click();
     await page.getByRole('cell', { name: email }).waitFor();
     await counted(page.getByRole('rowheader', { name: 'account.created' }), 0);
@@ -90,20 +90,20 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('link', { name: 'New API key' }).click();
     await page.getByLabel('Name').fill('press 7');
     await page.getByLabel('Last day').fill('2001-01-01');
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
     await page.locator('#expiresAt-fault').waitFor();
     await page.getByLabel('Last day').fill('');
     await page.getByLabel('Business Object').selectOption('Pump');
-    await page.getByRole('button', { name: 'Make the key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
     const key = (await page.locator('#key').textContent()).trim();
     assert.match(key, /^penstock_/);
-    await counted(page.getByRole('button', { name: 'Copy the key' }), javaScriptEnabled ? 1 : 0);
+    await counted(page.getByRole('button', { name: 'Copy key' }), javaScriptEnabled ? 1 : 0);
     const ask = () => fetch(`${gateway}/api/v1/business-objects/Pump`, { headers: { Authorization: `Bearer ${key}` } });
     assert.equal((await ask()).status, 200);
-    await page.getByRole('link', { name: 'To the list' }).click();
+    await page.getByRole('link', { name: 'Back to the list' }).click();
     assert.ok(!(await page.content()).includes(key));
     await page.getByRole('link', { name: 'Revoke press 7' }).click();
-    await page.getByRole('button', { name: 'Revoke the key' }).click();
+    await page.getByRole('button', { name: 'Revoke key' }).click();
     await notice('was revoked');
     assert.equal((await ask()).status, 401);
 
@@ -111,21 +111,21 @@ for (const javaScriptEnabled of [true, false]) {
     await page.goto(`${gateway}/admin/namespaces`);
     await page.getByRole('link', { name: 'New namespace' }).click();
     await page.getByLabel('Name').fill('Tank');
-    await page.getByRole('button', { name: 'Create the namespace' }).click();
+    await page.getByRole('button', { name: 'Create namespace' }).click();
     await page.locator('#name-fault', { hasText: 'already' }).waitFor();
     await page.getByLabel('Name').fill('Valve 1');
     await page.getByLabel('URI base').fill('no IRI');
-    await page.getByRole('button', { name: 'Create the namespace' }).click();
+    await page.getByRole('button', { name: 'Create namespace' }).click();
     await page.locator('#uriBase-fault').waitFor();
     await page.getByLabel('URI base').fill('');
-    await page.getByRole('button', { name: 'Create the namespace' }).click();
+    await page.getByRole('button', { name: 'Create namespace' }).click();
     await notice('The namespace Valve 1 was created.');
     await page.getByRole('link', { name: 'Valve 1' }).click();
     await page.getByLabel('Generator').selectOption('counter');
     await page.getByRole('button', { name: 'Save' }).click();
     await notice('was changed');
     await page.getByRole('link', { name: 'Delete' }).click();
-    await page.getByRole('button', { name: 'Delete the namespace' }).click();
+    await page.getByRole('button', { name: 'Delete namespace' }).click();
     await notice('was deleted');
     await page.goto(`${gateway}/admin/namespaces/Pump`);
     await page.getByText('the mapping of the Business Object "Pump" names it').waitFor();
@@ -148,10 +148,10 @@ await browse({}, async (page) => {
   assert.equal(await page.getByLabel('Organization').inputValue(), 'Plant West');
 
   const change = async (present, next, again) => {
-    await page.getByLabel('Present password').fill(present);
-    await page.getByLabel('New password').fill(next);
-    await page.getByLabel('The same again').fill(again);
-    await page.getByRole('button', { name: 'Change the password' }).click();
+    await page.getByLabel('Current password').fill(present);
+    await page.getByLabel('New password', { exact: true }).fill(next);
+    await page.getByLabel('Confirm new password').fill(again);
+    await page.getByRole('button', { name: 'Change password' }).click();
   };
   await change('not this one at all', 'another long password', 'another long password');
   await page.locator('#currentPassword-fault').waitFor();

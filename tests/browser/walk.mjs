@@ -35,7 +35,7 @@ for (const role of roles) {
       await reachable(page, `${name}, narrow`);
     }
     await page.goto(`${gateway}/admin/nothing`);
-    await page.getByRole('heading', { name: 'There is nothing here' }).waitFor();
+    await page.getByRole('heading', { name: 'Not found' }).waitFor();
     if (role === 'User') await everyLook(page, 'fault');
 
     // What the navigation offers, the role may see; the menu opens and closes by the keyboard.

@@ -1,4 +1,4 @@
-//! `penstock user` and `penstock api-key`, on the store itself and through the service that runs.
+//! `penstock user` and `penstock api-key`, on the store itself and through the running service.
 use crate::penstock;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,7 +12,7 @@ fn run(dir: &Path, arguments: &[&str], input: &str) -> Output {
     command.arg("--service.data-dir=data").stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary runs");
-    // A command that reads nothing may have ended already.
+    // A command that does not read its input may have ended already.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     child.wait_with_output().expect("it ends")
 }
@@ -40,7 +40,7 @@ fn json(output: &Output) -> Value {
     serde_json::from_str(&done(output)).expect("JSON")
 }
 
-/// A service that runs, until it is dropped.
+/// A running service, killed when dropped.
 struct Service(Child, std::net::SocketAddr);
 
 impl Service {
@@ -57,7 +57,7 @@ impl Service {
                 if let Some(port) =
                     digits.and_then(|digits| digits.collect::<String>().parse().ok())
                 {
-                    // Only the first is waited for.
+                    // Only the first port is received.
                     let _ = sender.send(port);
                 }
             }
@@ -71,7 +71,7 @@ impl Service {
         Self(child, address)
     }
 
-    /// The status that a request with this key gets.
+    /// Returns the status of a request with this key.
     fn status(&self, key: &str) -> String {
         let mut stream = std::net::TcpStream::connect(self.1).expect("it listens");
         let request = format!(
@@ -86,16 +86,18 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The service may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The whole life of an account and a key, by whichever way.
+/// Creates, changes and deletes accounts and a key, with or without a service.
 fn life(dir: &Path, service: Option<&Service>) {
     let add = ["user", "add", "ada@plant.example", "--role", "contributor", "--given-name", "Ada"];
-    assert!(done(&run(dir, &add, PASSWORD)).starts_with("The account ada@plant.example was made"));
+    assert!(
+        done(&run(dir, &add, PASSWORD)).starts_with("The account ada@plant.example was created")
+    );
     fails(&run(dir, &add, PASSWORD), 1, "has the email");
     fails(&run(dir, &["user", "add", "bob", "--role", "User"], "short\n"), 1, "too short");
     fails(&run(dir, &["user", "add", "bob", "--role", "User"], ""), 1, "standard input");
@@ -159,7 +161,7 @@ fn life(dir: &Path, service: Option<&Service>) {
 }
 
 #[test]
-fn accounts_and_keys_are_kept_without_the_service() {
+fn accounts_and_keys_are_managed_without_the_service() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     fails(&run(dir.path(), &["user", "list"], ""), 1, "no data directory");
     std::fs::create_dir(dir.path().join("data")).expect("a directory");
@@ -167,7 +169,7 @@ fn accounts_and_keys_are_kept_without_the_service() {
 }
 
 #[test]
-fn accounts_and_keys_are_kept_by_the_service_that_runs() {
+fn accounts_and_keys_are_managed_through_the_running_service() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let service = Service::start(dir.path());
     life(dir.path(), Some(&service));

@@ -25,7 +25,7 @@ impl Service {
         Self(child, rest.split_whitespace().next().unwrap().to_owned(), data)
     }
 
-    /// A new API key of an Admin.
+    /// Creates an API key with the role Admin.
     pub(crate) fn key(&self, dir: &Path) -> String {
         let create = ["api-key", "create", "--name", "cli", "--role", "Admin", &self.2];
         String::from_utf8(run(dir, &create).stdout).unwrap().trim().to_owned()
@@ -77,7 +77,7 @@ pub(crate) fn fails(output: &Output, why: &str) {
 pub(crate) const DATA: &str = "--service.data-dir=data";
 
 #[test]
-fn a_service_that_runs_is_backed_up_and_restored_elsewhere() {
+fn a_running_service_is_backed_up_and_restored_elsewhere() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let service = Service::start(dir, "data");
@@ -90,14 +90,14 @@ fn a_service_that_runs_is_backed_up_and_restored_elsewhere() {
     fails(&run(dir, &["backup", "monday", DATA]), "monday: File exists");
     fails(&run(dir, &["restore", "monday", DATA]), "data is not empty");
     fails(&run(dir, &["verify", DATA]), "in use by another process; stop the service");
-    // What holds everything is for the control socket alone.
+    // Backups are available only at the control socket.
     assert!(service.ask(&key, "GET /control/backup", "").starts_with("HTTP/1.1 404"));
     service.stop();
     let verified = json(&run(dir, &["verify", "--json", DATA]));
     assert_eq!((&verified["whole"], &verified["faults"]), (&true.into(), &Value::Array(vec![])));
-    // At its end the service commits what could wait, such as the last use of a key.
+    // At shutdown the service commits deferred writes, such as the last use of a key.
     assert!(verified["sequence"].as_u64() >= backup["sequence"].as_u64(), "{verified}, {backup}");
-    // The same of a store that nobody has open.
+    // The same for a store that no process has open.
     let again = json(&run(dir, &["backup", "tuesday", "--json", DATA]));
     assert_eq!(again["sequence"], verified["sequence"]);
     assert_eq!(again["documents"], verified["documents"]);
@@ -112,7 +112,7 @@ fn a_service_that_runs_is_backed_up_and_restored_elsewhere() {
     assert_eq!(id("data"), id("new"));
 }
 
-/// The events `data.*` of the audit log, the oldest first, each with its detail.
+/// Returns the events `data.*` of the audit log, the oldest first, each with its detail.
 fn data_events(service: &Service, key: &str) -> Vec<(String, String)> {
     let answer = service.ask(key, "GET /api/v1/audit?what=data", "");
     let (_, body) = answer.split_once("\r\n\r\n").expect(&answer);
@@ -128,7 +128,7 @@ fn data_events(service: &Service, key: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_audit_log_has_what_was_taken_out_and_brought_in() {
+fn the_audit_log_has_backups_dumps_loads_and_restores() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fs::write(dir.join("one.nt"), "<urn:x:a> <urn:x:p> \"1\" .\n").unwrap();
@@ -177,7 +177,7 @@ fn the_audit_log_has_what_was_taken_out_and_brought_in() {
 }
 
 #[test]
-fn a_damaged_store_and_a_cut_backup_are_told() {
+fn a_damaged_store_and_a_truncated_backup_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fails(&run(dir, &["verify", DATA]), "there is no data directory");

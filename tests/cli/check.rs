@@ -1,11 +1,11 @@
-//! `penstock check` and `penstock verify-export` on files that are right and files that are not.
+//! `penstock check` and `penstock verify-export` on valid and invalid files.
 use crate::penstock;
 use serde_json::{Value, json};
 use std::path::Path;
 
 const MAPPING: &str = "type: object\npath: \"Pumps:.\"\nfields:\n  name: {type: string, path: <https://plant.example/name>}\n";
 
-/// The status and the standard output.
+/// Runs the command, and returns the exit status and the standard output.
 fn run(dir: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = penstock(dir, arguments).output().expect("the binary runs");
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
@@ -18,7 +18,7 @@ fn check(name: &str, text: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_is_right_is_named() {
+fn a_valid_file_is_reported_with_its_kind() {
     let definition = json!({ "name": "Pumps", "config": MAPPING, "pushTargets": [] }).to_string();
     for (name, text, expected) in [
         ("pumps.yaml", MAPPING, "a mapping of 1 field, namespaces Pumps"),
@@ -28,12 +28,12 @@ fn what_is_right_is_named() {
     ] {
         let (status, answer) = check(name, text);
         assert_eq!(status, Some(0), "{answer}");
-        assert!(answer.starts_with(&format!("{name}: right: {expected}")), "{answer}");
+        assert!(answer.starts_with(&format!("{name}: valid: {expected}")), "{answer}");
     }
 }
 
 #[test]
-fn each_fault_has_its_place() {
+fn each_error_has_its_place() {
     let wrong = MAPPING.replace("type: string", "type: strng");
     let definition =
         json!({ "name": "Pumps", "config": wrong, "pushTargets": [{"bucketName": "../x"}] });
@@ -61,7 +61,7 @@ fn each_fault_has_its_place() {
 }
 
 #[test]
-fn what_is_probably_not_meant_is_a_warning() {
+fn a_probable_mistake_is_a_warning() {
     let nested = format!(
         "{MAPPING}  part: {{type: object, path: <urn:p>/Pumps:., fields: {{name: {{type: string, path: <urn:n>}}}}}}\n"
     );
@@ -90,7 +90,7 @@ fn what_is_probably_not_meant_is_a_warning() {
 }
 
 #[test]
-fn a_script_reads_a_line_a_file() {
+fn the_json_output_has_a_line_for_each_file() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("right.yaml"), MAPPING).unwrap();
     std::fs::write(dir.path().join("wrong.yaml"), "type: object\n").unwrap();
@@ -105,7 +105,7 @@ fn a_script_reads_a_line_a_file() {
 }
 
 #[test]
-fn an_export_file_is_whole_or_it_is_said_why_not() {
+fn an_export_file_is_whole_or_the_cause_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let data = "[{\"uri\":\"https://plant.example/1\"}]";
     // sha256sum of the bytes above.

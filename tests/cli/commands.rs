@@ -1,4 +1,4 @@
-//! The command line as a script meets it: statuses, what goes where, settings among the arguments.
+//! The command line as scripts use it: exit statuses, output streams, settings among the arguments.
 use crate::penstock;
 use std::process::Output;
 
@@ -48,7 +48,7 @@ fn a_wrong_command_line_is_status_2() {
 }
 
 #[test]
-fn the_version_is_for_people_and_for_scripts() {
+fn the_version_is_printed_as_text_and_as_json() {
     let version = env!("CARGO_PKG_VERSION");
     assert!(text(&run(&["version"]).stdout).starts_with(&format!("penstock {version} ")));
     let json: serde_json::Value =
@@ -59,7 +59,7 @@ fn the_version_is_for_people_and_for_scripts() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn a_closed_pipe_is_not_an_error() {
     let dir = tempfile::tempdir().unwrap();
     for arguments in [&["--help"] as &[&str], &["version"]] {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -71,7 +71,7 @@ fn a_closed_pipe_is_no_failure() {
 }
 
 #[test]
-fn serve_reports_every_fault_of_the_configuration_with_status_78() {
+fn serve_reports_every_error_of_the_configuration_with_status_78() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("application.yaml"), "server.port: none\n").unwrap();
     let output = penstock(dir.path(), &["serve", "--security=oauth2", "--server.address=0.0.0.0"])
@@ -81,7 +81,7 @@ fn serve_reports_every_fault_of_the_configuration_with_status_78() {
     assert_eq!(output.status.code(), Some(78));
     let errors = text(&output.stderr);
     for expected in [
-        "the configuration has 4 faults",
+        "the configuration has 4 errors",
         "server.port = \"none\" (from application.yaml): expected a whole number",
         "service.limits.nesting = \"5000\" (from environment variable SERVICE_LIMITS_NESTING)",
         "security = \"oauth2\" (from --security): it needs the profile oauth2",
@@ -92,7 +92,7 @@ fn serve_reports_every_fault_of_the_configuration_with_status_78() {
 }
 
 #[test]
-fn serve_says_why_a_data_directory_cannot_be_used() {
+fn serve_reports_why_a_data_directory_is_not_usable() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "").unwrap();
     let output = penstock(dir.path(), &["serve", "--service.data-dir=file/data"]).output().unwrap();
@@ -101,7 +101,7 @@ fn serve_says_why_a_data_directory_cannot_be_used() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_stops_nothing() {
+fn a_closed_log_does_not_end_the_service() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("file"), "").unwrap();
     let (reader, writer) = std::io::pipe().unwrap();

@@ -1,11 +1,11 @@
-//! `penstock export` asks the service that runs, through its control socket.
+//! `penstock export` asks the running service through its control socket.
 use crate::penstock;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Output;
 
-/// Answers one request after the other with these, and gives back their first lines.
+/// Answers requests with these responses in order, and returns the first line of each request.
 fn service(
     dir: &Path,
     answers: Vec<(&'static str, String)>,
@@ -58,7 +58,7 @@ fn list_reads_every_page() {
 }
 
 #[test]
-fn an_id_is_no_path() {
+fn an_id_is_escaped_in_the_path() {
     let dir = tempfile::tempdir().unwrap();
     let fault = r#"{"status": 404, "detail": "there is no export ../x"}"#.to_owned();
     let service = service(dir.path(), vec![("404 Not Found", fault)]);

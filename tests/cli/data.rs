@@ -1,6 +1,6 @@
-//! What `serve` says of a data directory that it cannot use, and the status that tells systemd whether
-//! starting again would help.
-#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
+//! The error of `serve` for a data directory that is not usable, and the exit status that tells systemd whether a
+//! restart would help.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::penstock;
 use nix::unistd::geteuid;
@@ -17,7 +17,7 @@ fn serve(dir: &Path) -> (Option<i32>, String) {
     (status.code(), String::from_utf8(stderr).unwrap())
 }
 
-/// A store with one document, and the path of its newest segment.
+/// Creates a store with some documents, and returns the path of its newest segment.
 fn made(dir: &Path) -> std::path::PathBuf {
     let folder = dir.join("data/store");
     let store = Store::open(&folder, Options::default(), &mut |_| {}).unwrap();
@@ -25,7 +25,7 @@ fn made(dir: &Path) -> std::path::PathBuf {
         store.transact::<_, Error>(|t| t.put("some", &[number], &[number; 100])).unwrap();
     }
     drop(store);
-    // Else nothing of the journal need be read.
+    // With an index the journal would not be read.
     std::fs::remove_dir_all(folder.join("index")).unwrap();
     let journal = std::fs::read_dir(folder.join("journal")).unwrap();
     let mut files: Vec<_> = journal.map(|file| file.unwrap().path()).collect();
@@ -50,7 +50,7 @@ fn a_newer_format_and_damage_need_a_person() {
 }
 
 #[test]
-fn a_directory_of_somebody_else_is_named_with_its_owner() {
+fn a_directory_of_another_user_is_reported_with_its_owner() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();
@@ -60,7 +60,7 @@ fn a_directory_of_somebody_else_is_named_with_its_owner() {
         assert_eq!(status, Some(77), "{said}");
         return;
     }
-    // Run as somebody who may not write there.
+    // Runs as a user who may not write there.
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::set_permissions(&data, PermissionsExt::from_mode(0o700)).unwrap();
     let Output { status, stderr, .. } = Command::new("setpriv")

@@ -1,4 +1,4 @@
-//! Under systemd the log has the priorities of the journal, and only there.
+//! The log has the priorities of the journal under systemd, and only there.
 use crate::penstock;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-/// What `serve` with a faulty configuration writes to a socket as standard error; `shift` is added to
-/// the inode that `$JOURNAL_STREAM` names.
+/// Runs `serve` with an invalid configuration, and returns what it writes to a socket as standard error. `shift` is
+/// added to the inode that `$JOURNAL_STREAM` names.
 fn written(shift: u64) -> String {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
@@ -36,7 +36,7 @@ fn each_line_has_the_priority_of_an_error() {
 }
 
 #[test]
-fn a_redirected_stream_has_none() {
+fn a_redirected_stream_has_no_priorities() {
     let text = written(1);
-    assert!(text.starts_with("penstock: the configuration has 2 faults"), "{text}");
+    assert!(text.starts_with("penstock: the configuration has 2 errors"), "{text}");
 }

@@ -1,5 +1,5 @@
-//! The command line, one behaviour a file: the binary as a person or a script calls it.
-#![expect(clippy::indexing_slicing, reason = "a test ends at once where something is wrong")]
+//! Tests of the command line, one behaviour in each file. They run the binary as a person or a script does.
+#![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod accounts;
 mod backup;
@@ -14,7 +14,7 @@ mod rdf;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The binary in a directory, with no environment of ours.
+/// Builds a command that runs the binary in a directory with an empty environment.
 fn penstock(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
     command.args(arguments).current_dir(dir).env_clear().stdin(Stdio::null());

@@ -1,5 +1,5 @@
-//! Whose files a command trusts, and whose it makes: run as root without a service, it acts as the owner of the
-//! data directory.
+//! Which users' files a command trusts, and which user owns the files it creates. Run as root without a service, it acts
+//! as the owner of the data directory.
 use crate::penstock;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -12,7 +12,7 @@ const MALLORY: u32 = 12_345;
 #[test]
 fn root_leaves_no_file_of_its_own_in_the_data_directory() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: only root can become somebody else");
+        eprintln!("skipped: only root can change to another user");
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -31,15 +31,15 @@ fn root_leaves_no_file_of_its_own_in_the_data_directory() {
 }
 
 #[test]
-fn root_ignores_the_configuration_of_somebody_elses_folder() {
+fn root_ignores_the_configuration_in_a_folder_of_another_user() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: only root can give a folder to somebody else");
+        eprintln!("skipped: only root can give a folder to another user");
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("data")).unwrap();
     std::fs::create_dir(dir.path().join("trap")).unwrap();
-    // Were it read, the command would end with its fault.
+    // If the command read it, it would end with an error.
     std::fs::write(dir.path().join("trap/application.yaml"), "server.port: trap\n").unwrap();
     chown(dir.path().join("trap"), Some(MALLORY), None).unwrap();
     let list = ["user", "list", "--json", "--service.data-dir=../data"];
@@ -51,9 +51,9 @@ fn root_ignores_the_configuration_of_somebody_elses_folder() {
 }
 
 #[test]
-fn nothing_is_said_to_a_socket_of_somebody_else() {
+fn nothing_is_sent_to_a_socket_of_another_user() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: only root can run a service as somebody else");
+        eprintln!("skipped: only root can run a service as another user");
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -61,7 +61,7 @@ fn nothing_is_said_to_a_socket_of_somebody_else() {
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();
     chown(&data, Some(MALLORY), Some(MALLORY)).unwrap();
-    // A copy that everybody can run, wherever the program was built.
+    // A copy that every user can run, wherever the program was built.
     let program = dir.path().join("penstock");
     std::fs::copy(env!("CARGO_BIN_EXE_penstock"), &program).unwrap();
     let mut service = Command::new(program)
@@ -84,7 +84,7 @@ fn nothing_is_said_to_a_socket_of_somebody_else() {
         );
         command.output().unwrap()
     };
-    // The service of the directory's owner is asked.
+    // The command asks the service of the directory's owner.
     let own = passwd();
     chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
     let other = passwd();
@@ -100,9 +100,9 @@ fn nothing_is_said_to_a_socket_of_somebody_else() {
 }
 
 #[test]
-fn root_takes_no_data_directory_that_somebody_else_could_exchange() {
+fn root_refuses_a_data_directory_that_another_user_could_replace() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: only root can give a folder to somebody else");
+        eprintln!("skipped: only root can give a folder to another user");
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -120,7 +120,7 @@ fn root_takes_no_data_directory_that_somebody_else_could_exchange() {
 }
 
 #[test]
-fn an_open_data_directory_is_a_warning_and_nothing_is_made_that_others_can_write() {
+fn an_accessible_data_directory_is_a_warning_and_no_created_file_is_writable_by_others() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     std::fs::create_dir(&data).unwrap();

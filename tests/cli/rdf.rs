@@ -21,7 +21,7 @@ fn lines(dir: &Path, arguments: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_is_dumped_can_be_loaded_elsewhere_while_a_service_runs_and_without() {
+fn a_dump_can_be_loaded_elsewhere_with_and_without_a_running_service() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fs::write(dir.join("pumps.ttl"), PUMPS).unwrap();
@@ -40,7 +40,7 @@ fn what_is_dumped_can_be_loaded_elsewhere_while_a_service_runs_and_without() {
         assert!(run(dir, &["dump", name, DATA]).status.success(), "{name}");
     }
     fails(&run(dir, &["dump", "all.nq", DATA]), "all.nq: File exists");
-    // Whoever may dump and load may do everything.
+    // Dump and load are not available over TCP, because they give access to all data.
     assert!(service.ask(&key, "GET /control/dump?format=nq", "").starts_with("HTTP/1.1 404"));
     assert!(service.ask(&key, "POST /control/load?format=nq", "").starts_with("HTTP/1.1 404"));
     service.stop();
@@ -57,12 +57,12 @@ fn what_is_dumped_can_be_loaded_elsewhere_while_a_service_runs_and_without() {
     assert!(lines(dir, &["dump", "--format", "nt", "--graph", "default", DATA]).is_empty());
     fails(&run(dir, &["dump", "all.ttl", DATA]), "holds one graph");
     fails(&run(dir, &["dump", "all.rdf", "--graph", graph, DATA]), "RDF/XML cannot write");
-    // Nothing is left of what failed.
+    // A failed dump leaves no file.
     assert!(!dir.join("all.ttl").exists() && !dir.join("all.rdf").exists());
 }
 
 #[test]
-fn a_fault_says_where_and_what_is_there_already() {
+fn an_error_reports_its_place_and_the_quads_loaded_so_far() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let lines = (0..10_001).map(|n| format!("<urn:x:{n}> <urn:x:p> \"{n}\" .\n"));
@@ -72,7 +72,7 @@ fn a_fault_says_where_and_what_is_there_already() {
     let told = |output: &std::process::Output| {
         fails(output, "line 10002, column 14");
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(answer.contains("10000 quads in a commit"), "{answer}");
+        assert!(answer.contains("10000 quads in 1 commit"), "{answer}");
     };
     told(&run(dir, &["load", "bad.nt", DATA]));
     service.stop();
@@ -84,13 +84,13 @@ fn a_fault_says_where_and_what_is_there_already() {
         assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{output:?}");
     };
     wrong(&["load", "-", DATA], "give --format");
-    wrong(&["load", "bad.nt", "--graph", "no iri", DATA], "is no absolute IRI");
-    wrong(&["dump", "--format", "n3", DATA], "is no format");
+    wrong(&["load", "bad.nt", "--graph", "no iri", DATA], "is not an absolute IRI");
+    wrong(&["dump", "--format", "n3", DATA], "is not a format");
     fails(&run(dir, &["load", "none.nt", DATA]), "none.nt: No such file");
 }
 
 #[test]
-fn the_message_about_a_long_document_arrives() {
+fn the_error_about_a_long_document_arrives() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let valid = (0..200_000).map(|n| format!("<urn:x:{n}> <urn:x:p> \"{n}\" .\n"));
@@ -106,7 +106,7 @@ fn the_message_about_a_long_document_arrives() {
         fails(&blank, "there is a blank node");
     };
     told();
-    // The connection of a document that another program goes on sending is kept as well.
+    // The connection also stays open while another program continues to send the document.
     let answer = send_all(&dir.join("data/control.sock"), &format!("oops\n{valid}"));
     assert!(answer.contains(" 200 OK\r\n"), "{answer}");
     assert!(answer.contains("\"fault\"") && answer.contains("line 1"), "{answer}");
@@ -114,7 +114,7 @@ fn the_message_about_a_long_document_arrives() {
     told();
 }
 
-/// Sends the whole of a document before it reads the answer.
+/// Sends a whole document before it reads the response.
 fn send_all(socket: &Path, document: &str) -> String {
     let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
     write!(

@@ -1,4 +1,4 @@
-//! What is wrong is reported, all of it, with its value and origin, and no secret.
+//! All errors are reported, with value and origin, and without secrets.
 use penstock_config::{self as config, Sources};
 use std::path::Path;
 
@@ -21,7 +21,7 @@ fn in_dir(dir: &Path) -> Sources {
 }
 
 #[test]
-fn all_faults_are_reported_each_with_its_origin() {
+fn all_errors_are_reported_with_their_origins() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("application.yaml");
     std::fs::write(&file, "server:\n  port: 80800\nservice.limits.nesting: 0\n").unwrap();
@@ -93,7 +93,7 @@ fn an_s3_target_needs_its_endpoint_and_keys() {
 }
 
 #[test]
-fn a_bucket_name_that_is_none_is_refused_once() {
+fn an_invalid_bucket_name_is_reported_once() {
     let found = of_arguments(&[
         "--service.export.targets[../etc].type=directory",
         "--service.export.targets[../etc].path=/tmp",
@@ -103,7 +103,7 @@ fn a_bucket_name_that_is_none_is_refused_once() {
 }
 
 #[test]
-fn settings_are_seen_together() {
+fn related_settings_are_checked_together() {
     let found = of_arguments(&["--service.limits.body=128MiB"]);
     assert!(found.len() == 1 && found[0].starts_with("service.limits.in-flight"), "{found:#?}");
     let found = of_arguments(&["--service.data-dir"]);

@@ -1,4 +1,4 @@
-//! The configuration, from its sources to what the program sees.
+//! The configuration, from its sources to the typed settings.
 mod faults;
 mod security;
 mod sources;

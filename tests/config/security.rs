@@ -1,5 +1,5 @@
-//! Sign-in and machines: every property from every kind of source, what the profiles preset, and what
-//! stops the start.
+//! Sign-in and access tokens: every property from every kind of source, the presets of the profiles, and the errors
+//! that stop the start.
 use penstock_base::Role;
 use penstock_config::{self as config, Loaded, Security, Sources};
 use std::time::Duration;
@@ -8,8 +8,8 @@ const CLIENT: &str = "framework.security.oauth2.client.registration.kc.";
 const PROVIDER: &str = "framework.security.oauth2.client.provider.kc.";
 const JWT: &str = "framework.security.oauth2.resourceserver.jwt.";
 
-/// Each property of the specification's 5.3 to 5.7 and those beside it: its name, a value that is not
-/// the default, and where it ends up.
+/// Each property of the specification's 5.3 to 5.7 and related ones: its name, a value that is not the default, and
+/// how to read it from the settings.
 type Row = (&'static str, &'static str, fn(&Security) -> String);
 
 fn rows() -> Vec<Row> {
@@ -17,7 +17,7 @@ fn rows() -> Vec<Row> {
         ($($field:tt)*) => { |s: &Security| format!("{}", s.oidc.as_ref().expect("sign-in is on").$($field)*) };
     }
     macro_rules! server {
-        ($($field:tt)*) => { |s: &Security| s.resource_server.as_ref().expect("machines may come").$($field)* };
+        ($($field:tt)*) => { |s: &Security| s.resource_server.as_ref().expect("access tokens are accepted").$($field)* };
     }
     vec![
         ("service.security.registration", "kc", oidc!(registration)),
@@ -134,7 +134,7 @@ fn loaded(sources: &Sources) -> Loaded {
     config::load(sources).unwrap_or_else(|faults| panic!("{faults:#?}"))
 }
 
-/// That every row arrived, whichever way it came.
+/// Checks that the settings have every row's value.
 fn all_arrived(sources: &Sources) {
     let loaded = loaded(sources);
     for (name, value, read) in rows() {
@@ -145,7 +145,7 @@ fn all_arrived(sources: &Sources) {
 }
 
 #[test]
-fn every_property_by_properties() {
+fn every_property_can_be_set_by_properties() {
     let dir = tempfile::tempdir().unwrap();
     let mut text = "security=oauth2\nprofiles.active=oauth2\n".to_owned();
     for (name, value, _) in rows() {
@@ -162,7 +162,7 @@ fn every_property_by_properties() {
 }
 
 #[test]
-fn every_property_by_yaml() {
+fn every_property_can_be_set_by_yaml() {
     let dir = tempfile::tempdir().unwrap();
     let yaml = "
 profiles.active: oauth2
@@ -212,7 +212,7 @@ framework:
 }
 
 #[test]
-fn every_property_by_environment() {
+fn every_property_can_be_set_by_environment() {
     for dash in ["", "_"] {
         let mut sources = Sources::default();
         sources.environment.insert("SECURITY".into(), "oauth2".into());
@@ -255,7 +255,7 @@ fn the_defaults_are_those_of_the_specification() {
     assert_eq!(built_in.settings.security.resource_server, None);
 }
 
-/// The least that sign-in needs.
+/// Returns the minimum settings of sign-in.
 fn oauth2() -> Sources {
     let arguments = [
         "--security=oauth2".to_owned(),
@@ -309,7 +309,7 @@ fn azuread_presets_the_provider_the_claims_and_the_machines() {
 }
 
 #[test]
-fn the_issuer_of_persons_is_known_to_machines_when_it_is_the_same_provider() {
+fn the_sign_in_issuer_is_known_to_the_resource_server_if_it_is_the_same_provider() {
     let known = |more: &[String]| {
         let mut sources = oauth2();
         sources.arguments.push(format!("--{JWT}audiences=api://x"));
@@ -340,7 +340,7 @@ fn what_azuread_presets_can_be_overridden() {
     assert_eq!((server.issuer_uri.as_str(), server.audiences), (v2, vec!["c-1".to_owned()]));
     assert_eq!(security.claims.email, ["upn"]);
     assert_eq!(security.oidc.unwrap().user_name_attribute, "sub");
-    // A value that is only in a file of the profile wins as well, and an empty one brings the preset back.
+    // A value that is only in a file of the profile also wins, and an empty one restores the preset.
     let dir = tempfile::tempdir().unwrap();
     let text = format!("{JWT}audiences=api://other\nservice.security.claims.email=\n");
     std::fs::write(dir.path().join("application-azuread.properties"), text).unwrap();
@@ -368,7 +368,7 @@ fn with_the_issuer_of_version_2_the_bare_client_id_is_an_audience() {
 }
 
 #[test]
-fn how_the_secret_is_sent_can_be_said() {
+fn the_client_authentication_is_configurable() {
     for (given, expected) in [
         (None, None),
         (Some("client_secret_basic"), Some(config::ClientAuthentication::Basic)),
@@ -393,7 +393,7 @@ fn the_sample_deployment_overrides_the_role_values() {
     let roles = loaded.settings.security.role_values;
     assert_eq!([roles.admin, roles.contributor, roles.user], ["ADMIN", "CONTRIBUTOR", "USER"]);
     assert_eq!(loaded.settings.security.oidc.unwrap().registration, "azure");
-    // The package's socket is open to everybody, and the service ends without TLS there.
+    // The package's socket is reachable from other hosts, and the service does not start there without TLS.
     assert!(loaded.settings.server.tls.is_some());
 }
 
@@ -413,7 +413,7 @@ fn a_default_role_is_a_name_or_a_mapped_value_in_any_case() {
     }
 }
 
-/// The faults of the least that sign-in needs, with these arguments after it.
+/// Returns the errors of the minimum settings of sign-in followed by these arguments.
 fn faults(base: Sources, more: &[&str]) -> Vec<String> {
     let mut sources = base;
     sources.arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
@@ -434,12 +434,15 @@ fn each_mistake_stops_the_start_with_its_reason() {
             "--profiles.active=plant",
             "security = \"oauth2\" (from --security): it needs the profile oauth2",
         ),
-        ("--security=", "security: the profile oauth2 is active, which needs security=oauth2"),
+        (
+            "--security=",
+            "security: it is missing: the profile oauth2 is active and needs security=oauth2",
+        ),
         ("--security=saml", "security = \"saml\" (from --security): expected oauth2"),
         ("--service.security.registration=", "service.security.registration: it is missing"),
         (
             "--service.security.registration=KC1",
-            "service.security.registration = \"KC1\" (from --service.security.registration): expected a few lowercase letters",
+            "service.security.registration = \"KC1\" (from --service.security.registration): expected 1 to 64 lowercase letters",
         ),
         ("--CLIENT.client-id=", "CLIENT.client-id: it is missing"),
         ("--CLIENT.client-secret=", "CLIENT.client-secret: it is missing"),
@@ -453,7 +456,7 @@ fn each_mistake_stops_the_start_with_its_reason() {
         ),
         (
             "--CLIENT.scope=profile",
-            "CLIENT.scope = \"profile\" (from --CLIENT.scope): openid is not among the scopes",
+            "CLIENT.scope = \"profile\" (from --CLIENT.scope): sign-in requires the scope openid",
         ),
         (
             "--CLIENT.redirect-uri={baseUrl}/callback",
@@ -461,17 +464,17 @@ fn each_mistake_stops_the_start_with_its_reason() {
         ),
         (
             "--CLIENT.redirect-uri=https://x.example/login/oauth2/code/azure",
-            "CLIENT.redirect-uri = \"https://x.example/login/oauth2/code/azure\" (from --CLIENT.redirect-uri): expected /login/oauth2/code/kc at its end",
+            "CLIENT.redirect-uri = \"https://x.example/login/oauth2/code/azure\" (from --CLIENT.redirect-uri): it must end with /login/oauth2/code/kc",
         ),
         (
             "--PROVIDER.token-uri=",
-            "PROVIDER.token-uri: it is missing: give it, or PROVIDER.issuer-uri",
+            "PROVIDER.token-uri: it is missing: set it, or set PROVIDER.issuer-uri",
         ),
         ("--PROVIDER.authorization-uri=", "PROVIDER.authorization-uri: it is missing"),
         ("--PROVIDER.jwk-set-uri=", "PROVIDER.jwk-set-uri: it is missing"),
         (
             "--PROVIDER.token-uri=http://kc.example/token",
-            "PROVIDER.token-uri = \"http://kc.example/token\" (from --PROVIDER.token-uri): expected an https URL (http on loopback alone)",
+            "PROVIDER.token-uri = \"http://kc.example/token\" (from --PROVIDER.token-uri): expected an https URL (http only on loopback)",
         ),
         (
             "--JWT.issuer-uri=https://sts.example/",
@@ -483,11 +486,11 @@ fn each_mistake_stops_the_start_with_its_reason() {
         ),
         (
             "--service.security.defaultServiceAccountRole=Owner",
-            "service.security.defaultServiceAccountRole = \"Owner\" (from --service.security.defaultServiceAccountRole): expected a role: Admin, Contributor, User, or what",
+            "service.security.defaultServiceAccountRole = \"Owner\" (from --service.security.defaultServiceAccountRole): expected a role: Admin, Contributor, User, or a value",
         ),
         (
             "--security.role.user=ACCURIDS_ADMIN",
-            "security.role.admin = \"ACCURIDS_ADMIN\" (from default): expected another value than that of security.role.user",
+            "security.role.admin = \"ACCURIDS_ADMIN\" (from default): expected a value different from security.role.user",
         ),
         (
             "--service.security.ca-file=/no/such/ca.pem",
@@ -518,7 +521,7 @@ fn with_the_issuer_no_endpoint_is_required() {
 }
 
 #[test]
-fn the_mode_and_the_roles_may_stand_in_one_yaml_file() {
+fn the_mode_and_the_roles_can_be_in_one_yaml_file() {
     let dir = tempfile::tempdir().unwrap();
     let rest = "profiles.active: oauth2\n";
     let mut sources = in_dir(dir.path());
@@ -550,7 +553,7 @@ fn the_mode_and_the_roles_may_stand_in_one_yaml_file() {
 }
 
 #[test]
-fn azuread_says_what_it_lacks() {
+fn azuread_reports_its_missing_settings() {
     let nothing =
         Sources { arguments: vec!["--profiles.active=azuread".into()], ..Sources::default() };
     let found = faults(nothing, &[]);
@@ -567,7 +570,7 @@ fn azuread_says_what_it_lacks() {
 }
 
 #[test]
-fn what_does_nothing_is_a_warning() {
+fn settings_without_effect_cause_warnings() {
     for (arguments, warning) in [
         (
             vec!["--service.security.registration=kc"],
@@ -602,7 +605,7 @@ fn what_does_nothing_is_a_warning() {
 }
 
 #[test]
-fn machines_may_come_without_sign_in_through_a_provider() {
+fn access_tokens_work_without_sign_in_through_a_provider() {
     let arguments = vec![
         format!("--{JWT}issuer-uri=https://sts.example/t/"),
         format!("--{JWT}audiences=api://x"),
@@ -613,7 +616,7 @@ fn machines_may_come_without_sign_in_through_a_provider() {
 }
 
 #[test]
-fn what_the_pages_say_is_known_and_valid() {
+fn the_settings_in_the_documentation_are_known_and_valid() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/sign-in");
     let mut blocks = 0;
     for page in std::fs::read_dir(folder).unwrap() {

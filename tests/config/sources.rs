@@ -1,4 +1,4 @@
-//! Every place that settings come from, how names may be spelled there, and which place wins.
+//! The sources of settings, the spellings of names there, and their precedence.
 use penstock_config::{self as config, Compression, Loaded, Sources, Target, TargetKind};
 use std::fs::set_permissions;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -55,7 +55,7 @@ impl Machine {
         config::load(&self.sources).unwrap_or_else(|faults| panic!("{faults:#?}"))
     }
 
-    /// The value and origin in force.
+    /// Returns the effective value and its origin.
     fn effective(&self, name: &str) -> (String, String) {
         let found = self
             .load()
@@ -69,7 +69,7 @@ impl Machine {
 }
 
 #[test]
-fn defaults_hold_when_nothing_is_given() {
+fn defaults_apply_when_no_setting_is_given() {
     let settings = Machine::new().load().settings;
     assert_eq!(settings.server.address.to_string(), "127.0.0.1");
     assert_eq!(settings.server.port, 8080);
@@ -95,7 +95,7 @@ fn systemd_gives_the_data_directory_unless_another_is_set() {
 }
 
 #[test]
-fn later_places_win() {
+fn later_sources_win() {
     let name = "service.gateway-id";
     let mut machine = Machine::new().work("application.yaml", "service.gateway-id: a");
     let mut expect = |grow: fn(Machine) -> Machine, value: &str, origin: &str| {
@@ -131,7 +131,7 @@ fn later_places_win() {
 }
 
 #[test]
-fn an_empty_value_brings_the_default_back() {
+fn an_empty_value_restores_the_default() {
     let machine = Machine::new()
         .work("application.yaml", "service:\n  gateway-id: a\n  limits.body: 1MiB")
         .argument("--service.gateway-id=")
@@ -142,7 +142,7 @@ fn an_empty_value_brings_the_default_back() {
 }
 
 #[test]
-fn profiles_may_come_from_any_place() {
+fn profiles_may_come_from_any_source() {
     let file = |machine: Machine| machine.etc("application-b.yaml", "server.port: 9000");
     for machine in [
         Machine::new().work("application.yaml", "spring:\n  profiles:\n    active: [a, b]"),
@@ -157,7 +157,7 @@ fn profiles_may_come_from_any_place() {
 }
 
 #[test]
-fn targets_are_put_together_from_several_places() {
+fn targets_are_merged_from_several_sources() {
     let machine = Machine::new()
         .etc(
             "application.yaml",
@@ -208,7 +208,7 @@ fn lists_have_three_forms() {
 }
 
 #[test]
-fn unknown_names_are_warnings_with_the_nearest_known_one() {
+fn unknown_names_cause_warnings_with_the_nearest_known_name() {
     let machine = Machine::new()
         .work(
             "application.yaml",
@@ -232,7 +232,7 @@ fn unknown_names_are_warnings_with_the_nearest_known_one() {
 type Change = fn(&Sources);
 
 #[test]
-fn root_reads_the_working_directory_only_if_nobody_else_can_change_it() {
+fn root_reads_the_working_directory_only_if_no_other_user_can_change_it() {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("skipped: only root can give a file to somebody else");
         return;
@@ -264,7 +264,7 @@ fn root_reads_the_working_directory_only_if_nobody_else_can_change_it() {
             .work("application-plant.properties", "service.limits.body=1MiB");
         set_mode(&machine.sources.working_dir, 0o755);
         change(&machine.sources);
-        // Whoever is not root is trusted with the files of the folder that they are in.
+        // Other users than root trust the files of their working directory.
         assert!(machine.load().settings.gateway_id.is_some());
         machine.sources.is_root = true;
         let Loaded { settings, warnings } = machine.load();
@@ -292,7 +292,7 @@ fn file(sources: &Sources) -> PathBuf {
 }
 
 #[test]
-fn a_secret_on_the_command_line_is_a_warning() {
+fn a_secret_on_the_command_line_causes_a_warning() {
     let secret = "service.export.default.secret-access-key";
     let target = |machine: Machine| {
         machine
@@ -319,7 +319,7 @@ fn a_secret_on_the_command_line_is_a_warning() {
         let warnings = target(machine).load().warnings;
         assert!(warnings.is_empty(), "{warnings:?}");
     }
-    // The path of a file is no secret, its text is.
+    // The path of a file is not secret, but its text is.
     let certificate = "--server.ssl.certificate=/etc/ssl/gw.pem";
     let of_key = |key: &str| {
         let key = format!("--server.ssl.certificate-private-key={key}");

@@ -1,4 +1,4 @@
-//! HTTPS: what belongs together stands together, and nothing else goes beyond loopback.
+//! HTTPS: settings that need each other, and HTTPS for every address beyond loopback.
 use super::faults::of_arguments;
 use penstock_config::{self as config, Loaded, Sources};
 
@@ -8,7 +8,7 @@ fn loaded(arguments: &[&str]) -> Loaded {
 }
 
 #[test]
-fn beyond_loopback_only_by_https_or_when_told_so() {
+fn beyond_loopback_needs_https_or_an_explicit_setting() {
     let found = of_arguments(&["--server.address=0.0.0.0"]);
     assert!(found.len() == 1 && found[0].contains("server.insecure-http=true"), "{found:#?}");
     let warnings = loaded(&["--server.address=::", "--server.insecure-http=true"]).warnings;
@@ -18,7 +18,7 @@ fn beyond_loopback_only_by_https_or_when_told_so() {
 }
 
 #[test]
-fn a_certificate_has_its_key_and_clients_their_authorities() {
+fn a_certificate_needs_its_key_and_client_certificates_their_authorities() {
     for (arguments, name) in [
         (&["--server.ssl.certificate=c.pem"][..], "server.ssl.certificate-private-key"),
         (&["--server.ssl.certificate-private-key=k.pem"], "server.ssl.certificate"),
@@ -42,7 +42,7 @@ fn a_certificate_has_its_key_and_clients_their_authorities() {
 }
 
 #[test]
-fn a_private_key_is_shown_to_nobody() {
+fn a_private_key_is_never_shown() {
     let key = "-----BEGIN PRIVATE KEY-----\nplanted";
     let loaded = loaded(&[
         "--server.ssl.certificate=c.pem",

@@ -1,5 +1,5 @@
-//! Exports by themselves, as an operator sees them: killed at any moment, with a clock that jumps, and
-//! with a target that is away.
+//! Automatic exports as an operator sees them: after kills at any moment, with a clock that jumps, and with an
+//! unreachable target.
 use crate::client::Client;
 use crate::server::{Server, wait_for};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn uri(number: usize) -> String {
     format!("https://tanks.example/id/Tanks/{number}")
 }
 
-/// Everything in the list of exports, oldest first, those that wait for room left out.
+/// Returns all exports that do not wait for disk space, oldest first.
 fn exports(client: Client) -> Vec<Value> {
     let mut found = Vec::new();
     let mut path = "/api/v1/exports?limit=1000".to_owned();
@@ -55,12 +55,16 @@ fn exports(client: Client) -> Vec<Value> {
     found
 }
 
-/// What a consumer holds that applied these files of a bucket in the order of their sequences, of which
-/// none may be missing.
-fn consumed(bucket: &Path, exports: &[Value]) -> BTreeMap<String, Value> {
+/// Returns the objects of a consumer that applied these files of a bucket in the order of their sequences. No
+/// sequence may be missing.
+fn consume(bucket: &Path, exports: &[Value]) -> BTreeMap<String, Value> {
     let mut held = BTreeMap::new();
     for (expected, export) in (1..).zip(exports) {
-        assert_eq!(export["sequence"].as_u64(), Some(expected), "a sequence is missing or twice");
+        assert_eq!(
+            export["sequence"].as_u64(),
+            Some(expected),
+            "a sequence is missing or repeated"
+        );
         let file = std::fs::read(bucket.join(export["key"].as_str().unwrap())).unwrap();
         let file: Value = serde_json::from_slice(&file).unwrap();
         if export["kind"] == "full" {
@@ -126,14 +130,14 @@ fn sigkill_at_any_moment_misses_no_change() {
     let client = server.client;
     wait_for("the consumer has what the view shows", || {
         let exports = exports(client);
-        exports.iter().all(is_delivered) && consumed(&bucket, &exports) == shown(client)
+        exports.iter().all(is_delivered) && consume(&bucket, &exports) == shown(client)
     });
-    assert!(exports(client).len() > 6, "hardly anything was exported");
+    assert!(exports(client).len() > 6, "too few exports");
     server.stop();
 }
 
 #[test]
-fn a_clock_that_jumps_a_year_in_both_directions_neither_floods_nor_stops_a_schedule() {
+fn a_clock_that_jumps_by_a_year_neither_floods_nor_stops_a_schedule() {
     let Some(library) = faketime() else {
         assert!(std::env::var_os("CI").is_none(), "the Debian package faketime is not installed");
         println!("skipped: the Debian package faketime is not installed");
@@ -157,7 +161,7 @@ fn a_clock_that_jumps_a_year_in_both_directions_neither_floods_nor_stops_a_sched
     let (mut seen, begun) = (0, Instant::now());
     #[expect(clippy::disallowed_methods, reason = "the clock's file need not outlive a power cut")]
     for jump in ["+0", "+365d", "-365d", "+0"] {
-        // Another file in its place, lest a half-written one is read.
+        // The file is replaced, so that the library never reads a half-written one.
         let next = dir.path().join("next");
         std::fs::write(&next, format!("{jump}\n")).unwrap();
         std::fs::rename(&next, &clock).unwrap();
@@ -167,8 +171,8 @@ fn a_clock_that_jumps_a_year_in_both_directions_neither_floods_nor_stops_a_sched
     let exports = exports(client);
     let mut dates: Vec<&str> =
         exports.iter().map(|export| export["key"].as_str().unwrap()).collect();
-    assert_eq!(&consumed(&dir.path().join("data/buckets/tanks"), &exports), &shown(client));
-    // `Tanks/Tanks-20260301T120000Z-...`: on time is each even second, and each jump is made up for once.
+    assert_eq!(&consume(&dir.path().join("data/buckets/tanks"), &exports), &shown(client));
+    // `Tanks/Tanks-20260301T120000Z-...`: runs are due at even seconds, and each jump causes one late run.
     let is_odd = |export: &&Value| {
         let second = export["key"].as_str().unwrap()[26..27].parse::<u32>().unwrap();
         export["clock"] != "behind" && !second.is_multiple_of(2)
@@ -179,14 +183,14 @@ fn a_clock_that_jumps_a_year_in_both_directions_neither_floods_nor_stops_a_sched
         *key = &key[12..27];
     }
     assert!(dates.is_sorted(), "a date is before that of an earlier sequence: {dates:?}");
-    // While the clock is behind an earlier date, that one is repeated and marked.
+    // While the clock is behind an earlier date, exports repeat that date and are marked.
     let behind = |export: &&Value| export["clock"] == "behind";
     assert!(exports.iter().any(|export| behind(&export)), "{exports:?}");
-    let told = exports.iter().zip(dates).filter(|(export, _)| !behind(export));
-    let mut told: Vec<&str> = told.map(|(_, date)| date).collect();
-    let runs = told.len();
-    told.dedup();
-    assert_eq!(told.len(), runs, "two runs in one second");
+    let unmarked = exports.iter().zip(dates).filter(|(export, _)| !behind(export));
+    let mut unmarked: Vec<&str> = unmarked.map(|(_, date)| date).collect();
+    let runs = unmarked.len();
+    unmarked.dedup();
+    assert_eq!(unmarked.len(), runs, "two runs in one second");
     assert!(exports.len() as u64 <= begun.elapsed().as_secs() / 2 + 8, "{}", exports.len());
     server.stop();
 }
@@ -199,13 +203,13 @@ pub(crate) fn faketime() -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// `PENSTOCK_QUEUE=10000` plays a week.
+/// `PENSTOCK_QUEUE=10000` simulates a week.
 #[test]
 fn exports_queue_up_within_the_spool_and_drain_in_order() {
     let count: usize =
         std::env::var("PENSTOCK_QUEUE").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
     let dir = tempfile::tempdir().unwrap();
-    // The target's folder cannot be made while a file stands there.
+    // The target's folder cannot be created while a file has its name.
     let away = dir.path().join("away");
     std::fs::write(&away, "").unwrap();
     let bytes = 300 * count;
@@ -232,14 +236,14 @@ fn exports_queue_up_within_the_spool_and_drain_in_order() {
         }
         answer.expect(202);
         pushed += 1;
-        // The store's own caches are full by then.
+        // By then the store's own caches are full.
         if pushed == count / 3 {
             early = server.memory_kb("VmRSS");
         }
     }
     let queued = exports(client).len();
     assert!(queued >= count / 2, "{queued} of about {count}");
-    // What changes goes on to be taken, and waits.
+    // Further changes are still accepted, and their export waits.
     (0..20).for_each(change);
     let mut waiting = Value::Null;
     wait_for("the export on change waits", || {
@@ -267,21 +271,21 @@ fn exports_queue_up_within_the_spool_and_drain_in_order() {
     let late = server.memory_kb("VmRSS");
     println!("{queued} exports of {bytes} bytes: {early} kB after a third, {late} kB");
     assert!(late < early + (16 << 10), "{early} kB after a third, {late} kB in the end");
-    let told = server.log().lines().filter(|line| line.contains("did not get through")).count();
-    assert!(told <= 20, "{told} lines about one failure");
+    let logged = server.log().lines().filter(|line| line.contains("A delivery failed;")).count();
+    assert!(logged <= 20, "{logged} lines about one failure");
 
-    // A kill loses nothing of it.
+    // A kill loses no export.
     server.kill();
     let server = Server::start(dir.path(), &arguments);
     let client = server.client;
     assert!(exports(client).len() >= queued);
     std::fs::remove_file(&away).unwrap();
     let oldest = exports(client).into_iter().find(|export| !is_delivered(export)).unwrap();
-    // The first attempt after the start may have come before it.
+    // The first attempt after the start may have delivered the export already.
     let retry = format!("/api/v1/exports/{}/retry", oldest["id"].as_str().unwrap());
     let status = client.post(&retry, "").status;
     assert!(status == 200 || status == 409, "{status}");
-    wait_for("everything has gone out", || {
+    wait_for("everything is delivered", || {
         let targets = client.get("/api/v1/targets").expect(200).json();
         targets["items"][0]["depth"] == 0 && targets["items"][0]["waiting"] == 0
     });
@@ -289,8 +293,8 @@ fn exports_queue_up_within_the_spool_and_drain_in_order() {
     wait_for("the consumer has what the view shows", || {
         all = exports(client);
         all.iter().all(is_delivered) && {
-            // The oldest files have fallen out of the history, and stand in the bucket all the same.
-            consumed(&away.join("tanks"), &all) == shown(client)
+            // The oldest files are no longer in the history, but they are in the bucket.
+            consume(&away.join("tanks"), &all) == shown(client)
         }
     });
     let delivered: Vec<&str> = all.iter().filter_map(|e| e["deliveredAt"].as_str()).collect();

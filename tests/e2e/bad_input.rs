@@ -1,4 +1,4 @@
-//! Bad input: each kind gets the fault that says what is wrong and where, and nothing of it is stored.
+//! Bad input: each kind gets an error with the cause and the place, and is not stored.
 use crate::client::{Answer, Client};
 use crate::server::{Server, quads, wait_for};
 use bytes::Bytes;
@@ -25,11 +25,11 @@ fields:
 const INGEST: &str = "/api/v1/business-objects/Meters?mode=ADD";
 const BODY_LIMIT: usize = 65_536;
 
-/// What a fault must look like.
+/// The expected error.
 #[derive(Clone, Copy)]
 struct Expected {
     status: u16,
-    /// What `detail` must hold.
+    /// The text that `detail` must contain.
     detail: &'static str,
     /// The JSON Pointer of one of `errors`.
     pointer: Option<&'static str>,
@@ -41,7 +41,7 @@ const MALFORMED: Expected = Expected { status: 400, detail: "", pointer: None, l
 const INVALID: Expected = Expected { status: 422, detail: "", pointer: None, line: false };
 
 #[test]
-fn bad_input_is_refused_with_its_fault_and_nothing_is_stored() {
+fn bad_input_is_refused_with_an_error_and_not_stored() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let server = Server::start(dir.path(), &["--service.data-dir=data"]);
@@ -67,7 +67,7 @@ fn bad_input_is_refused_with_its_fault_and_nothing_is_stored() {
         check(name, &answer, &expected);
         assert_eq!(self::state(client), state, "{name}: something was stored");
     }
-    // Each refusal is logged, also one that comes before an ingestion begins.
+    // Each refusal is logged, also a refusal before an ingestion begins.
     let mode = client.post(&INGEST.replace("ADD", "add"), r#"{"data": []}"#).json();
     assert!(mode["detail"].as_str().unwrap().contains("did you mean ADD?"), "{mode}");
     client.post("/api/v1/business-objects/Metres", r#"{"data": []}"#).expect(404);
@@ -82,11 +82,11 @@ fn bad_input_is_refused_with_its_fault_and_nothing_is_stored() {
         });
     }
     server.stop();
-    // The journal goes on: which key was used, and that it was, stands there too.
+    // The journal still grows, because it also records the use of the API key.
     assert!(quads(&data).0 == before.0, "the quads changed");
 }
 
-/// Each bad definition, with what it must be answered.
+/// Sends each bad definition, and returns its answer with the expected one.
 fn definitions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
     let put = |value: Value| client.put("/api/v1/business-objects", &value);
     let bucket = |name: &str| {
@@ -123,7 +123,7 @@ fn definitions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
     ]
 }
 
-/// Each bad ingestion, with what it must be answered.
+/// Sends each bad ingestion, and returns its answer with the expected one.
 fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
     let object = |members: &str| {
         let good = r#"{"uri":"https://meters.example/2","label":"Two"}"#;
@@ -275,7 +275,7 @@ fn over_the_limit() -> impl Iterator<Item = Bytes> + Send + Sync {
     std::iter::once(Bytes::from_static(b"{\"data\":[{\"label\":\"")).chain(filler)
 }
 
-/// All that a client can see of what is stored.
+/// Returns everything that a client can read of the store.
 fn state(client: Client) -> Vec<String> {
     [
         "/api/v1/business-objects",

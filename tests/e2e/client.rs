@@ -1,4 +1,4 @@
-//! A client of one server: one connection a request, answers read to their end.
+//! A client of one server. It opens a connection for each request and reads each answer to its end.
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
@@ -10,16 +10,15 @@ use serde_json::Value;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 
-/// Speaks to the server at one address. Cheap to copy into threads.
+/// Sends requests to the server at one address. Cheap to copy into threads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
-    /// An API key, which goes with every request that has no credential of its own. It is leaked, so
-    /// that clients can be copied.
+    /// The API key for every request without a credential of its own. It is leaked, so that clients can be copied.
     key: Option<&'static str>,
 }
 
-/// What the server answered.
+/// An answer of the server.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -28,12 +27,12 @@ pub(crate) struct Answer {
 }
 
 impl Client {
-    /// Nobody that the server knows.
+    /// Creates a client without credentials.
     pub(crate) fn new(address: SocketAddr) -> Self {
         Self { address, key: None }
     }
 
-    /// The same with an API key.
+    /// Returns this client with an API key.
     pub(crate) fn with(self, key: String) -> Self {
         Self { key: Some(key.leak()), ..self }
     }
@@ -53,12 +52,12 @@ impl Client {
         self.try_post(path, body).unwrap_or_else(|e| panic!("POST {path}: {e}"))
     }
 
-    /// As `post`, for when the server may go away.
+    /// As `post`, but returns an error if the server stops.
     pub(crate) fn try_post(&self, path: &str, body: impl Into<Bytes>) -> Result<Answer, String> {
         self.send(Method::POST, path, &[(CONTENT_TYPE.as_str(), "application/json")], body)
     }
 
-    /// Posts a body as it is made, its length not announced.
+    /// Posts a body as a stream, without a `Content-Length`.
     pub(crate) fn send_chunks(
         &self,
         path: &str,
@@ -108,7 +107,7 @@ impl Client {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .expect("a runtime can be made")
+            .expect("a runtime can be created")
             .block_on(async {
                 let stream = tokio::net::TcpStream::connect(self.address)
                     .await
@@ -135,10 +134,10 @@ impl Answer {
 
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
-            .unwrap_or_else(|e| panic!("{} is no JSON: {e}\n{}", self.status, self.text()))
+            .unwrap_or_else(|e| panic!("{} is not JSON: {e}\n{}", self.status, self.text()))
     }
 
-    /// The answer, which must have this status.
+    /// Returns the answer, which must have this status.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.text());

@@ -1,4 +1,4 @@
-//! A gateway without a clock of its own: it starts in 1972, works, and says which times are to be doubted.
+//! A gateway without a hardware clock: it starts in 1972, works, and marks unreliable times.
 use crate::automatic::faketime;
 use crate::client::Client;
 use crate::server::{Server, push_and_wait};
@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const DATA: &str = "--service.data-dir=data";
-/// Some 55 years.
+/// About 55 years.
 const LONG_AGO: &str = "-20000d";
 const RIGHT: &str = "+0";
 
-/// A clock that the test sets.
+/// A clock set by the test.
 pub(crate) struct Clock {
     library: PathBuf,
     file: PathBuf,
 }
 
 impl Clock {
-    /// `None` where the Debian package faketime is not installed.
+    /// Returns `None` if the Debian package faketime is not installed.
     pub(crate) fn at(dir: &Path, offset: &str) -> Option<Self> {
         let Some(library) = faketime() else {
             assert!(
@@ -34,7 +34,7 @@ impl Clock {
 
     #[expect(clippy::disallowed_methods, reason = "the clock's file need not outlive a power cut")]
     pub(crate) fn set(&self, offset: &str) {
-        // Another file in its place, lest a half-written one is read.
+        // The file is replaced, so that the library never reads a half-written one.
         let next = self.file.with_extension("next");
         std::fs::write(&next, format!("{offset}\n")).unwrap();
         std::fs::rename(&next, &self.file).unwrap();
@@ -64,7 +64,7 @@ pub(crate) fn ingest(client: Client, level: u64) {
     client.post("/api/v1/business-objects/Wells?mode=REPLACE", body).expect(200);
 }
 
-/// Ingests and exports; the record and the export.
+/// Ingests and exports. Returns the record of the ingestion and the export.
 fn work(client: Client, level: u64) -> (Value, Value) {
     ingest(client, level);
     let records = client.get("/api/v1/ingestions?limit=1").expect(200).json();
@@ -72,7 +72,7 @@ fn work(client: Client, level: u64) -> (Value, Value) {
 }
 
 #[test]
-fn it_works_before_it_knows_the_time_and_its_times_never_go_back() {
+fn it_works_without_the_time_and_its_times_never_go_back() {
     let dir = tempfile::tempdir().unwrap();
     let Some(clock) = Clock::at(dir.path(), LONG_AGO) else { return };
     let mut seen = Vec::new();
@@ -84,13 +84,13 @@ fn it_works_before_it_knows_the_time_and_its_times_never_go_back() {
         assert_eq!([&record["clock"], &export["clock"]], ["unsynchronised"; 2]);
         assert!(export["key"].as_str().unwrap().contains("-197"), "{export}");
     }
-    // Somebody sets it right.
+    // The clock is corrected.
     clock.set(RIGHT);
     seen.push(work(server.client, 2));
     let (record, export) = seen.last().unwrap();
     assert_eq!([&record["clock"], &export["clock"]], [&Value::Null; 2]);
     assert!(record["at"].as_str().unwrap().starts_with("20"), "{record}");
-    // The power fails, and it begins anew where nothing is known.
+    // After a power failure the clock starts in the past again.
     server.kill();
     clock.set(LONG_AGO);
     let server = clock.start(dir.path(), &[DATA]);

@@ -1,11 +1,11 @@
-//! Data that no one here wrote: the npm package world-countries, through one gateway into another.
+//! Third-party data: the npm package world-countries, through one gateway into another.
 use crate::client::Client;
 use crate::server::{Server, push_and_wait, quads};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
 const CONFIG: &str = include_str!("../data/countries.yaml");
-/// Both gateways mint and name graphs alike.
+/// With the same base, both gateways mint the same identifiers and name graphs equally.
 const SAME_BASE: &str = "--service.base-url=https://countries.example";
 
 #[test]
@@ -23,7 +23,7 @@ fn countries_exported_by_one_gateway_are_the_same_in_another() {
     let stored = view(&server);
     assert_eq!(stored.len(), 250);
     for (uri, country) in &stored {
-        let given = countries.iter().find(|c| c["uri"] == **uri).expect("only what was given");
+        let given = countries.iter().find(|c| c["uri"] == **uri).expect("only ingested objects");
         assert_eq!(sorted(country), sorted(given), "{uri}");
     }
     server.stop();
@@ -81,7 +81,7 @@ pub(crate) fn ingest(client: Client, countries: &[Value]) -> Value {
     client.post("/api/v1/business-objects/Countries?mode=ADD", body).expect(200).json()
 }
 
-/// The bytes of `data` in the one delivered file.
+/// Returns the bytes of `data` in the only delivered file.
 fn exported_data(server: &Server, dir: &Path) -> Vec<u8> {
     let entry = push_and_wait(server.client, "Countries");
     let key = entry["key"].as_str().unwrap();
@@ -90,7 +90,7 @@ fn exported_data(server: &Server, dir: &Path) -> Vec<u8> {
     file[start..file.len() - 1].to_vec()
 }
 
-/// Every object by URI, as the view gives it.
+/// Returns every object with its URI, as the view shows it.
 fn view(server: &Server) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     let mut path = "/api/v1/business-objects/Countries/objects?limit=100".to_owned();
@@ -106,7 +106,7 @@ fn view(server: &Server) -> Vec<(String, Value)> {
     }
 }
 
-/// The package's countries, with URIs, and its maps by language or code as arrays of objects.
+/// Returns the countries of the package, with URIs, and with its maps by language or code as arrays of objects.
 pub(crate) fn countries() -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/node_modules/world-countries/countries.json");
@@ -120,7 +120,7 @@ fn country(given: &Value) -> Value {
     let code = given["cca3"].as_str().unwrap();
     let uri = |part: &str| format!("https://countries.example/id/{code}{part}");
     let entries = |map: &Value, part: &str, shape: &dyn Fn(&str, &Value) -> Value| -> Value {
-        // The package writes an empty map as an empty array now and then.
+        // The package sometimes writes an empty map as an empty array.
         let entries = map.as_object().into_iter().flatten().map(|(key, value)| {
             let mut object = Map::new();
             object.insert("uri".to_owned(), json!(uri(&format!("/{part}/{key}"))));
@@ -184,7 +184,7 @@ fn country(given: &Value) -> Value {
     })
 }
 
-/// The same value for comparison: arrays are sets, and what has no value is not there.
+/// Normalizes a value for comparison: sorts arrays as sets, and removes members without a value.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(items) => {
@@ -207,7 +207,7 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// The same object with its members and arrays in the opposite order, at every level.
+/// Reverses the members and arrays of an object at every level.
 fn backwards(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().rev().map(backwards).collect()),

@@ -1,4 +1,4 @@
-//! The demo: once in an empty folder, once more on what it left, and with its port taken.
+//! The demo: in an empty folder, again in the same folder, and with its port in use.
 use crate::client::Client;
 use crate::server::{penstock, signal};
 use std::io::{BufRead, BufReader};
@@ -6,16 +6,16 @@ use std::net::TcpListener;
 use std::process::{Child, Stdio};
 
 #[test]
-fn it_shows_everything_and_goes_on_with_what_it_left() {
+fn it_shows_everything_and_continues_with_existing_data() {
     let dir = tempfile::tempdir().unwrap();
-    // Whoever has the port, it is taken now.
+    // If another program has the port, this fails, but the port is in use either way.
     let taken = TcpListener::bind(("127.0.0.1", 8080));
     for number in ["1", "2"] {
         let run = penstock(dir.path()).args(["demo", "--exit"]).output().unwrap();
         let said = String::from_utf8(run.stdout).unwrap();
         assert!(run.status.success(), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
         for shown in [
-            "Port 8080 is taken, so this runs on ".to_owned(),
+            "Port 8080 is in use, so the demo listens on ".to_owned(),
             "Three Business Objects were defined".to_owned(),
             "3 plants with 90 objects nested in them".to_owned(),
             "240 rounds were ingested".to_owned(),
@@ -43,7 +43,7 @@ fn it_stays_up_until_it_is_interrupted() {
     let mut lines = said.lines().map(Result::unwrap);
     let listens = lines.find(|line| line.starts_with("1. ")).expect("the demo begins");
     let address = listens.split("http://").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
-    lines.find(|line| line.starts_with("Ctrl-C ends it")).expect("the demo comes to its end");
+    lines.find(|line| line.starts_with("Press Ctrl-C to stop")).expect("the demo comes to its end");
     let client = Client::new(address.parse().unwrap());
     client.get("/health/ready").expect(200);
     assert!(client.get("/swagger-ui").status < 400);
@@ -52,7 +52,7 @@ fn it_stays_up_until_it_is_interrupted() {
 }
 
 #[test]
-fn a_port_that_was_asked_for_and_is_taken_is_a_failure() {
+fn a_requested_port_that_is_in_use_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -65,7 +65,7 @@ fn a_port_that_was_asked_for_and_is_taken_is_a_failure() {
     assert!(said.contains(&port.to_string()), "{said}");
 }
 
-/// A child that does not outlive its test.
+/// A child process that is killed when dropped.
 struct Killed(Child);
 
 impl Drop for Killed {

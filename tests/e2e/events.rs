@@ -1,4 +1,4 @@
-//! Events, listened to with curl, as an operator does.
+//! Events as an operator receives them with curl.
 use crate::server::{PATIENCE, Server, key, wait_for};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::{io::BufRead, io::BufReader, thread};
 
-/// `curl -N` on the stream, and the `CloudEvents` that it writes.
+/// A running `curl -N` on the stream, and the `CloudEvents` that it prints.
 struct Curl {
     child: Child,
     events: Receiver<Value>,
@@ -55,7 +55,7 @@ impl Drop for Curl {
 }
 
 #[test]
-fn curl_sees_what_happens_and_what_it_missed_over_a_kill() {
+fn curl_receives_events_and_the_loss_after_a_kill() {
     let dir = tempfile::tempdir().unwrap();
     let arguments = ["--service.data-dir=data"];
     let server = Server::start(dir.path(), &arguments);
@@ -78,7 +78,7 @@ fn curl_sees_what_happens_and_what_it_missed_over_a_kill() {
     assert_eq!(target["subject"], "plant-exports");
     assert!(target["data"]["blocked"].is_string(), "{target}");
 
-    // The folder's place is free again: it goes on, and the target is told of.
+    // Once the bucket's folder can be created, the export continues, and there is an event about the target.
     std::fs::remove_file(dir.path().join("data/buckets/plant-exports")).unwrap();
     let mut types = Vec::new();
     while !types.contains(&json!("penstock.target.changed")) {
@@ -98,15 +98,15 @@ fn curl_sees_what_happens_and_what_it_missed_over_a_kill() {
     let next = curl.next();
     assert_eq!(number(&next), number(&lost) + 1);
 
-    // A stop does not wait for who listens.
+    // A stop does not wait for listeners.
     server.stop();
     let mut curl = curl;
     wait_for("curl sees the end of the stream", || curl.child.try_wait().unwrap().is_some());
-    assert!(curl.child.wait().unwrap().success(), "the stream was cut, rather than ended");
+    assert!(curl.child.wait().unwrap().success(), "the stream was cut instead of ended");
 }
 
 fn define(server: &Server, dir: &Path) {
-    // A file where the bucket's folder would be keeps the export from getting through.
+    // A file with the name of the bucket's folder blocks the export.
     std::fs::create_dir_all(dir.join("data/buckets")).unwrap();
     std::fs::write(dir.join("data/buckets/plant-exports"), "").unwrap();
     let definition = json!({

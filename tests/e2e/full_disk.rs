@@ -1,5 +1,5 @@
-//! A disk that fills: nothing more is taken in once the reserve is reached, all else goes on, and with
-//! room again so does ingestion.
+//! A disk that fills up: at the reserve, ingestion is refused and everything else works. Ingestion continues when
+//! there is space again.
 use crate::client::{Answer, Client};
 use crate::server::{Server, penstock, wait_for};
 use hyper::Method;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 const DISK: &str = "PENSTOCK_TEST_SMALL_DISK";
 
-/// Runs the test with a file system of 160 MiB, in a mount namespace of its own.
+/// Runs the test on a file system of 160 MiB, in its own mount namespace.
 fn on_a_small_disk(name: &str) {
     let dir = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=160m none \"$0\" || exit 77; exec \"$@\"";
@@ -29,13 +29,13 @@ fn on_a_small_disk(name: &str) {
             panic!("{}", String::from_utf8_lossy(&run.stderr));
         }
         run => {
-            assert!(std::env::var_os("CI").is_none(), "nothing can be mounted here: {run:?}");
+            assert!(std::env::var_os("CI").is_none(), "mounting is not possible here: {run:?}");
             eprintln!("{name} was not run, since nothing can be mounted here: {run:?}");
         }
     }
 }
 
-/// Takes all the room there is, but so much.
+/// Fills the disk with a file, except for `but` bytes.
 fn fill(dir: &Path, but: u64) -> PathBuf {
     let path = dir.join("filler");
     let mut file = std::fs::File::create(&path).unwrap();
@@ -66,9 +66,9 @@ fn ingest(client: Client, mode: &str, name: &str) -> Answer {
 }
 
 #[test]
-fn the_reserve_is_kept_for_what_frees_room() {
+fn the_reserve_is_kept_for_operations_that_free_space() {
     let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else {
-        return on_a_small_disk("the_reserve_is_kept_for_what_frees_room");
+        return on_a_small_disk("the_reserve_is_kept_for_operations_that_free_space");
     };
     let server = Server::start(&disk, &["--service.data-dir=data"]);
     let client = server.client;
@@ -105,7 +105,7 @@ fn the_reserve_is_kept_for_what_frees_room() {
     assert!(String::from_utf8_lossy(&metrics).contains("penstock_disk_in_reserve 1"));
     assert!(server.log().contains("full up to its reserve"), "{}", server.log());
 
-    // Even without a byte of room nothing is lost, and nothing has to be mended.
+    // Even on a completely full disk, no data is lost and no recovery is needed.
     std::fs::remove_file(filler).unwrap();
     let filler = fill(&disk, 0);
     ingest(client, "ADD", "third").expect(507);
@@ -118,11 +118,11 @@ fn the_reserve_is_kept_for_what_frees_room() {
 }
 
 #[test]
-fn a_disk_that_is_full_at_the_first_start_is_waited_for() {
+fn the_first_start_waits_for_space_on_a_full_disk() {
     let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else {
-        return on_a_small_disk("a_disk_that_is_full_at_the_first_start_is_waited_for");
+        return on_a_small_disk("the_first_start_waits_for_space_on_a_full_disk");
     };
-    // It says its address only once it is ready.
+    // The server prints its address only when it is ready.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let client = Client::new(free.local_addr().unwrap());
     drop(free);
@@ -137,17 +137,16 @@ fn a_disk_that_is_full_at_the_first_start_is_waited_for() {
         .spawn()
         .unwrap();
     let ready = || client.send(Method::GET, "/health/ready", &[], "");
-    wait_for("it says that there is no room", || {
+    wait_for("it reports the full disk", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended");
-        let told = ready().is_ok_and(|answer| {
-            answer.status == 503 && answer.text().contains("no room on the disk")
-        });
-        told && std::fs::read_to_string(log.path()).unwrap().contains("tried again until there is")
+        let told = ready()
+            .is_ok_and(|answer| answer.status == 503 && answer.text().contains("disk is full"));
+        told && std::fs::read_to_string(log.path()).unwrap().contains("retries until there is")
     });
     std::fs::remove_file(filler).unwrap();
     wait_for("it is ready", || ready().is_ok_and(|answer| answer.status == 200));
     let log = std::fs::read_to_string(log.path()).unwrap();
-    assert_eq!(log.matches("tried again until there is").count(), 1, "{log}");
+    assert_eq!(log.matches("retries until there is").count(), 1, "{log}");
     child.kill().unwrap();
     child.wait().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Clients that are broken or mean no good: the service goes on answering the others.
+//! Broken and malicious clients: the service still answers all other clients.
 use crate::client::Client;
 use crate::server::{PATIENCE, Server, wait_for};
 use serde_json::json;
@@ -13,11 +13,11 @@ fn answers(client: Client) {
     assert_eq!(client.get("/health/ready").status, 200);
 }
 
-/// What the server says to these bytes until it closes the connection.
+/// Sends these bytes, and returns the server's answer until it closes the connection.
 fn said(client: Client, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(client.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    // The server may have answered and closed before it has read all.
+    // The server may answer and close the connection before it has read all bytes.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
@@ -28,7 +28,7 @@ fn said(client: Client, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn ten_thousand_idle_connections_of_one_address_keep_nobody_out() {
+fn ten_thousand_idle_connections_of_one_address_block_no_other_client() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[DATA]);
     let address = server.client.address;
@@ -38,7 +38,7 @@ fn ten_thousand_idle_connections_of_one_address_keep_nobody_out() {
         for _ in 0..10_000 {
             let socket = TcpSocket::new_v4().unwrap();
             socket.bind(SocketAddr::from((Ipv4Addr::new(127, 0, 0, 2), 0))).unwrap();
-            // Those past the bound are closed by the server at once: they are let go here, too.
+            // The server immediately closes connections above the limit, so they are closed here too.
             if let Ok(stream) = socket.connect(address).await {
                 open.push(stream);
             }
@@ -59,7 +59,7 @@ fn ten_thousand_idle_connections_of_one_address_keep_nobody_out() {
 }
 
 #[test]
-fn those_who_send_a_byte_now_and_then_are_cut_off() {
+fn clients_that_send_a_byte_now_and_then_are_disconnected() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[DATA]);
     let mut slow: Vec<_> =
@@ -70,7 +70,7 @@ fn those_who_send_a_byte_now_and_then_are_cut_off() {
     }
     answers(server.client);
     let begun = Instant::now();
-    // A byte a second resets no clock: the head as a whole has its time.
+    // A byte each second does not reset the timeout, which covers the whole head.
     while !slow.is_empty() {
         assert!(begun.elapsed() < PATIENCE, "{} slow connections are still open", slow.len());
         slow.retain_mut(|stream| {
@@ -87,11 +87,11 @@ fn those_who_send_a_byte_now_and_then_are_cut_off() {
     server.stop();
 }
 
-/// A body that stops is waited for as long as a client may pause, and no longer; what it had room for is free again.
+/// The server waits for a body that stops as long as a client may pause, and then frees its capacity.
 #[test]
-fn those_whose_body_stops_are_cut_off() {
+fn clients_whose_body_stops_are_disconnected() {
     let dir = tempfile::tempdir().unwrap();
-    // Room for the bodies of ten.
+    // Capacity for ten bodies.
     let limits = ["--service.limits.body=100KiB", "--service.limits.in-flight=1000KiB"];
     let server = Server::start(dir.path(), &[&[DATA][..], &limits].concat());
     let client = server.client;
@@ -106,8 +106,8 @@ fn those_whose_body_stops_are_cut_off() {
     let mut slow = Vec::new();
     let good = json!({ "data": [{ "text": "good" }] }).to_string();
     let post = || client.post("/api/v1/business-objects/Notes", good.clone()).status;
-    wait_for("there is no room for one more body", || {
-        // One that comes while the good one has its room is refused, and another one takes its place.
+    wait_for("there is no capacity for one more body", || {
+        // A body that arrives while the good one holds its capacity is refused; a further one takes its place.
         let mut stream = TcpStream::connect(client.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
@@ -149,8 +149,8 @@ fn heads_that_are_too_large_are_refused() {
     server.stop();
 }
 
-/// Shapes that two parsers on the way could take for different numbers of requests (RFC 9112, 6.3 and
-/// 11.2): the one that is hidden in the other's body must not be answered.
+/// Sends text that two parsers could read as different numbers of requests (RFC 9112, 6.3 and 11.2). The request that
+/// is hidden in the body of the other one must not be answered.
 #[test]
 fn no_request_is_hidden_in_another() {
     let dir = tempfile::tempdir().unwrap();

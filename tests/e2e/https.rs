@@ -1,4 +1,4 @@
-//! HTTPS by curl and openssl: both versions of HTTP, certificates of both sides, those who cannot agree.
+//! HTTPS with curl and openssl: both versions of HTTP, server and client certificates, failed handshakes.
 use crate::server::{PATIENCE, penstock};
 use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -64,14 +64,14 @@ impl Drop for Https {
 const OURS: [&str; 2] = ["--cacert", "data/tls/certificate.pem"];
 
 #[test]
-fn it_speaks_both_versions_with_a_certificate_of_its_own_making() {
+fn it_speaks_both_versions_with_a_self_signed_certificate() {
     let dir = tempfile::tempdir().unwrap();
     let server = Https::start(dir.path(), &["--server.ssl.self-signed=true"]);
     server.says(dir.path(), &[&OURS[..], &["--http2"]].concat(), "200 2");
     server.says(dir.path(), &[&OURS[..], &["--http1.1"]].concat(), "200 1.1");
     let unknown = server.curl(dir.path(), &[]);
     assert_eq!(unknown.status.code(), Some(60), "an unknown certificate is trusted: {unknown:?}");
-    // Nothing in common: an old version, and a cipher that is not offered.
+    // Handshakes that must fail: an old version, and a cipher that is not offered.
     for old in [&["-tls1_1"][..], &["-tls1_2", "-cipher", "AES128-SHA"]] {
         let address = server.url.trim_start_matches("https://");
         let output = Command::new("openssl")
@@ -82,18 +82,18 @@ fn it_speaks_both_versions_with_a_certificate_of_its_own_making() {
             .unwrap();
         assert!(!output.status.success(), "{old:?}: {output:?}");
     }
-    // And one that does not speak TLS at all.
+    // And a client that does not speak TLS at all.
     let address = server.url.replace("https://", "http://");
     assert!(!Command::new("curl").args(["-sS", &address]).output().unwrap().status.success());
     server.says(dir.path(), &OURS, "200 2");
 }
 
 #[test]
-fn those_who_begin_to_speak_tls_and_fall_silent_are_cut_off() {
+fn clients_that_stop_during_the_handshake_are_disconnected() {
     let dir = tempfile::tempdir().unwrap();
     let server = Https::start(dir.path(), &["--server.ssl.self-signed=true"]);
     let address = server.url.trim_start_matches("https://").replace("localhost", "127.0.0.1");
-    // Nothing, the beginning of a ClientHello, and one that promises 16 KiB.
+    // No data, the beginning of a ClientHello, and one that announces 16 KiB.
     let mut silent: Vec<_> = [&b""[..], b"\x16\x03\x01", b"\x16\x03\x01\x40\x00\x01"]
         .iter()
         .cycle()
@@ -107,7 +107,7 @@ fn those_who_begin_to_speak_tls_and_fall_silent_are_cut_off() {
         .collect();
     server.says(dir.path(), &OURS, "200 2");
     for stream in &mut silent {
-        // The end of the connection, with an alert before it or without.
+        // The connection ends, with or without an alert before.
         if let Err(error) = stream.read_to_end(&mut Vec::new()) {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset, "it is still open: {error}");
         }
@@ -166,9 +166,9 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
         dir.path(),
         &["--server.ssl.certificate=used.pem", "--server.ssl.certificate-private-key=used.key"],
     );
-    // Two days are soon.
+    // A validity of two days counts as soon.
     let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
-    assert!(log.contains("The certificate of HTTPS expires soon."), "{log}");
+    assert!(log.contains("The HTTPS certificate expires soon."), "{log}");
     server.says(dir.path(), &["--cacert", "first.pem"], "200 2");
     let policy = |host: &str| {
         let host = format!("Host: {host}");
@@ -199,13 +199,15 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
     std::fs::write(dir.path().join("used.pem"), "no certificate").unwrap();
     hangup();
     until("the log says that it is broken", &|| {
-        std::fs::read_to_string(dir.path().join("log")).unwrap().contains("holds no certificate")
+        std::fs::read_to_string(dir.path().join("log"))
+            .unwrap()
+            .contains("no certificate in PEM format")
     });
     server.says(dir.path(), &["--cacert", "second.pem"], "200 2");
 }
 
 #[test]
-fn clients_without_their_certificate_stay_outside() {
+fn clients_without_a_valid_certificate_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     for (name, signed) in [("ca", None), ("client", Some("ca")), ("other-ca", None)] {
         let key = format!("{name}.key");
@@ -246,6 +248,9 @@ fn clients_without_their_certificate_stay_outside() {
         server.curl(dir.path(), &[&OURS[..], &["--cert", &cert, "--key", &key]].concat())
     };
     assert_eq!(with("client").stdout, b"200 2");
-    assert!(!server.curl(dir.path(), &OURS).status.success(), "a client without one came in");
-    assert!(!with("other-ca").status.success(), "a client of another authority came in");
+    assert!(
+        !server.curl(dir.path(), &OURS).status.success(),
+        "a client without a certificate was accepted"
+    );
+    assert!(!with("other-ca").status.success(), "a client of another authority was accepted");
 }

@@ -1,6 +1,6 @@
-//! End to end: the binary as it is shipped, started in a folder of its own and spoken to over HTTP.
+//! End-to-end tests: they start the shipped binary in a folder of its own and use it over HTTP.
 //!
-//! `PENSTOCK_TEST_BINARY` names the binary to test; without it it is the one cargo built for the tests.
+//! `PENSTOCK_TEST_BINARY` names the binary to test; the default is the one that cargo built for the tests.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,14 +1,14 @@
-//! Bounded memory: a stream of a hundred thousand objects in, and all of them out in one file.
+//! Bounded memory: ingesting a stream of a hundred thousand objects, and exporting all of them in one file.
 use crate::server::{Server, push_and_wait};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 const OBJECTS: u64 = 100_000;
-/// What the whole process may take while a stream of any length comes in, in kB. The stream is about
-/// 30 MB; held whole, in any form, it would not fit with the store.
+/// The maximum memory of the whole process in kB while it ingests a stream of any length. The stream has about 30 MB.
+/// If it were in memory as a whole, in any form, it would not fit beside the store.
 const INGEST_BOUND_KB: u64 = 160 << 10;
-/// What an export may take beyond the idle process, in kB (the goal of the design).
+/// The maximum memory of an export in kB, in addition to the idle process (the goal of the design).
 const EXPORT_BOUND_KB: u64 = 32 << 10;
 
 const CONFIG: &str = r#"
@@ -29,7 +29,7 @@ fields:
 "#;
 
 #[test]
-fn a_hundred_thousand_objects_come_in_and_go_out_in_bounded_memory() {
+fn a_hundred_thousand_objects_are_ingested_and_exported_in_bounded_memory() {
     let dir = tempfile::tempdir().unwrap();
     let arguments = ["--service.data-dir=data", "--service.base-url=https://samples.example"];
     let server = Server::start(dir.path(), &arguments);
@@ -75,7 +75,7 @@ fn a_hundred_thousand_objects_come_in_and_go_out_in_bounded_memory() {
     server.stop();
 }
 
-/// A hundred lines.
+/// Returns a hundred lines.
 fn lines(first: u64) -> String {
     let mut text = String::new();
     for i in first..first + 100 {

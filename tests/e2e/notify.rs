@@ -1,4 +1,4 @@
-//! What the service manager is told (`sd_notify(3)`), read from the socket that it would listen on.
+//! The notifications to the service manager (`sd_notify(3)`), read from the socket that it would listen on.
 use crate::server::{PATIENCE, Server, signal};
 use serde_json::json;
 use std::os::unix::net::UnixDatagram;
@@ -13,7 +13,7 @@ impl Manager {
         Self(socket)
     }
 
-    /// Waits for a notice with such a line, and gives all that came until then.
+    /// Waits for a notification with a line that begins so, and returns all lines up to then.
     #[track_caller]
     fn until(&self, line: &str) -> Vec<String> {
         let mut lines = Vec::new();
@@ -23,7 +23,7 @@ impl Manager {
                 self.0.recv(&mut notice).unwrap_or_else(|e| panic!("{line}: {e}: {lines:?}"));
             let notice = String::from_utf8_lossy(&notice[..length]).into_owned();
             lines.extend(notice.lines().map(str::to_owned));
-            if notice.lines().any(|told| told.starts_with(line)) {
+            if notice.lines().any(|received| received.starts_with(line)) {
                 return lines;
             }
         }
@@ -31,20 +31,20 @@ impl Manager {
 }
 
 #[test]
-fn it_is_told_when_the_gateway_is_ready_how_it_is_and_that_it_is_alive() {
+fn the_manager_is_notified_of_readiness_status_and_liveness() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notify");
     let manager = Manager::listen(&path);
     let environment = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "4000000")];
     let server = Server::start_with(dir.path(), &["--service.data-dir=data"], &environment);
-    let told = manager.until("STATUS=Serving; no export waits");
-    // Once it is open it is no longer told to be opening.
-    let ready = told.iter().position(|line| line == "READY=1").expect("it is ready");
-    let opening = told.iter().rposition(|line| line.starts_with("STATUS=Opening"));
-    assert!(opening.is_none_or(|opening| opening > ready), "{told:?}");
+    let lines = manager.until("STATUS=Serving; no export waits");
+    // After the store is open, no notification says that it is opening.
+    let ready = lines.iter().position(|line| line == "READY=1").expect("it is ready");
+    let opening = lines.iter().rposition(|line| line.starts_with("STATUS=Opening"));
+    assert!(opening.is_none_or(|opening| opening > ready), "{lines:?}");
     manager.until("WATCHDOG=1");
 
-    // A target that is blocked is told by its name.
+    // A blocked target is reported by its name.
     std::fs::create_dir_all(dir.path().join("data/buckets")).unwrap();
     std::fs::File::create(dir.path().join("data/buckets/away")).unwrap();
     let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";

@@ -1,4 +1,4 @@
-//! The process: it ends in good order, and when it is killed nothing acknowledged is lost.
+//! The process: it shuts down cleanly, and a kill loses no acknowledged data.
 use crate::client::Client;
 use crate::server::{PATIENCE, Server, penstock, signal, wait_for};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ const DATA: &str = "--service.data-dir=data";
 const INGEST: &str = "/api/v1/business-objects/Readings?mode=ADD";
 
 #[test]
-fn sigterm_ends_it_in_good_order_while_it_is_busy() {
+fn sigterm_shuts_it_down_cleanly_while_it_is_busy() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[DATA]);
     define(server.client);
@@ -43,21 +43,21 @@ fn sigterm_ends_it_in_good_order_while_it_is_busy() {
     assert_eq!(status.code(), Some(0));
 
     let server = Server::start(dir.path(), &[DATA]);
-    all_there(server.client, &load.acknowledged);
-    in_order(&server, dir.path(), load.pushes);
+    check_objects(server.client, &load.acknowledged);
+    check_exports(&server, dir.path(), load.pushes);
     server.stop();
 }
 
 #[test]
-fn sigint_ends_it_too() {
+fn sigint_shuts_it_down_too() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[DATA]);
     assert_eq!(server.end_by("INT").code(), Some(0));
 }
 
-/// The certificate is read after the first signal could come, and before HTTP is open.
+/// The certificate is read after signals are handled and before HTTP is open.
 #[test]
-fn sigterm_ends_it_too_while_it_starts() {
+fn sigterm_shuts_it_down_while_it_starts() {
     let dir = tempfile::tempdir().unwrap();
     let run = |program: &str, arguments: &[&str]| {
         let done = Command::new(program).current_dir(dir.path()).args(arguments).output().unwrap();
@@ -76,7 +76,7 @@ fn sigterm_ends_it_too_while_it_starts() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // It opens once somebody reads.
+    // Opening the pipe blocks until the server reads it.
     let mut slow =
         std::fs::OpenOptions::new().write(true).open(dir.path().join("slow.pem")).unwrap();
     signal(child.id(), "TERM");
@@ -96,7 +96,7 @@ fn sigterm_ends_it_too_while_it_starts() {
 }
 
 #[test]
-fn sigkill_at_any_moment_loses_nothing_acknowledged() {
+fn sigkill_at_any_moment_loses_no_acknowledged_data() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[DATA]);
     define(server.client);
@@ -116,15 +116,15 @@ fn sigkill_at_any_moment_loses_nothing_acknowledged() {
     }
 
     let minted: BTreeSet<&str> = acknowledged.iter().map(|(uri, _)| uri.as_str()).collect();
-    assert_eq!(minted.len(), acknowledged.len(), "a counter gave a number twice");
+    assert_eq!(minted.len(), acknowledged.len(), "a counter issued a number twice");
     let server = Server::start(dir.path(), &[DATA]);
-    all_there(server.client, &acknowledged);
-    in_order(&server, dir.path(), pushes);
+    check_objects(server.client, &acknowledged);
+    check_exports(&server, dir.path(), pushes);
     server.stop();
 }
 
 #[test]
-fn no_plain_http_beyond_loopback_without_the_word_insecure() {
+fn plain_http_beyond_loopback_needs_the_setting_insecure_http() {
     let dir = tempfile::tempdir().unwrap();
     let refused = penstock(dir.path())
         .args(["serve", "--server.port=0", "--server.address=0.0.0.0", DATA])
@@ -145,14 +145,14 @@ fn one_data_directory_has_one_owner() {
     server.stop();
 }
 
-/// Clients that ingest and push until the server is gone, and remember what was acknowledged.
+/// Clients that ingest and push until the server stops, and remember what was acknowledged.
 struct Load {
     acknowledged: Arc<Mutex<Vec<(String, String)>>>,
     pushes: Arc<AtomicUsize>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a load had acknowledged in the end.
+/// The acknowledged work of a load.
 struct Ended {
     /// URI and label.
     acknowledged: Vec<(String, String)>,
@@ -226,9 +226,9 @@ fn define(client: Client) {
     client.put("/api/v1/business-objects", &definition).expect(201);
 }
 
-/// Every acknowledged object is there, whole.
+/// Checks that every acknowledged object is stored completely.
 #[track_caller]
-fn all_there(client: Client, acknowledged: &[(String, String)]) {
+fn check_objects(client: Client, acknowledged: &[(String, String)]) {
     assert!(!acknowledged.is_empty());
     for (uri, label) in acknowledged {
         let encoded =
@@ -240,10 +240,10 @@ fn all_there(client: Client, acknowledged: &[(String, String)]) {
     }
 }
 
-/// The queue drains after the restart, and what the target got has no gap, in order, each file whole.
+/// Checks that the queue drains after the restart, and that the target has all files, complete and in order.
 #[track_caller]
-fn in_order(server: &Server, dir: &Path, pushes: usize) {
-    assert!(pushes > 0, "nothing was pushed");
+fn check_exports(server: &Server, dir: &Path, pushes: usize) {
+    assert!(pushes > 0, "no push was acknowledged");
     let client = server.client;
     let mut exports: Vec<Value> = Vec::new();
     wait_for("every export is delivered", || {
@@ -253,7 +253,7 @@ fn in_order(server: &Server, dir: &Path, pushes: usize) {
     exports.sort_by_key(|e| e["sequence"].as_u64());
     let sequences: Vec<u64> = exports.iter().filter_map(|e| e["sequence"].as_u64()).collect();
     let whole: Vec<u64> = (1..=sequences.len() as u64).collect();
-    assert_eq!(sequences, whole, "a sequence is missing or there twice");
+    assert_eq!(sequences, whole, "a sequence is missing or repeated");
     assert!(sequences.len() >= pushes, "{} of {pushes} acknowledged exports", sequences.len());
     let delivered: Vec<&str> = exports.iter().filter_map(|e| e["deliveredAt"].as_str()).collect();
     assert!(delivered.is_sorted(), "delivered out of order: {delivered:?}");

@@ -1,5 +1,5 @@
-//! The README's commands do what the README says: each block of `bash` is run, in order, in one shell. The
-//! configuration in docs/exports.md is valid.
+//! The README's commands do what the README says: all blocks of `bash` run in order in one shell. The configuration in
+//! docs/exports.md is valid.
 use crate::server::{Server, binary, penstock};
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -36,7 +36,7 @@ fn every_command_of_the_readme_works() {
         r#""updated":1"#,
         r#""pointer":"/data/0/flow""#,
         r#""objectCount":2"#,
-        // A key for one Business Object at another address.
+        // The key for one Business Object gets 403 at another address.
         "\n403\n",
     ] {
         assert!(said.contains(shown), "no {shown} in\n{said}\n{error}");
@@ -53,10 +53,10 @@ fn the_configuration_of_the_page_on_exports_is_valid() {
     let check = penstock(dir.path()).args(["check", "application.yaml"]).output().unwrap();
     let said = String::from_utf8_lossy(&check.stdout);
     assert!(check.status.success(), "{said}\n{}", String::from_utf8_lossy(&check.stderr));
-    assert!(!said.contains("no known setting"), "{said}");
+    assert!(!said.contains("not a known setting"), "{said}");
 }
 
-/// The text of all blocks in this language.
+/// Returns the text of all blocks in this language.
 fn blocks(page: &str, language: &str) -> String {
     let mut text = String::new();
     let mut inside = false;

@@ -1,4 +1,4 @@
-//! A lost index is made again at the start; meanwhile every route answers 503 and says how far it is.
+//! A lost index is rebuilt at the start. Meanwhile every route answers 503 with the progress.
 use crate::client::Client;
 use crate::server::{PATIENCE, key, penstock};
 use hyper::Method;
@@ -19,7 +19,7 @@ impl Drop for Ended {
 }
 
 #[test]
-fn requests_wait_for_the_index_and_are_told_so() {
+fn requests_get_503_with_the_progress_while_the_index_is_rebuilt() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("data/store");
     let store = Store::open(&folder, Options::default(), &mut |_| {}).unwrap();
@@ -40,7 +40,7 @@ fn requests_wait_for_the_index_and_are_told_so() {
     drop(store);
     std::fs::remove_dir_all(folder.join("index")).unwrap();
 
-    // It says its address only once it is ready.
+    // The server prints its address only when it is ready.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -54,25 +54,25 @@ fn requests_wait_for_the_index_and_are_told_so() {
         .unwrap();
     let _ended = Ended(child);
     let client = Client::new(address);
-    let mut told = Vec::new();
+    let mut details = Vec::new();
     let end = Instant::now() + PATIENCE;
     for path in ["/api/v1/status", "/api/v1/business-objects", "/health/ready"].iter().cycle() {
         assert!(Instant::now() < end, "it does not become ready");
         let Ok(answer) = client.send(Method::GET, path, &[], "") else { continue };
-        // Ready, or asked for who it is.
+        // The server is ready, or requires credentials.
         if matches!(answer.status, 200 | 401) {
             break;
         }
         let retry = answer.headers.get("retry-after").cloned();
         let detail = answer.expect(503).json()["detail"].as_str().unwrap().to_owned();
         assert!(retry.is_some(), "{path}: {detail}");
-        told.push(detail);
+        details.push(detail);
     }
-    let progress = format!("of {FRAMES} journal frames are replayed");
-    assert!(told.iter().any(|detail| detail.contains(&progress)), "{told:?}");
+    let progress = format!("of {FRAMES} journal frames replayed");
+    assert!(details.iter().any(|detail| detail.contains(&progress)), "{details:?}");
     let client = client.with(key(dir.path(), "--service.data-dir=data"));
     let quads = client.get("/api/v1/status").expect(200).json()["store"]["quads"].as_u64();
     assert_eq!(quads, Some(FRAMES * 500));
     let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
-    assert!(log.contains("brought up to the journal"), "{log}");
+    assert!(log.contains("Replaying the journal"), "{log}");
 }

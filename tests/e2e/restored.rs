@@ -1,10 +1,10 @@
-//! A gateway made of a backup: the files of exports are not in it, and that holds up nobody in silence.
+//! A gateway restored from a backup: it lacks the files of exports, and reports every export that this blocks.
 use crate::server::{Server, key, penstock, push_and_wait, wait_for};
 use serde_json::{Value, json};
 use std::path::Path;
 
 #[test]
-fn exports_whose_files_are_lost_say_so_and_can_be_put_out_of_the_way() {
+fn exports_with_lost_files_report_it_and_can_be_parked() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let data = "--service.data-dir=data";
@@ -18,7 +18,7 @@ fn exports_whose_files_are_lost_say_so_and_can_be_put_out_of_the_way() {
     let body = json!({"data": [{"name": "P-101"}]}).to_string();
     server.client.post("/api/v1/business-objects/Pump", body).expect(200);
     let delivered = push_and_wait(server.client, "Pump");
-    // A file where the bucket's folder would be keeps the next one from getting through.
+    // A file with the name of the bucket's folder blocks the next export.
     let bucket = dir.join("data/buckets/plant-exports");
     std::fs::remove_dir_all(&bucket).unwrap();
     std::fs::write(&bucket, "").unwrap();
@@ -36,7 +36,8 @@ fn exports_whose_files_are_lost_say_so_and_can_be_put_out_of_the_way() {
     wait_for("the export that lost its file is reported", || {
         entry(&waiting)["status"] == "blocked"
     });
-    // The start finds the file missing; the first attempt finds that the target lacks it too, and names the remedy.
+    // The start finds that the file is missing. The first attempt finds that the target lacks it too, and says what
+    // to do.
     wait_for("the target is asked", || {
         entry(&waiting)["lastError"].as_str().is_some_and(|why| why.contains("park"))
     });
@@ -45,13 +46,13 @@ fn exports_whose_files_are_lost_say_so_and_can_be_put_out_of_the_way() {
     assert!(why.contains("missing from the spool"), "{why}");
     let target = server.client.get("/api/v1/targets").expect(200).json();
     assert!(target["items"][0]["blocked"].as_str().unwrap().contains("missing"), "{target}");
-    // What was delivered stays in the history, without its file.
+    // A delivered export stays in the history, without its file.
     let id = delivered["id"].as_str().unwrap();
     assert_eq!(entry(id)["status"], "delivered");
     let content = server.client.get(&format!("/api/v1/exports/{id}/content")).expect(404).json();
     assert!(content["detail"].as_str().unwrap().contains("missing"), "{content}");
 
-    // Out of the way, the next one goes on, with a number that was never given.
+    // After parking it, the next export continues, with a sequence that was never used.
     server.client.post(&format!("/api/v1/exports/{waiting}/park"), "").expect(200);
     let next = push_and_wait(server.client, "Pump");
     let number = |entry: &Value| entry["sequence"].as_u64().unwrap();

@@ -1,6 +1,6 @@
-//! The whole way into a real S3-compatible bucket, checked there with `sha256sum` and Python's json alone.
+//! Exports into a real S3-compatible bucket, checked there only with `sha256sum` and Python's json.
 //!
-//! `PENSTOCK_TEST_S3=http://HOST:PORT,KEYID,SECRET` says where; `tests/run` starts Ceph and sets it.
+//! `PENSTOCK_TEST_S3=http://HOST:PORT,KEYID,SECRET` names the server; `tests/run` starts Ceph and sets it.
 use crate::countries;
 use crate::server::{Server, push_and_wait};
 use s3::creds::Credentials;
@@ -8,7 +8,7 @@ use s3::{Bucket, BucketConfiguration, Region};
 use std::path::Path;
 use std::process::Command;
 
-/// Where the bucket is, and who may write to it.
+/// The endpoint of the server, and credentials for it.
 pub(crate) struct Account {
     pub(crate) endpoint: String,
     pub(crate) key_id: String,
@@ -16,7 +16,7 @@ pub(crate) struct Account {
 }
 
 #[test]
-fn exports_arrive_in_a_bucket_whole_and_in_order() {
+fn exports_arrive_in_a_bucket_complete_and_in_order() {
     let account = Account::of_environment();
     let name = format!("countries-{}", uuid::Uuid::now_v7());
     let bucket = account.create_bucket(&name);
@@ -80,7 +80,7 @@ fn exports_arrive_in_a_bucket_whole_and_in_order() {
 }
 
 #[test]
-fn wrong_credentials_block_the_target_and_lose_nothing() {
+fn wrong_credentials_block_the_target_without_losing_exports() {
     let account = Account::of_environment();
     let name = format!("refused-{}", uuid::Uuid::now_v7());
     let bucket = account.create_bucket(&name);
@@ -113,7 +113,7 @@ fn wrong_credentials_block_the_target_and_lose_nothing() {
     });
     let state = client.get("/api/v1/targets");
     assert!(!state.text().contains("not-the-secret"), "{}", state.text());
-    assert_eq!(client.get("/health/ready").status, 200, "readiness depends on the store alone");
+    assert_eq!(client.get("/health/ready").status, 200, "readiness depends only on the store");
     assert!(!server.log().contains("not-the-secret"), "the log shows a secret");
     server.stop();
 

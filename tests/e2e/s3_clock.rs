@@ -1,4 +1,4 @@
-//! Deliveries to a real S3 server by a gateway whose clock is wrong, and whose window closes.
+//! Deliveries to a real S3 server with a wrong clock, and with a transfer window that closes.
 use crate::clockless::{Clock, define, ingest};
 use crate::s3::Account;
 use crate::server::{penstock, push_and_wait, wait_for};
@@ -29,7 +29,7 @@ fn verify(dir: &Path, account: &Account, bucket: &str) {
 }
 
 #[test]
-fn a_gateway_without_a_clock_delivers_to_a_server_that_looks_at_times() {
+fn a_gateway_without_a_clock_delivers_to_a_server_that_checks_times() {
     let account = Account::of_environment();
     let name = format!("clockless-{}", uuid::Uuid::now_v7());
     let bucket = account.create_bucket(&name);
@@ -50,12 +50,12 @@ fn a_gateway_without_a_clock_delivers_to_a_server_that_looks_at_times() {
 }
 
 #[test]
-fn a_window_that_closes_in_the_middle_of_an_upload_interrupts_it_and_the_next_one_goes_on() {
+fn a_window_that_closes_interrupts_an_upload_and_the_next_window_continues_it() {
     let account = Account::of_environment();
     let name = format!("window-{}", uuid::Uuid::now_v7());
     account.create_bucket(&name);
     let dir = tempfile::tempdir().unwrap();
-    // Within what the server tolerates of clocks, on both sides of the window's end.
+    // Both times around the end of the window are within the clock skew that the server tolerates.
     let Some(clock) = Clock::at(dir.path(), "+0") else { return };
     let at = |minutes: i64| {
         let at = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(minutes);
@@ -85,10 +85,10 @@ fn a_window_that_closes_in_the_middle_of_an_upload_interrupts_it_and_the_next_on
         || std::fs::read_to_string(&noted).map_or(0, |text| text.lines().count().max(1) - 1);
     wait_for("the server has a part", || parts() >= 1);
     clock.set("+10m");
-    wait_for("the upload is interrupted", || server.log().contains("the window closed"));
+    wait_for("the upload is interrupted", || server.log().contains("the delivery window closed"));
     let begun = std::fs::read_to_string(&noted).unwrap();
     let had = parts();
-    assert!(had < 7, "{had} parts are the whole");
+    assert!(had < 7, "{had} parts are the whole file");
     let entry = client.get(&format!("/api/v1/exports/{id}")).expect(200).json();
     assert_eq!([&entry["status"], &entry["attempts"]], [&json!("queued"), &json!(0)]);
     let targets = client.get("/api/v1/targets").expect(200).json();
@@ -107,7 +107,7 @@ fn a_window_that_closes_in_the_middle_of_an_upload_interrupts_it_and_the_next_on
         last = std::fs::read_to_string(&noted).unwrap_or(std::mem::take(&mut last));
         client.get(&format!("/api/v1/exports/{id}")).expect(200).json()["status"] == "delivered"
     });
-    assert!(last.starts_with(&begun), "the upload began anew:\n{begun}\n{last}");
+    assert!(last.starts_with(&begun), "the upload started again:\n{begun}\n{last}");
     verify(dir.path(), &account, &name);
     server.stop();
 }

@@ -1,4 +1,4 @@
-//! No secret leaves the gateway: planted ones are looked for in everything that it says and writes.
+//! No secret leaves the gateway: the tests search for planted secrets in everything that it answers and writes.
 use crate::client::{Answer, Client};
 use crate::server::{Server, make_key, penstock};
 use hyper::Method;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const DATA: &str = "--service.data-dir=data";
-/// Whatever a person, a program or a provider has planted says so.
+/// The marker in every secret that a person, a program or a provider plants.
 const PLANTED: &str = "PLANTED";
 const CLIENT_SECRET: &str = "PLANTED-client-secret-4f1c";
 const S3_SECRET: &str = "PLANTED-s3-secret-77ab";
@@ -46,7 +46,7 @@ framework:
           audiences: api://plant
 ";
 
-/// What was seen, and where.
+/// The collected texts with their places.
 #[derive(Default)]
 struct Seen(Vec<(String, String)>);
 
@@ -91,14 +91,14 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     let password = password.trim().to_owned();
     assert!(password.len() >= 16, "the first password is short");
     let key = make_key(dir.path(), DATA, "secrets", "Admin");
-    let stranger = Client::new(client.address);
+    let unauthenticated = Client::new(client.address);
     let mut seen = Seen::default();
 
-    // Sign-ins, good and bad: a password in the wrong field, too.
+    // Successful and failed sign-ins, also with a password in the wrong field.
     let json_type = ("content-type", "application/json");
     let sign_in = |email: &str, password: &str| {
         let body = json!({"email": email, "password": password}).to_string();
-        stranger.send(Method::POST, "/login", &[json_type], body).unwrap()
+        unauthenticated.send(Method::POST, "/login", &[json_type], body).unwrap()
     };
     let failed = sign_in("admin", "PLANTED-wrong-password");
     seen.answer("a failed sign-in", &failed);
@@ -109,7 +109,7 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     let id = session.split_once('=').unwrap().1.to_owned();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
 
-    // Bad credentials of every kind, and good ones where they do not belong.
+    // Invalid credentials of every kind, and valid ones in the wrong place.
     let token = "Bearer eyJhbGciOiJub25lIn0.UExBTlRFRA.PLANTED";
     for headers in [
         &[("authorization", token)][..],
@@ -121,11 +121,11 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     ] {
         seen.answer(
             "a bad credential",
-            &stranger.send(Method::GET, "/api/v1/status", headers, "").unwrap(),
+            &unauthenticated.send(Method::GET, "/api/v1/status", headers, "").unwrap(),
         );
     }
     let key_query = format!("/api/v1/status?access_token={key}");
-    seen.answer("a key in the query", &stranger.get(&key_query));
+    seen.answer("a key in the query", &unauthenticated.get(&key_query));
     let with_session = [("cookie", session.as_str()), ("sec-fetch-site", "same-origin")];
     let made = json!({"name": "another", "role": "User"}).to_string();
     let headers = [with_session[0], with_session[1], json_type];
@@ -159,7 +159,7 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
         seen.run(dir.path(), &[command, "--help"]);
     }
     seen.run(dir.path(), &["backup", "backup.penstock", DATA]);
-    // What the caller gave comes back to the caller alone.
+    // Only the caller gets back the text that it sent.
     seen.0.retain(|(place, _)| place != "a key in the query");
     seen.note("the log", server.log());
     assert!(server.log().contains("A setting was read"), "the log is not at the level trace");
@@ -171,7 +171,7 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     seen.lacks(&[PLANTED, &password, &key, &other, &id, "$argon2"]);
     server.stop();
 
-    // On the disk secrets are hashed, but for the first password in its file; nothing is for others to read.
+    // Secrets on the disk are hashed, except the first password in its file. Other users cannot read any file.
     let hashed = [key.as_str(), &other, &id, &password, "PLANTED-password-of-a-user"];
     let mut looked_at = 0;
     walk(dir.path(), &mut |path, bytes| {
@@ -203,17 +203,20 @@ fn the_secrets_of_the_configuration_stay_in_it() {
     let server = Server::start(dir.path(), &[DATA, "--service.log.level=trace"]);
     let client = server.client;
     let mut seen = Seen::default();
-    let stranger = Client::new(client.address);
+    let unauthenticated = Client::new(client.address);
     for path in [
         "/oauth2/authorization/plant",
         "/login/oauth2/code/plant?code=PLANTED-code&state=PLANTED-state",
         "/login/oauth2/code/plant?error=access_denied&state=PLANTED-state",
     ] {
-        let _ = stranger.get(path);
+        let _ = unauthenticated.get(path);
     }
     let token = "Bearer eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.e30.PLANTED-signature";
     let headers = [("authorization", token)];
-    seen.answer("a token", &stranger.send(Method::GET, "/api/v1/status", &headers, "").unwrap());
+    seen.answer(
+        "a token",
+        &unauthenticated.send(Method::GET, "/api/v1/status", &headers, "").unwrap(),
+    );
     for path in ["/api/v1/status", "/api/v1/targets", "/api/v1/audit", "/metrics"] {
         seen.answer(path, &client.get(path).expect(200));
     }
@@ -221,7 +224,7 @@ fn the_secrets_of_the_configuration_stay_in_it() {
     seen.run(dir.path(), &["export", "list", DATA]);
     seen.note("the log", server.log());
     server.stop();
-    // A fault of the configuration shows neither the value nor its neighbours.
+    // An error in the configuration shows neither the value nor neighbouring text.
     std::fs::write(
         dir.path().join("application.yaml"),
         CONFIGURATION.replace("type: s3", "type: s4"),
@@ -229,7 +232,7 @@ fn the_secrets_of_the_configuration_stay_in_it() {
     .unwrap();
     seen.run(dir.path(), &["serve", DATA]);
     seen.run(dir.path(), &["check", "application.yaml"]);
-    assert!(seen.0.iter().any(|(_, said)| said.contains("s4")), "the fault was not told");
+    assert!(seen.0.iter().any(|(_, said)| said.contains("s4")), "the error was not reported");
     seen.lacks(&[PLANTED, CLIENT_SECRET, S3_SECRET]);
 }
 

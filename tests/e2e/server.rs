@@ -1,4 +1,4 @@
-//! The binary as a child process in a folder of its own.
+//! Runs the binary as a child process in its own folder.
 use crate::client::Client;
 use penstock_store::{Pattern, Read, Store};
 use serde_json::Value;
@@ -10,11 +10,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up on it. No test asserts a time but the contract's
-/// own bound on ending.
+/// The timeout after which a test fails. The only time that a test asserts is the contract's limit for shutting down.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
-/// A running server; killed when dropped.
+/// A running server, which is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
@@ -46,7 +45,7 @@ impl Server {
         follow(err, Arc::clone(&log), found);
         let Ok(address) = address.recv_timeout(PATIENCE) else {
             let _ = child.kill();
-            panic!("the server did not say its address:\n{}", log.lock().unwrap());
+            panic!("the server did not print its address:\n{}", log.lock().unwrap());
         };
         let mut server = Self { child, client: Client::new(address), log };
         wait_for("the server is ready", || {
@@ -63,17 +62,17 @@ impl Server {
         server
     }
 
-    /// What it wrote so far.
+    /// Returns its log so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// The id of its process.
+    /// Returns its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// A signal, then its exit within the contract's 10 s.
+    /// Sends a signal, and returns the exit status, which must come within the contract's 10 s.
     pub(crate) fn end_by(mut self, name: &str) -> ExitStatus {
         signal(self.child.id(), name);
         let end = Instant::now() + Duration::from_secs(10);
@@ -86,7 +85,7 @@ impl Server {
         }
     }
 
-    /// SIGTERM, and it must end with 0.
+    /// Sends SIGTERM; the process must exit with 0.
     #[track_caller]
     pub(crate) fn stop(self) {
         let log = Arc::clone(&self.log);
@@ -94,13 +93,13 @@ impl Server {
         assert_eq!(status.code(), Some(0), "{}", log.lock().unwrap());
     }
 
-    /// SIGKILL, and reaps it.
+    /// Sends SIGKILL, and reaps the process.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("the child can be killed");
         self.child.wait().expect("the child can be waited for");
     }
 
-    /// A line of `/proc/<pid>/status` in kB: `VmRSS`, `VmHWM`.
+    /// Returns a value in kB from `/proc/<pid>/status`, such as `VmRSS` or `VmHWM`.
     pub(crate) fn memory_kb(&self, line: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))
             .expect("/proc has the child");
@@ -122,15 +121,15 @@ impl Drop for Server {
     }
 }
 
-/// A command of the binary, in `dir`, with nothing of the caller's configuration.
+/// Returns a command that runs the binary in `dir`, without the caller's configuration.
 pub(crate) fn penstock(dir: &Path) -> Command {
     let mut command = Command::new(binary());
     command.current_dir(dir).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
 }
 
-/// An Admin's API key for the server whose data is where this argument says; the one that an earlier
-/// server of this directory had, if there was one.
+/// Returns an Admin's API key for the server with this data argument. It is the key of an earlier server in this
+/// directory, if there was one.
 pub(crate) fn key(dir: &Path, data: &str) -> String {
     let known = dir.join("key-of-the-tests");
     std::fs::read_to_string(&known).unwrap_or_else(|_| {
@@ -140,7 +139,7 @@ pub(crate) fn key(dir: &Path, data: &str) -> String {
     })
 }
 
-/// An API key, as an operator makes it.
+/// Creates an API key as an operator does.
 pub(crate) fn make_key(dir: &Path, data: &str, name: &str, role: &str) -> String {
     let arguments = ["api-key", "create", "--name", name, "--role", role, data];
     let made = penstock(dir).args(arguments).output().expect("the binary starts");
@@ -148,13 +147,13 @@ pub(crate) fn make_key(dir: &Path, data: &str, name: &str, role: &str) -> String
     String::from_utf8(made.stdout).expect("a key is text").trim().to_owned()
 }
 
-/// The binary under test.
+/// Returns the path of the binary under test.
 pub(crate) fn binary() -> PathBuf {
     std::env::var_os("PENSTOCK_TEST_BINARY")
         .map_or_else(|| env!("CARGO_BIN_EXE_penstock").into(), PathBuf::from)
 }
 
-/// Every quad in the store of a server that has ended, and the sequence of its newest frame.
+/// Returns every quad in the store of a stopped server, and the sequence of its newest frame.
 pub(crate) fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
     let store = open_store(data_dir);
     let reader = store.read();
@@ -171,19 +170,19 @@ pub(crate) fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
 
 fn open_store(data_dir: &Path) -> Store {
     let dir = data_dir.join("store");
-    assert!(dir.is_dir(), "{} holds no store", data_dir.display());
+    assert!(dir.is_dir(), "{} contains no store", data_dir.display());
     Store::open(&dir, penstock_store::Options::default(), &mut |_| ())
-        .expect("the store of an ended server opens")
+        .expect("the store of a stopped server opens")
 }
 
-/// Sends a signal by name. std can only kill.
+/// Sends a signal by name; std can only kill.
 pub(crate) fn signal(pid: u32, name: &str) {
     let status =
         Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status().expect("sh runs");
     assert!(status.success(), "kill -{name} {pid}");
 }
 
-/// Waits until `done`, or gives up after [`PATIENCE`].
+/// Waits until `done` returns true. Fails after [`PATIENCE`].
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
@@ -193,7 +192,7 @@ pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Pushes, waits until the one target has it, and gives the delivered entry.
+/// Pushes, waits until the only target has the export, and returns the delivered entry.
 #[track_caller]
 pub(crate) fn push_and_wait(client: Client, business_object: &str) -> Value {
     let push = client.post(&format!("/api/v1/business-objects/{business_object}/push"), "");

@@ -1,4 +1,4 @@
-//! Memory that runs short: what is large is put off, what is small gets on, and nothing ends.
+//! When memory runs short, large bodies are refused, small ones are accepted, and the process continues.
 use crate::server::Server;
 use hyper::Method;
 use serde_json::json;
@@ -6,10 +6,10 @@ use std::io::Write as _;
 use std::net::TcpStream;
 
 #[test]
-fn large_bodies_are_put_off_and_small_ones_are_taken_one_at_a_time() {
+fn large_bodies_are_refused_and_small_ones_accepted_one_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     let data = "--service.data-dir=data";
-    // Less than any process has.
+    // Less than any process uses.
     let server = Server::start(dir.path(), &[data, "--service.limits.memory=1MiB"]);
     let client = server.client;
     let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
@@ -33,7 +33,7 @@ fn large_bodies_are_put_off_and_small_ones_are_taken_one_at_a_time() {
     let headers = [("content-type", "application/json")];
     let mut open = Vec::new();
     crate::server::wait_for("a body beside another one is refused", || {
-        // One whose body does not come to its end; it may itself be refused beside the one before.
+        // A request with an incomplete body. It may itself be refused while the one before runs.
         let mut stream = TcpStream::connect(client.address).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
         open.push(stream);
@@ -57,7 +57,7 @@ fn large_bodies_are_put_off_and_small_ones_are_taken_one_at_a_time() {
 }
 
 #[test]
-fn what_goes_wrong_a_thousand_times_does_not_fill_the_log() {
+fn an_error_that_occurs_a_thousand_times_does_not_fill_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &["--service.data-dir=data"]);
     let client = server.client;
@@ -77,7 +77,7 @@ fn what_goes_wrong_a_thousand_times_does_not_fill_the_log() {
     let log = server.log();
     let refused = log.matches("An ingestion was refused.").count();
     assert!((1..=60 * minutes).contains(&refused), "{refused} lines");
-    assert_eq!(log.matches("An ingestion was done.").count(), 100, "each one is told");
+    assert_eq!(log.matches("An ingestion was done.").count(), 100, "each one is logged");
     let status = client.get("/api/v1/status").expect(200).json();
     let errors = status["lastErrors"].as_array().unwrap();
     assert_eq!(errors[0]["count"], refused, "{status}");

@@ -1,8 +1,8 @@
-//! A link that fails: a relay to a server that does to each request what it is told to.
+//! A failing link: a relay to a server that applies a chosen fault to each request.
 #![expect(
     clippy::indexing_slicing,
     clippy::cast_precision_loss,
-    reason = "a test ends at once where something is wrong"
+    reason = "a failing test ends immediately"
 )]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,36 +13,37 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// What happens to one request.
+/// The fault of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     Pass,
-    /// The connection is reset, and for so many milliseconds nobody listens.
+    /// The connection is reset, and new ones are refused for this many milliseconds.
     Refuse(u64),
     Reset,
-    /// It is taken, and nothing ever comes back.
+    /// The request is read and never answered.
     Blackhole,
-    /// Each chunk comes so many milliseconds later, both ways.
+    /// Each chunk is delayed by this many milliseconds in both directions.
     Latency(u64),
-    /// The request goes up so many milliseconds later, whether or not anybody waits for the answer still.
+    /// The request is forwarded this many milliseconds later, even if the client has given up.
     Late(u64),
-    /// So many bytes a second go up.
+    /// The request is forwarded at this many bytes per second.
     Rate(u64),
-    /// The connection is reset once so many bytes of the request went up.
+    /// The connection is reset after this many bytes of the request.
     CutUp(usize),
-    /// The connection is reset once so many bytes of the answer came down.
+    /// The connection is reset after this many bytes of the answer.
     CutDown(usize),
-    /// The server does what it is asked, and nobody hears of it.
+    /// The server processes the request, but its answer is dropped.
     DropAnswer,
-    /// 503 `SlowDown`, and the server hears nothing of it.
+    /// The relay answers 503 `SlowDown`. The server does not get the request.
     SlowDown,
-    /// 403 `AccessDenied`, in the same way: servers let an owner look at what is its own, whatever a policy says.
+    /// The relay answers 403 `AccessDenied`. A policy cannot do that, because servers let owners read their own
+    /// objects.
     Deny,
 }
 
 type Choose = Box<dyn FnMut() -> Fault + Send>;
 
-/// The relay.
+/// A relay to a server.
 pub(crate) struct Link {
     pub(crate) endpoint: String,
     choose: Arc<Mutex<Choose>>,
@@ -58,7 +59,7 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// A relay to `endpoint` that asks `choose` at the beginning of each request.
+    /// Starts a relay to `endpoint` that calls `choose` at the start of each request.
     pub(crate) async fn to(endpoint: &str, choose: impl FnMut() -> Fault + Send + 'static) -> Self {
         let upstream = endpoint.strip_prefix("http://").unwrap().to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -109,21 +110,21 @@ impl Link {
         }
     }
 
-    /// Bytes that came from the client.
+    /// Returns the bytes received from the client.
     pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// From now on.
+    /// Applies this fault to all requests from now on.
     pub(crate) fn set(&self, fault: Fault) {
         *self.choose.lock().unwrap() = Box::new(move || fault);
     }
 }
 
-/// The request under way on a connection.
+/// The current request of a connection.
 struct Request {
     fault: Fault,
-    /// Whether its answer has begun, so that what comes up next is another one.
+    /// Whether its answer has started, so that further bytes from the client belong to the next request.
     answered: bool,
     up: usize,
     down: usize,
@@ -150,7 +151,7 @@ async fn relay(
                 let Ok(length @ 1..) = read(client, &mut buffer).await else {
                     let fault = request.lock().unwrap().fault;
                     if let Fault::Late(_) = fault {
-                        // The server answers, to nobody.
+                        // The server answers although the client is gone.
                         sleep(Duration::from_secs(5)).await;
                     }
                     return true;
@@ -237,7 +238,7 @@ async fn relay(
     }
 }
 
-/// Takes the whole request and answers it with an error.
+/// Reads the whole request and answers it with an error.
 async fn answer(client: &TcpStream, first: &[u8], status: &str, code: &str) -> bool {
     let mut request = first.to_vec();
     let mut buffer = vec![0; 16 << 10];

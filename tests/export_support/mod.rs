@@ -1,6 +1,6 @@
-//! A gateway's exporter over a small plant, without HTTP.
-#![expect(clippy::unwrap_used, reason = "a test ends at once where something is wrong")]
-#![allow(dead_code, clippy::allow_attributes, reason = "each test takes what it needs")]
+//! An exporter with a small plant, without HTTP.
+#![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
+#![allow(dead_code, clippy::allow_attributes, reason = "each test uses a part of it")]
 
 pub(crate) mod link;
 pub(crate) mod s3;
@@ -21,13 +21,13 @@ use tokio::task::JoinHandle;
 
 pub(crate) const BASE: &str = "https://plant.example/id/Pump/";
 
-/// A data directory with a store in it.
+/// A data directory with a store.
 pub(crate) struct Plant {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) store: Store,
 }
 
-/// An exporter that delivers.
+/// A running exporter.
 pub(crate) struct Running {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -53,7 +53,7 @@ impl Plant {
         Self { dir, store }
     }
 
-    /// Closes the store and opens it anew. Every exporter must be gone.
+    /// Closes and reopens the store. Every exporter must have been dropped.
     pub(crate) fn restart(self) -> Self {
         let Self { dir, store } = self;
         drop(store);
@@ -81,7 +81,7 @@ impl Plant {
             .unwrap();
     }
 
-    /// Copies the closed store elsewhere and opens it again. Every exporter must be gone.
+    /// Copies the closed store to `backup` and reopens it. Every exporter must have been dropped.
     pub(crate) fn copy_store_to(self, backup: &Path) -> Self {
         let Self { dir, store } = self;
         drop(store);
@@ -90,7 +90,7 @@ impl Plant {
         Self { dir, store }
     }
 
-    /// Puts the copy in place of the store. Every exporter must be gone.
+    /// Replaces the store by the copy. Every exporter must have been dropped.
     pub(crate) fn restore_store_from(self, backup: &Path) -> Self {
         let Self { dir, store } = self;
         drop(store);
@@ -134,13 +134,13 @@ impl Plant {
         self.dir.path().join("buckets").join(name)
     }
 
-    /// The spool's files, in order.
+    /// Returns the names of the spool's files in order.
     pub(crate) fn spooled(&self) -> Vec<String> {
         files(&self.dir.path().join("spool"))
     }
 }
 
-/// What an exporter of this data directory takes.
+/// Returns the options of an exporter of this data directory.
 pub(crate) fn options(store: &Store, data_dir: &Path, targets: Targets) -> Options {
     Options {
         targets,
@@ -164,14 +164,14 @@ fn catalogue(store: &Store) -> Catalogue {
     Catalogue::open(store.clone(), defaults).unwrap()
 }
 
-/// A line of `/proc/self/status`, in bytes.
+/// Returns the value of a line of `/proc/self/status` in bytes.
 pub(crate) fn memory(line: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let value = status.lines().find_map(|l| l.strip_prefix(line)?.strip_prefix(':')).unwrap();
     value.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() << 10
 }
 
-/// Begins to measure the peak, `VmHWM`, anew (proc(5)).
+/// Resets the peak memory `VmHWM` (proc(5)).
 pub(crate) fn reset_peak() {
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
 }
@@ -180,8 +180,8 @@ pub(crate) fn open_store(data_dir: &Path) -> Store {
     loop {
         match Store::open(&data_dir.join("store"), penstock_store::Options::default(), &mut |_| ())
         {
-            // What ran beside the exporter before lets go of the store in its own time; a process
-            // would be gone.
+            // Tasks of the previous exporter release the store with a delay. In a separate process they would
+            // be gone.
             Err(penstock_store::Error::InUse { .. }) => {
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -199,7 +199,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The keys of all files under a directory, in order.
+/// Returns the keys of all files under a directory in order.
 pub(crate) fn files(root: &Path) -> Vec<String> {
     fn walk(root: &Path, folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten() {
@@ -221,7 +221,7 @@ fn name_property() -> NamedNode {
     NamedNode::new("https://plant.example/name").unwrap()
 }
 
-/// A Business Object of all pumps.
+/// Returns a Business Object of all pumps.
 pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
     let push_targets =
         targets.iter().map(|target| PushTarget { bucket_name: (*target).to_owned() }).collect();
@@ -260,7 +260,8 @@ pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
     }
 }
 
-/// Targets with 64 MiB of history and of spool, and no entry: every bucketName is a directory in the data directory.
+/// Returns targets with 64 MiB of history and no configured target: every bucketName is a directory in the data
+/// directory.
 pub(crate) fn embedded() -> Targets {
     Targets { history_bytes: 64 << 20, ..Targets::default() }
 }
@@ -269,7 +270,7 @@ pub(crate) fn directory(path: &Path) -> Target {
     Target { kind: TargetKind::Directory { path: Some(path.to_owned()) }, prefix: String::new() }
 }
 
-/// Starts delivering.
+/// Starts the exporter.
 pub(crate) fn run(exporter: &Exporter) -> Running {
     let (stop, stopped) = watch::channel(false);
     let exporter = exporter.clone();
@@ -283,7 +284,7 @@ impl Running {
     }
 }
 
-/// Waits until an entry is as asked, however long that takes within reason.
+/// Waits up to a minute until `asked` returns true for an entry.
 pub(crate) async fn until(exporter: &Exporter, id: &str, asked: impl Fn(&Entry) -> bool) -> Entry {
     let begun = Instant::now();
     loop {
@@ -300,7 +301,7 @@ pub(crate) async fn until_status(exporter: &Exporter, id: &str, status: Status) 
     until(exporter, id, |entry| entry.status == status).await
 }
 
-/// Pushes, expecting one export.
+/// Pushes and expects one export.
 pub(crate) fn push_one(exporter: &Exporter, business_object: &Compiled) -> Entry {
     let push = exporter.push(business_object, By::gateway()).unwrap();
     assert_eq!(push.reason, None);

@@ -1,4 +1,4 @@
-//! The real S3 servers: what stands in a bucket, and who may do what there.
+//! The real S3 servers: the content of buckets, and the permissions.
 use super::{Plant, embedded};
 use penstock_config::{Compression, Target, TargetKind, Targets};
 use penstock_export::{Class, Entry, Exporter, Pace};
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 use time::OffsetDateTime;
 
-/// Who asks which server for what.
+/// A server with the credentials to use.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) endpoint: String,
@@ -18,12 +18,12 @@ pub(crate) struct Server {
     pub(crate) secret: String,
 }
 
-/// What `tests/servers/*-up` prints under this name.
+/// Returns the value that `tests/servers/*-up` prints under this name.
 pub(crate) fn said(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!(
             "this test needs an S3 server: run `tests/run`, which starts them, or `tests/servers/ceph-up DIR 5630 5632` and \
-             `tests/servers/swift-up DIR 5740`, and set {name} as they say"
+             `tests/servers/swift-up DIR 5740`, and set {name} to the printed value"
         )
     })
 }
@@ -36,7 +36,7 @@ pub(crate) fn swift() -> Server {
     Server::of(&said("PENSTOCK_TEST_SWIFT"), "us-east-1")
 }
 
-/// Timing for tests: what takes minutes takes milliseconds.
+/// Returns timings for tests: milliseconds instead of minutes.
 pub(crate) fn quick() -> Pace {
     Pace {
         first: Duration::from_millis(10),
@@ -66,7 +66,7 @@ impl Server {
         }
     }
 
-    /// A new user of Ceph: its id, and the server as that user.
+    /// Creates a user of Ceph. Returns its id, and the server with its credentials.
     pub(crate) fn user() -> (String, Self) {
         let id = format!("u{}", uuid::Uuid::now_v7().simple());
         let server = Self { key: format!("key-{id}"), secret: "SECRET".to_owned(), ..ceph() };
@@ -79,7 +79,7 @@ impl Server {
         Self { endpoint: endpoint.to_owned(), ..self.clone() }
     }
 
-    /// The target `plant-a` in this bucket.
+    /// Returns the target `plant-a` in this bucket.
     pub(crate) fn target(&self, bucket: &str) -> Targets {
         let mut targets = embedded();
         targets.named.insert("plant-a".to_owned(), self.one(bucket));
@@ -100,7 +100,7 @@ impl Server {
         Target { kind, prefix: "edge 1/".to_owned() }
     }
 
-    /// A signed request to `/PATH?QUERY`, both encoded: status, headers and body of the answer.
+    /// Sends a signed request to `/PATH?QUERY`, both encoded. Returns status, headers and body of the answer.
     pub(crate) async fn ask(
         &self,
         method: &str,
@@ -110,7 +110,7 @@ impl Server {
         self.ask_with(method, path_and_query, body, &[]).await
     }
 
-    /// The same with more headers.
+    /// Sends a signed request with more headers.
     pub(crate) async fn ask_with(
         &self,
         method: &str,
@@ -157,7 +157,7 @@ impl Server {
         (status, headers, response.bytes().await.unwrap().to_vec())
     }
 
-    /// Puts an object that no exporter made.
+    /// Puts an object that no exporter created.
     pub(crate) async fn put(
         &self,
         bucket: &str,
@@ -170,7 +170,7 @@ impl Server {
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     }
 
-    /// Sets what others may do in a bucket.
+    /// Sets the permissions of a user for a bucket.
     pub(crate) async fn allow(&self, bucket: &str, user: &str, actions: &[&str]) {
         let statement = |resource: &str| {
             serde_json::json!({
@@ -189,13 +189,13 @@ impl Server {
         assert!(status < 300, "{}", String::from_utf8_lossy(&body));
     }
 
-    /// Makes a bucket.
+    /// Creates a bucket.
     pub(crate) async fn create_plain(&self, bucket: &str) {
         let (status, _, body) = self.ask("PUT", bucket, "").await;
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     }
 
-    /// Makes a bucket that keeps every version, so that a double shows.
+    /// Creates a versioned bucket, so that duplicates show.
     pub(crate) async fn create(&self, bucket: &str) {
         self.create_plain(bucket).await;
         let on = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
@@ -203,7 +203,7 @@ impl Server {
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     }
 
-    /// The keys of every version of every object, in order.
+    /// Lists the keys of every version of every object in order.
     pub(crate) async fn keys(&self, bucket: &str) -> Vec<String> {
         let mut keys = Vec::new();
         let mut markers = String::new();
@@ -228,7 +228,7 @@ impl Server {
         }
     }
 
-    /// Ids of the multipart uploads that nobody ended.
+    /// Returns the number of unfinished multipart uploads.
     pub(crate) async fn uploads(&self, bucket: &str) -> usize {
         let (status, _, body) = self.ask("GET", &format!("{bucket}?uploads="), "").await;
         assert_eq!(status, 200);
@@ -246,7 +246,7 @@ impl Server {
         (headers, body)
     }
 
-    /// Checks that the bucket holds these exports, each once, byte for byte, and nothing else.
+    /// Checks that the bucket has exactly these exports, each once and byte for byte.
     pub(crate) async fn check(&self, bucket: &str, entries: &[Entry]) {
         use sha2::{Digest as _, Sha256};
         let mut expected: Vec<_> = entries.iter().map(|entry| entry.key.clone()).collect();
@@ -268,7 +268,7 @@ fn decoded(key: &str) -> String {
     percent_encoding::percent_decode_str(&key.replace('+', " ")).decode_utf8().unwrap().into_owned()
 }
 
-/// `radosgw-admin` of the Ceph under test.
+/// Runs `radosgw-admin` of the Ceph under test.
 pub(crate) fn admin(arguments: &[&str]) {
     let output = Command::new("radosgw-admin")
         .args(["-n", "client.rgw.a"])
@@ -279,8 +279,7 @@ pub(crate) fn admin(arguments: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The target is blocked with a cause of this class that holds `words` and no secret, and nothing behind
-/// the head was tried.
+/// Waits until the target is blocked with this class and with a cause that contains `words` and no secret.
 pub(crate) async fn blocked(exporter: &Exporter, entry: &Entry, class: Class, words: &str) {
     let told = |entry: &Entry| entry.last_error.as_ref().is_some_and(|told| told.contains(words));
     let entry = super::until(exporter, &entry.id, told).await;
@@ -293,7 +292,7 @@ pub(crate) async fn blocked(exporter: &Exporter, entry: &Entry, class: Class, wo
 }
 
 impl Plant {
-    /// An exporter that does not take its time.
+    /// Opens an exporter with the short timings for tests.
     pub(crate) fn quick(&self, targets: Targets) -> Exporter {
         let options = penstock_export::Options { pace: quick(), ..self.options(targets) };
         Exporter::open(self.store.clone(), options).unwrap()

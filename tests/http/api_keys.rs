@@ -1,4 +1,4 @@
-//! API keys: made with at most the maker's worth, shown once, revoked.
+//! API keys: created with at most the rights of their creator, shown once, and revoked.
 use crate::server::{Server, definition};
 use penstock_base::Role;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ const KEYS: &str = "/api/v1/api-keys";
 const STATUS: &str = "/api/v1/status";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_made_used_and_revoked() {
+async fn a_key_is_created_used_and_revoked() {
     let server = Server::start(&[]).await;
     let new = json!({"name": "line 4", "role": "User", "expiresAt": "2999-01-01T00:00:00Z"});
     let made = server.json("POST", KEYS, &new).await.expect(201);
@@ -41,7 +41,7 @@ async fn a_key_is_made_used_and_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_makes_a_key_worth_more_than_himself() {
+async fn a_key_never_exceeds_the_role_of_its_creator() {
     let server = Server::start(&[]).await;
     let cookie = server.sign_in(Role::Contributor);
     let headers = [
@@ -56,7 +56,7 @@ async fn nobody_makes_a_key_worth_more_than_himself() {
             assert_eq!(answer.problem(403)["errors"][0]["pointer"], "/role");
         }
     }
-    // He sees his own, and not that of the local administration.
+    // Users see their own keys, but not those of local administration.
     let own = server.send("GET", KEYS, &headers, "").await.expect(200).json();
     assert_eq!(own["items"].as_array().unwrap().len(), 2, "{own}");
     let all = server.get(KEYS).await.expect(200).json();
@@ -69,7 +69,7 @@ async fn nobody_makes_a_key_worth_more_than_himself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_told_with_its_place() {
+async fn errors_name_their_position() {
     let server = Server::start(&[]).await;
     for (body, pointer) in [
         (json!({"role": "User"}), "/name"),
@@ -95,7 +95,7 @@ async fn a_key_for_one_business_object_names_it_by_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_for_one_business_object_changes_no_object_of_another() {
+async fn a_key_for_one_business_object_cannot_change_objects_of_another() {
     let server = Server::start(&[]).await;
     server.define().await;
     let mut boiler = definition();
@@ -136,7 +136,7 @@ async fn a_key_for_one_business_object_changes_no_object_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_reads_manages_neither_its_owner_nor_keys_that_are_worth_more() {
+async fn a_reading_key_manages_neither_its_owner_nor_stronger_keys() {
     let server = Server::start(&[]).await;
     let cookie = server.sign_in(Role::Admin);
     let make = async |role: &str| {
@@ -196,7 +196,7 @@ async fn a_key_that_reads_manages_neither_its_owner_nor_keys_that_are_worth_more
     let trail = server.get("/api/v1/audit?what=key.revoked").await.expect(200).json();
     assert_eq!(trail["items"][0]["by"], json!(reader));
     assert_eq!(trail["items"][0]["account"], me["id"]);
-    // An Admin's key that is an Admin's itself manages all others.
+    // A key with the role Admin manages all other keys.
     by(&admin_secret, "DELETE", &format!("{KEYS}/{reader}"), json_type, "").await.expect(204);
     send("GET", STATUS, "").await.problem(401);
 }

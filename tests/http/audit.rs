@@ -1,4 +1,4 @@
-//! The audit trail: what happened to accounts and credentials, and who was refused.
+//! The audit trail: events about accounts and credentials, and refused requests.
 use crate::server::{Server, connect};
 use penstock_base::Role;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ async fn events(server: &Server, query: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_tells_what_happened_and_never_a_credential() {
+async fn it_lists_events_and_never_a_credential() {
     let server = Server::start(&[]).await;
     let new = json!({"email": "ada", "password": PASSWORD, "roles": ["User"]});
     let account = server.json("POST", "/api/v1/users", &new).await.expect(201).json();
@@ -61,7 +61,7 @@ async fn it_tells_what_happened_and_never_a_credential() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_comes_in_pages_and_its_number_is_bounded() {
+async fn it_is_paged_and_bounded() {
     let server = Server::start(&["--service.limits.audit=5"]).await;
     for _ in 0..6 {
         server.make_key(Role::User, None);
@@ -77,7 +77,7 @@ async fn it_comes_in_pages_and_its_number_is_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_there_after_a_restart() {
+async fn it_survives_a_restart() {
     let server = Server::start(&[]).await;
     server.make_key(Role::User, None);
     let before = events(&server, "").await;
@@ -102,7 +102,7 @@ async fn a_flood_of_refusals_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_a_request_comes_from_is_a_trusted_proxy_s_word_alone() {
+async fn only_trusted_proxies_determine_the_client_address() {
     let server = Server::start(&[
         "--server.forward-headers-strategy=native",
         "--service.trusted-proxies=127.0.0.1,192.0.2.0/24",
@@ -116,11 +116,11 @@ async fn where_a_request_comes_from_is_a_trusted_proxy_s_word_alone() {
     for (headers, from) in [
         (&[][..], "127.0.0.1"),
         (&[(usual, "203.0.113.1")], "203.0.113.1"),
-        // Behind two of our own; what the client wrote stands before.
+        // Behind two trusted proxies; what the client wrote comes first.
         (&[(usual, "10.0.0.1, 203.0.113.2, 192.0.2.7")], "203.0.113.2"),
         (&[(standard, "for=203.0.113.3;proto=https;host=gw.example")], "203.0.113.3"),
         (&[(standard, "for=10.0.0.1, For=\"[2001:db8::4]:4711\"")], "2001:db8::4"),
-        // Some proxies write both.
+        // Some proxies write both headers.
         (
             &[
                 (standard, "for=203.0.113.5;proto=https;host=GW.example"),
@@ -147,10 +147,13 @@ async fn where_a_request_comes_from_is_a_trusted_proxy_s_word_alone() {
         for path in [AUDIT, "/health/live", "/nothing"] {
             let refused = connect(server.address, "GET", path, &headers, "").await;
             let detail = refused.problem(400)["detail"].as_str().unwrap().to_owned();
-            assert!(detail.contains("the proxy must write one of them"), "{headers:?}: {detail}");
+            assert!(
+                detail.contains("configure the proxy to write one of them"),
+                "{headers:?}: {detail}"
+            );
         }
     }
-    // Where no proxy is trusted, neither says anything.
+    // Without trusted proxies, neither header counts.
     let server = Server::start(&[]).await;
     let headers = [(standard, "for=10.0.0.1"), (usual, "203.0.113.1")];
     connect(server.address, "GET", "/health/live", &headers, "").await.expect(200);

@@ -1,4 +1,4 @@
-//! Business Objects over HTTP: created, listed, replaced, deleted, under their versions.
+//! Business Objects over HTTP: created, listed, replaced and deleted, with their versions.
 use crate::server::{Server, definition, escaped};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const ALL: &str = "/api/v1/business-objects";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_definition_goes_its_whole_way() {
+async fn a_definition_is_created_read_replaced_and_deleted() {
     let server = Server::start(&[]).await;
     let created = server.json("PUT", ALL, &definition()).await.expect(201);
     let object = created.json();
@@ -44,7 +44,7 @@ async fn a_definition_goes_its_whole_way() {
 async fn versions_are_honoured() {
     let server = Server::start(&[]).await;
     server.define().await;
-    // What is put as it is already keeps its version, so each time it is another.
+    // An unchanged definition keeps its version, so each PUT sends another one.
     let count = AtomicU64::new(0);
     let send = async |method: &str, path: &str, name: &str, value: &str| {
         let mut body = definition();
@@ -69,7 +69,7 @@ async fn versions_are_honoured() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_fault_of_a_definition_is_told() {
+async fn every_error_of_a_definition_is_reported() {
     let server = Server::start(&[]).await;
     let mut bad = definition();
     bad["config"] = json!(

@@ -1,4 +1,4 @@
-//! A credential that is no good, and what the answer says of it (RFC 6750, 3).
+//! Invalid credentials, and what the answer says about them (RFC 6750, 3).
 use crate::server::{Server, connect, definition};
 use penstock_base::Role;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const STATUS: &str = "/api/v1/status";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_credential_is_told() {
+async fn answers_name_the_error_of_a_credential() {
     let server = Server::start(&[]).await;
     let key = server.key.clone();
     let bearer = format!("Bearer {key}");
@@ -32,7 +32,7 @@ async fn what_is_wrong_with_a_credential_is_told() {
         assert!(answer.header("www-authenticate").starts_with(challenge), "{headers:?} {answer:?}");
         assert!(!detail.contains(&key), "{detail}");
     }
-    // The header counts, not the cookie beside it.
+    // The header counts, not the cookie in the same request.
     let both = [("Authorization", bearer.as_str()), ("Cookie", "penstock_session=x")];
     connect(server.address, "GET", STATUS, &both, "").await.expect(200);
     let both = [("Authorization", wrong.as_str()), ("Cookie", "penstock_session=x")];
@@ -40,7 +40,7 @@ async fn what_is_wrong_with_a_credential_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_bad_credentials_are_told_to_wait_and_good_ones_go_on() {
+async fn many_bad_credentials_are_delayed_and_good_ones_are_not() {
     let server = Server::start(&[]).await;
     let mut told = None;
     for _ in 0..3000 {
@@ -54,12 +54,12 @@ async fn many_bad_credentials_are_told_to_wait_and_good_ones_go_on() {
         }
         answer.problem(401);
     }
-    assert!(told.is_some(), "three thousand bad keys, and none was told to wait");
+    assert!(told.is_some(), "none of three thousand bad keys got 429");
     server.get(STATUS).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_stand_in_the_audit_trail_with_their_reason() {
+async fn refusals_are_in_the_audit_trail_with_their_reason() {
     let server = Server::start(&[]).await;
     let planted = "penstock_plantedplantedplantedplantedplanted";
     connect(server.address, "GET", STATUS, &[("Apikey", planted)], "").await.problem(401);
@@ -104,7 +104,7 @@ async fn records_name_the_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_says_where_credentials_come_from() {
+async fn a_refusal_explains_how_to_get_credentials() {
     let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
     let create = "`penstock api-key create";
     let detail = async |method: &str, path: &str, headers: &[(&str, &str)], status: u16| {

@@ -1,5 +1,4 @@
-//! What a definition is warned of, what it does not do without confirmation, the namespaces and prefixes in
-//! it, and the audit events of all that.
+//! Definitions: warnings, the confirmation of large losses, namespaces and prefixes, and their audit events.
 use crate::server::{Server, definition};
 use serde_json::{Value, json};
 
@@ -7,7 +6,7 @@ const ALL: &str = "/api/v1/business-objects";
 const PUMP: &str = "/api/v1/business-objects/Pump";
 const BASE: &str = "--service.base-url=https://plant.example";
 
-/// A mapping whose root namespace is this, with a resource field `kind`.
+/// Returns a mapping with this root namespace and a resource field `kind`.
 fn config(namespace: &str) -> String {
     format!(
         "prefixes:\n  ex: https://plant.example/\ntype: object\npath: {namespace}:.\nfields:\n  \
@@ -17,7 +16,7 @@ fn config(namespace: &str) -> String {
     )
 }
 
-/// `Pump` with these members.
+/// Returns the definition of `Pump` with these members.
 fn pump(namespace: &str, others: &Value) -> Value {
     let mut definition = definition();
     definition["config"] = json!(config(namespace));
@@ -25,7 +24,7 @@ fn pump(namespace: &str, others: &Value) -> Value {
     definition
 }
 
-/// The places and messages of an answer's warnings.
+/// Returns the positions and messages of an answer's warnings.
 #[track_caller]
 fn warnings(answer: &Value) -> Vec<(String, String)> {
     let all = answer["warnings"].as_array().unwrap_or_else(|| panic!("no warnings: {answer}"));
@@ -38,7 +37,7 @@ fn warnings(answer: &Value) -> Vec<(String, String)> {
 }
 
 #[track_caller]
-fn warned(answer: &Value, place: &str, words: &[&str]) {
+fn assert_warning(answer: &Value, place: &str, words: &[&str]) {
     let found = warnings(answer);
     assert!(
         found.iter().any(|(at, message)| at == place && words.iter().all(|w| message.contains(w))),
@@ -46,7 +45,7 @@ fn warned(answer: &Value, place: &str, words: &[&str]) {
     );
 }
 
-/// The audit events of definitions, oldest first: what happened, and its detail.
+/// Returns the audit events of definitions, oldest first, as event and detail.
 async fn audit(server: &Server) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for what in ["business-object", "namespace"] {
@@ -68,7 +67,7 @@ async fn members(server: &Server) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sound_definition_has_no_warnings_and_its_answer_can_be_sent_again() {
+async fn a_good_definition_has_no_warnings_and_its_answer_can_be_sent_again() {
     let server = Server::start(&[BASE]).await;
     let body = pump("Pump", &json!({"namespaces": [{"name": "Pump", "uriBase": "urn:pump:"}]}));
     let created = server.json("PUT", ALL, &body).await.expect(201).json();
@@ -86,7 +85,7 @@ async fn a_sound_definition_has_no_warnings_and_its_answer_can_be_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conditions_that_the_mapping_cannot_satisfy_are_warned_of() {
+async fn unsatisfiable_conditions_cause_warnings() {
     let server = Server::start(&[BASE]).await;
     let condition = |predicate: &str, value: &str| json!({"predicate": predicate, "value": value});
     let conditions = json!([
@@ -103,55 +102,67 @@ async fn conditions_that_the_mapping_cannot_satisfy_are_warned_of() {
         warnings(&answer).into_iter().filter(|(at, _)| at.starts_with("/conditions")).collect();
     let at: Vec<&str> = of_conditions.iter().map(|(at, _)| at.as_str()).collect();
     assert_eq!(at, ["/conditions/0", "/conditions/1", "/conditions/3"], "{of_conditions:?}");
-    warned(&answer, "/conditions/0", &["no field", "<https://plant.example/kind>"]);
-    warned(&answer, "/conditions/1", &["`name` has literals", "type: resource"]);
-    warned(&answer, "/conditions/3", &["another condition asks for", "`kind` has one value"]);
+    assert_warning(&answer, "/conditions/0", &["no field", "<https://plant.example/kind>"]);
+    assert_warning(&answer, "/conditions/1", &["`name` has literals", "type: resource"]);
+    assert_warning(
+        &answer,
+        "/conditions/3",
+        &["another condition requires", "`kind` has one value"],
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_nested_object_in_the_root_s_namespace_is_warned_of() {
+async fn a_nested_object_in_the_root_s_namespace_causes_a_warning() {
     let server = Server::start(&[BASE]).await;
     let config = "type: object\npath: Pump:.\nfields:\n  parts:\n    type: array\n    path: <urn:part>\n    \
                   elements:\n      type: object\n      path: Pump:.\n      fields:\n        \
                   name: {type: string, path: <urn:name>}\n";
     let answer = server.json("PUT", ALL, &pump("Pump", &json!({"config": config}))).await;
-    warned(&answer.expect(201).json(), "9:13", &["config: field `parts[]`", "exported twice"]);
+    assert_warning(
+        &answer.expect(201).json(),
+        "9:13",
+        &["config: field `parts[]`", "exported twice"],
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn default_bases_and_bases_within_others_are_warned_of() {
+async fn default_bases_and_overlapping_bases_cause_warnings() {
     let server = Server::start(&[BASE]).await;
     let created = server.json("PUT", ALL, &pump("Pump", &json!({}))).await.expect(201).json();
-    warned(
+    assert_warning(
         &created,
         "/config",
         &["`Pump`", "default base <https://plant.example/id/Pump/>", "`namespaces:", "\"uriBase\""],
     );
     let tank = server.json("PUT", "/api/v1/namespaces/Tank", &json!({})).await.expect(201).json();
-    warned(&tank, "/uriBase", &["default base <https://plant.example/id/Tank/>", "`uriBase`"]);
+    assert_warning(
+        &tank,
+        "/uriBase",
+        &["default base <https://plant.example/id/Tank/>", "`uriBase`"],
+    );
     let inner = json!({"uriBase": "https://plant.example/id/Pump/parts"});
     let part = server.json("PUT", "/api/v1/namespaces/Part", &inner).await.expect(201).json();
-    warned(&part, "/uriBase", &["`Part` begins with the base of `Pump`"]);
+    assert_warning(&part, "/uriBase", &["`Part` begins with the base of `Pump`"]);
     let read = server.get(PUMP).await.expect(200).json();
-    warned(&read, "/config", &["is the beginning of the base of `Part`"]);
+    assert_warning(&read, "/config", &["is a prefix of the base of `Part`"]);
 
-    // Once there is data, the base cannot be changed, and nothing is said of it.
+    // A base with data cannot be changed, so there is no warning any more.
     server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200);
     let read = server.get(PUMP).await.expect(200).json();
     assert!(!warnings(&read).iter().any(|(_, message)| message.contains("default base")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn exports_that_have_no_target_are_warned_of() {
+async fn exports_without_a_target_cause_warnings() {
     let server = Server::start(&[BASE]).await;
     let more = json!({"pushTargets": [], "schedule": "0 5 * * *", "exportOnChange": true});
     let answer = server.json("PUT", ALL, &pump("Pump", &more)).await.expect(201).json();
-    warned(&answer, "/schedule", &["without `pushTargets` nothing is exported"]);
-    warned(&answer, "/exportOnChange", &["without `pushTargets` nothing is exported"]);
+    assert_warning(&answer, "/schedule", &["without `pushTargets` nothing is exported"]);
+    assert_warning(&answer, "/exportOnChange", &["without `pushTargets` nothing is exported"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_root_namespace_with_a_name_like_that_of_a_full_one_is_warned_of() {
+async fn an_empty_root_namespace_with_a_similar_name_causes_a_warning() {
     let server = Server::start(&[BASE]).await;
     server.json("PUT", ALL, &pump("Pump", &json!({}))).await.expect(201);
     let other = pump("Pmup", &json!({"name": "Other"}));
@@ -159,7 +170,7 @@ async fn an_empty_root_namespace_with_a_name_like_that_of_a_full_one_is_warned_o
     assert!(!warnings(&answer).iter().any(|(_, message)| message.contains("has no objects")));
     server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200);
     let read = server.get(&format!("{ALL}/Other")).await.expect(200).json();
-    warned(&read, "/config", &["`Pmup` has no objects, and `Pump` has some"]);
+    assert_warning(&read, "/config", &["`Pmup` has no objects, but `Pump` has some"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,32 +190,32 @@ async fn a_mistyped_root_namespace_needs_confirmation() {
         server.json("PUT", &format!("{path}?force=false"), &mistyped).await.problem(409);
         server.json("PUT", &format!("{path}?force=yes"), &mistyped).await.problem(400);
     }
-    // Nothing of it was saved.
+    // The refused definition was not saved.
     server.get("/api/v1/namespaces/Pmup").await.problem(404);
     assert_eq!(
         (members(&server).await, server.get(PUMP).await.json()["version"].clone()),
         (5, json!(1))
     );
 
-    // The version is asked for first.
+    // The version is checked first.
     let stale = [("Content-Type", "application/json"), ("If-Match", "\"7\"")];
     let forced = format!("{ALL}?force=true");
     server.send("PUT", &forced, &stale, mistyped.to_string()).await.problem(412);
     let fresh = [("Content-Type", "application/json"), ("If-Match", "\"1\"")];
     let saved = server.send("PUT", &forced, &fresh, mistyped.to_string()).await.expect(200).json();
-    warned(&saved, "/config", &["`Pmup` has no objects, and `Pump` has some"]);
+    assert_warning(&saved, "/config", &["`Pmup` has no objects, but `Pump` has some"]);
     assert_eq!(members(&server).await, 0);
     let events = audit(&server).await;
     let (what, detail) = events.last().unwrap();
     assert_eq!(what, "business-object.replaced");
     assert!(detail.contains("force=true: 5 of 5 objects"), "{detail}");
-    // The way back takes nothing away.
+    // Restoring the old definition removes no objects.
     server.json("PUT", ALL, &pump("Pump", &json!({}))).await.expect(200);
     assert_eq!(members(&server).await, 5);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn conditions_that_take_away_more_than_half_need_confirmation() {
+async fn conditions_that_remove_more_than_half_need_confirmation() {
     let server = Server::start(&[BASE]).await;
     server.json("PUT", ALL, &pump("Pump", &json!({}))).await.expect(201);
     let objects: Vec<Value> = (0..4)
@@ -213,7 +224,7 @@ async fn conditions_that_take_away_more_than_half_need_confirmation() {
     server.ingest("ADD", &json!(objects)).await.expect(200);
     let with = |conditions: Value| pump("Pump", &json!({"conditions": conditions}));
     let kind = |value: &str| json!({"predicate": "rdf:type", "value": value});
-    // Half of them is not more than half.
+    // Exactly half of the objects is not more than half.
     server.json("PUT", ALL, &with(json!([kind("ex:1")]))).await.expect(200);
     assert_eq!(members(&server).await, 2);
     let detail = server.json("PUT", ALL, &with(json!([kind("ex:0")]))).await.problem(409)["detail"]
@@ -224,7 +235,7 @@ async fn conditions_that_take_away_more_than_half_need_confirmation() {
         detail.contains("2 of 2 objects") && detail.contains("its conditions change"),
         "{detail}"
     );
-    // The same IRI, written otherwise, is no other condition; nor does another description matter.
+    // The same IRI in another notation is the same condition, and a new description does not matter.
     let whole = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
     let mut same = with(json!([{"predicate": whole, "value": "https://plant.example/1"}]));
     same["description"] = json!("other");
@@ -252,7 +263,7 @@ async fn namespaces_are_defined_with_the_business_object() {
     );
     assert_eq!(server.get(PUMP).await.json()["namespaces"], namespaces);
 
-    // Without data it may still be another one; a part that is left out stays.
+    // A namespace without data may change, and an omitted member keeps its value.
     let other = json!([{"name": "Pump", "uriBase": "https://q.example/"}]);
     server.json("PUT", PUMP, &with(&other)).await.expect(200);
     let namespace = server.get("/api/v1/namespaces/Pump").await.expect(200).json();
@@ -265,7 +276,7 @@ async fn namespaces_are_defined_with_the_business_object() {
     assert_eq!(problem["errors"][0]["pointer"], "/namespaces/0", "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("its graph holds data"), "{problem}");
     assert_eq!(server.get(PUMP).await.json()["version"], 2);
-    // What another Business Object uses is not changed either.
+    // A namespace that another Business Object uses cannot be changed.
     let tank = json!({"name": "Tank", "config": config("Tank"), "namespaces": [{"name": "Tank"}]});
     let tank = server.json("PUT", ALL, &tank).await.expect(201).json();
     assert_eq!(tank["namespaces"], json!([{"name": "Tank"}]));
@@ -283,10 +294,10 @@ async fn namespaces_are_defined_with_the_business_object() {
         let problem = server.json("PUT", ALL, &with(&namespaces)).await.problem(422);
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
-    // One that the mapping does not name is defined, warned of, and kept while the definition has it.
+    // A namespace that the mapping does not name is defined with a warning, and kept while the definition has it.
     let more = json!([{"name": "Other", "uriBase": "urn:other:"}]);
     let answer = server.json("PUT", PUMP, &with(&more)).await.expect(200).json();
-    warned(&answer, "/namespaces/0/name", &["does not name the namespace `Other`"]);
+    assert_warning(&answer, "/namespaces/0/name", &["does not name the namespace `Other`"]);
     server.send("DELETE", "/api/v1/namespaces/Other", &[], "").await.problem(409);
 }
 
@@ -312,13 +323,13 @@ async fn prefixes_apply_to_conditions() {
     let one = &answer["data"]["businessObjects"][0];
     assert_eq!(*one, json!({"namespaces": [], "conditions": conditions}), "{answer}");
 
-    // Whole IRIs stay what they are, whatever the mapping declares.
+    // Full IRIs are never read as prefixes, whatever the mapping declares.
     let config =
         config("Pump").replace("prefixes:\n", "prefixes:\n  urn: https://never.example/\n");
     let conditions = json!([{"predicate": "urn:x:y", "value": "ex://host/a"}]);
     let body = pump("Pump", &json!({"config": config, "conditions": conditions}));
     let answer = server.json("PUT", &format!("{ALL}?force=true"), &body).await.expect(200).json();
-    warned(&answer, "/conditions/0", &["<urn:x:y>"]);
+    assert_warning(&answer, "/conditions/0", &["<urn:x:y>"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -326,7 +337,7 @@ async fn changes_of_definitions_leave_audit_events() {
     let server = Server::start(&[BASE]).await;
     let body = pump("Pump", &json!({}));
     server.json("PUT", ALL, &body).await.expect(201);
-    // What changes nothing leaves none.
+    // A definition without changes leaves no event.
     server.json("PUT", ALL, &body).await.expect(200);
     let other = pump("Pump", &json!({"namespaces": [{"name": "Pump", "uriBase": "urn:pump:"}]}));
     server.json("PUT", PUMP, &other).await.expect(200);

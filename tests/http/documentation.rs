@@ -1,9 +1,9 @@
-//! The OpenAPI document and the Swagger UI come from the gateway itself.
+//! The OpenAPI document and the Swagger UI, which the gateway serves itself.
 use crate::server::Server;
 use std::io::Read as _;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_loads_nothing_from_elsewhere() {
+async fn the_page_loads_only_from_the_gateway() {
     let server = Server::start(&[]).await;
     let page = server.get("/swagger-ui/").await.expect(200);
     assert!(page.header("content-type").starts_with("text/html"));

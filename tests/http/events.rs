@@ -1,4 +1,4 @@
-//! Events over HTTP: what is told, in which order, and how a listener goes on after a break.
+//! Events over HTTP: their content, their order, and how a listener continues after an interruption.
 use crate::server::Server;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A stream of events that is open.
+/// An open stream of events.
 struct Listening {
     response: Response<Incoming>,
     text: String,
@@ -49,7 +49,7 @@ impl Listening {
         Self { response, text: String::new() }
     }
 
-    /// The next block; `None` at the end of the stream.
+    /// Returns the next block, or `None` at the end of the stream.
     async fn block(&mut self) -> Option<Block> {
         loop {
             if let Some(end) = self.text.find("\n\n") {
@@ -72,9 +72,9 @@ impl Listening {
 
     async fn event(&mut self) -> Block {
         loop {
-            let block = self.block().await.expect("the stream goes on");
+            let block = self.block().await.expect("the stream continues");
             if block.data.is_null() {
-                // A comment: some clients dispatch everything else, with or without data.
+                // A comment. Some clients dispatch every other line, with or without data.
                 assert_eq!((&*block.id, &*block.event), ("", ""));
                 continue;
             }
@@ -90,7 +90,7 @@ impl Listening {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ingestions_and_exports_are_told_in_their_order() {
+async fn ingestions_and_exports_are_reported_in_order() {
     let server = Server::start(&["--service.base-url=http://127.0.0.1/plant"]).await;
     server.define().await;
     let mut all = Listening::start(&server, "/api/v1/events", &[]).await;
@@ -101,7 +101,7 @@ async fn ingestions_and_exports_are_told_in_their_order() {
     let seen: u64 = opening.id.parse().unwrap();
 
     let answer = server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200).json();
-    // What stores nothing is not told.
+    // Requests that store nothing cause no events.
     server.ingest("VALIDATE", &json!([{"name": "two"}])).await.expect(200);
     server.ingest("ADD", &json!([{"unknown": 1}])).await.problem(422);
     let push = server.send("POST", "/api/v1/business-objects/Pump/push", &[], "").await;
@@ -129,14 +129,14 @@ async fn ingestions_and_exports_are_told_in_their_order() {
     let entry = format!("/api/v1/exports/{}", export.as_str().unwrap());
     let entry = server.get(&entry).await.json();
 
-    // Who was away goes on where it was.
+    // A listener that reconnects continues after its last event.
     let last = [("Last-Event-ID", &*(seen + 3).to_string())];
     let mut again = Listening::start(&server, "/api/v1/events", &last).await;
     assert_eq!(again.event().await.data["data"], entry);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_lost_is_told_over_a_restart_too() {
+async fn lost_events_are_reported_across_a_restart() {
     let server = Server::start(&["--service.events.depth=2"]).await;
     server.define().await;
     let mut listening = Listening::start(&server, "/api/v1/events", &[]).await;
@@ -154,7 +154,7 @@ async fn what_is_lost_is_told_over_a_restart_too() {
     assert_eq!((lost.event.as_str(), &lost.id), ("penstock.events.lost", &ids[2]));
     assert_eq!(lost.data["data"]["count"], 3);
 
-    // A stop ends the streams, rather than waiting for them.
+    // A stop ends the streams instead of waiting for them.
     let dir = server.stop().await.unwrap();
     assert!(listening.block().await.is_none());
     let server = Server::start_in(dir.path(), &[]).await.unwrap();
@@ -166,7 +166,7 @@ async fn what_is_lost_is_told_over_a_restart_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_told_is_refused() {
+async fn invalid_requests_for_events_are_refused() {
     let server = Server::start(&["--service.events.listeners=1"]).await;
     let problem = server.get("/api/v1/events?types=penstock.export.changed,x").await.problem(400);
     assert!(problem["detail"].as_str().unwrap().contains("penstock.target.changed"), "{problem}");
@@ -178,7 +178,7 @@ async fn what_cannot_be_told_is_refused() {
     refused.problem(503);
     assert!(refused.header("retry-after").parse::<u64>().unwrap() > 0);
     drop(one);
-    // The place is free again as soon as the gateway has seen that the listener went away.
+    // The permit is free again as soon as the gateway notices that the listener disconnected.
     let begun = std::time::Instant::now();
     loop {
         let head = server.send("HEAD", "/api/v1/events", &[], "").await;
@@ -191,7 +191,7 @@ async fn what_cannot_be_told_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_not_listen_any_more_hears_no_more() {
+async fn a_revoked_listener_gets_no_more_events() {
     let server = Server::start(&[]).await;
     server.define().await;
     let request = json!({"name": "listener", "role": "User"});
@@ -204,7 +204,7 @@ async fn who_may_not_listen_any_more_hears_no_more() {
     let path = format!("/api/v1/api-keys/{}", made["id"].as_str().unwrap());
     server.send("DELETE", &path, &[], "").await.expect(204);
     server.ingest("ADD", &json!([{"name": "two"}])).await.expect(200);
-    assert!(revoked.block().await.is_none(), "the stream goes on");
+    assert!(revoked.block().await.is_none(), "the stream must have ended");
     other.event().await;
     other.event().await;
     server.send("GET", "/api/v1/events", &[("Apikey", key)], "").await.problem(401);

@@ -1,11 +1,11 @@
-//! Every answer that is no success is a problem document (RFC 9457).
+//! Every error answer is a problem document (RFC 9457).
 use crate::server::{Server, connect, definition, exchange};
 use penstock_base::Role;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_framework_s_own_answers_are_problems_too() {
+async fn the_framework_s_errors_are_problems_too() {
     let server = Server::start(&[]).await;
     let nothing = server.get("/api/v1/nothing").await;
     assert_eq!(nothing.problem(404)["instance"], "/api/v1/nothing");
@@ -60,7 +60,7 @@ async fn bodies_must_be_json_in_utf8_without_coding() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_over_the_limit_is_refused_however_it_comes() {
+async fn a_body_over_the_limit_is_refused_with_any_framing() {
     let server = Server::start(&["--service.limits.body=2000"]).await;
     let long = json!({"data": [{"name": "x".repeat(3000)}]}).to_string();
     let answer = server
@@ -68,7 +68,7 @@ async fn a_body_over_the_limit_is_refused_however_it_comes() {
         .await;
     assert!(answer.problem(413)["detail"].as_str().unwrap().contains("2000"));
 
-    // Chunked, so that its length is not known before.
+    // The body is chunked, so its length is not known in advance.
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let head = format!(
         "PUT /api/v1/business-objects HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{}\
@@ -83,7 +83,7 @@ async fn a_body_over_the_limit_is_refused_however_it_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_that_do_not_fit_in_flight_come_back_later() {
+async fn bodies_over_the_in_flight_quota_get_503() {
     let server =
         Server::start(&["--service.limits.body=1MiB", "--service.limits.in-flight=1MiB"]).await;
     let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
@@ -94,7 +94,7 @@ async fn bodies_that_do_not_fit_in_flight_come_back_later() {
         server.authorization()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // Asked to go on, it holds all the room that there is.
+    // After 100 Continue, this body holds the whole quota.
     let mut go_on = [0; 25];
     stream.read_exact(&mut go_on).await.unwrap();
     let refused = server.json("PUT", "/api/v1/business-objects", &definition()).await;
@@ -115,13 +115,13 @@ async fn bodies_that_do_not_fit_in_flight_come_back_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn small_bodies_that_do_not_come_take_no_room_from_data() {
+async fn stalled_small_bodies_use_no_quota_of_ingestion() {
     let server =
         Server::start(&["--service.limits.body=1MiB", "--service.limits.in-flight=1MiB"]).await;
     let user = server.make_key(Role::User, None);
     let known = format!("Authorization: Bearer {user}\r\n");
     let mut waiting = Vec::new();
-    // Unauthenticated clients may have 8 bodies on their way from one address.
+    // Unauthenticated clients may have 8 concurrent bodies from one address.
     for (path, shown, bodies) in [
         ("/login", "", 4),
         ("/logout", "", 4),
@@ -135,7 +135,7 @@ async fn small_bodies_that_do_not_come_take_no_room_from_data() {
                  Expect: 100-continue\r\nContent-Length: 10240\r\n\r\n"
             );
             stream.write_all(head.as_bytes()).await.unwrap();
-            // Asked to go on, it is waited for.
+            // After 100 Continue, the gateway waits for this body.
             let mut go_on = [0; 25];
             stream.read_exact(&mut go_on).await.unwrap();
             assert!(go_on.starts_with(b"HTTP/1.1 100 "), "{path}");
@@ -146,7 +146,7 @@ async fn small_bodies_that_do_not_come_take_no_room_from_data() {
     server.ingest("ADD", &json!([{"name": "x".repeat(500_000)}])).await.expect(200);
     let login = json!({"email": "admin", "password": "wrong"}).to_string();
     let json_type = [("Content-Type", "application/json")];
-    // The slowest of the unauthenticated clients makes room for a new one.
+    // A new unauthenticated client takes the permit of the slowest one.
     connect(server.address, "POST", "/login", &json_type, login.clone()).await.problem(401);
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Forms of the administration interface act for the session whose token they carry, and for nobody else.
+//! Forms of the administration interface act only for the session whose token they carry.
 use crate::server::{Server, connect};
 use penstock_auth::{Role, sessions::Sessions};
 
@@ -7,7 +7,7 @@ const HTML: (&str, &str) = ("Accept", "text/html");
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_form_of_another_site_changes_nothing() {
+async fn a_form_of_another_site_is_refused() {
     let server = Server::start(&[]).await;
     let cookie = server.sign_in(Role::Contributor);
     let token = Sessions::csrf(cookie.split_once('=').unwrap().1);
@@ -26,10 +26,10 @@ async fn a_form_of_another_site_changes_nothing() {
         (Some("same-site"), foreign.as_str()),
     ] {
         let refused = send(site, token, "Tank").await.expect(403);
-        assert!(refused.text().contains("You may not do this"), "{site:?}");
+        assert!(refused.text().contains("You are not allowed to do this"), "{site:?}");
         server.get("/api/v1/namespaces/Tank").await.expect(404);
     }
-    // With its token it may come from anywhere, and on it goes with a GET.
+    // With its token, a form is accepted from any origin, and the answer redirects to a GET.
     let done = send(None, &token, "Tank").await.expect(303);
     assert_eq!(done.header("location"), "/admin/namespaces");
     server.get("/api/v1/namespaces/Tank").await.expect(200);
@@ -37,15 +37,15 @@ async fn a_form_of_another_site_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_a_page_to_a_person_and_a_problem_to_a_program() {
+async fn errors_are_pages_for_browsers_and_problems_for_programs() {
     let server = Server::start(&[]).await;
     let cookie = server.sign_in(Role::User);
     let session = ("Cookie", cookie.as_str());
     for (method, path, status, words) in [
-        ("GET", "/admin/users", 403, "it needs the role Admin"),
-        ("POST", "/admin/users/new", 403, "it needs the role Admin"),
+        ("GET", "/admin/users", 403, "this request needs the role Admin"),
+        ("POST", "/admin/users/new", 403, "this request needs the role Admin"),
         ("GET", "/admin/nothing", 404, "there is nothing at"),
-        ("PUT", "/admin", 405, "does not take PUT"),
+        ("PUT", "/admin", 405, "does not allow PUT"),
         ("GET", "/admin?x=1", 400, "no query parameter"),
     ] {
         let page = connect(server.address, method, path, &[session, HTML], "").await;
@@ -56,15 +56,15 @@ async fn what_is_wrong_is_a_page_to_a_person_and_a_problem_to_a_program() {
         let problem = connect(server.address, method, path, &[session], "").await.problem(status);
         assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
     }
-    // Elsewhere nothing is a page.
+    // Addresses outside `/admin` have no error pages.
     connect(server.address, "GET", "/api/v1/users", &[session, HTML], "").await.problem(403);
-    // A form whose session is over leads to the sign-in rather than into the void.
+    // A form of an ended session redirects to the sign-in page.
     let over = connect(server.address, "POST", NEW, &[HTML, FORM], "name=Tank").await.expect(401);
     assert!(over.text().contains("href=\"/login?return=/admin\""), "{}", over.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_page_forbids_script_and_style_that_are_not_its_own() {
+async fn every_page_forbids_foreign_scripts_and_styles() {
     let server = Server::start(&[]).await;
     let cookie = server.sign_in(Role::Admin);
     let headers = [("Cookie", cookie.as_str()), HTML];
@@ -80,7 +80,7 @@ async fn every_page_forbids_script_and_style_that_are_not_its_own() {
             assert!(!text.contains(inline), "{path} has {inline}");
         }
     }
-    // What is kept for good is never what another version of the program had.
+    // Assets that are cached forever have an address of their own for each version.
     let text = connect(server.address, "GET", "/admin", &headers, "").await.text();
     let (_, rest) = text.split_once("<link rel=\"stylesheet\" href=\"").unwrap();
     let style = rest.split('"').next().unwrap();
@@ -106,10 +106,10 @@ async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
     };
     let few: Vec<String> = (0..100).map(|n| object(n, "none")).collect();
     let page = derive(&few.join("\n")).await.expect(200).text();
-    assert!(page.contains("The sample fits") && !page.contains("even distances"), "{page}");
+    assert!(page.contains("The sample matches") && !page.contains("even distances"), "{page}");
 
     let many: Vec<String> = (0..150).map(|n| object(n, "none")).collect();
-    // Together more than a MiB.
+    // Together the samples have more than 1 MiB.
     let long: Vec<String> = (0..2000).map(|n| object(n, &"x".repeat(1000))).collect();
     for (objects, sampled) in [
         (&many, "The sample is 75 of the 150 objects, taken at even distances."),
@@ -117,16 +117,16 @@ async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
     ] {
         for text in [format!("[{}]", objects.join(",")), objects.join("\n")] {
             let page = derive(&text).await.expect(200).text();
-            assert!(page.contains(sampled) && page.contains("The sample fits"), "{page}");
+            assert!(page.contains(sampled) && page.contains("The sample matches"), "{page}");
             assert!(page.contains("reading:") && page.contains("type: number"), "{page}");
         }
     }
     let series = format!(r#"{{"values": [{}]}}"#, vec!["1"; 50_000].join(","));
     let page = derive(&series).await.expect(200).text();
-    assert!(page.contains("at most 100 elements are in the sample"), "{page}");
-    assert!(page.contains("The sample fits"), "{page}");
+    assert!(page.contains("Longer arrays are cut to at most 100 elements."), "{page}");
+    assert!(page.contains("The sample matches"), "{page}");
 
-    // The editor takes a sample of what is pasted there, too.
+    // The editor also takes a sample of pasted data.
     let config = "type: object\npath: Meter:.\nfields: {reading: {type: number, path: <urn:r>}, remark: {type: string, path: <urn:t>}}";
     let body = format!(
         "_csrf={token}&config={}&sample={}",
@@ -136,5 +136,8 @@ async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
     let headers = [("Cookie", cookie.as_str()), HTML, FORM];
     let checked = connect(server.address, "POST", "/admin/business-objects/check", &headers, body);
     let checked = checked.await.expect(200).text();
-    assert!(checked.contains("The sample fits") && checked.contains("75 of the 150"), "{checked}");
+    assert!(
+        checked.contains("The sample matches") && checked.contains("75 of the 150"),
+        "{checked}"
+    );
 }

@@ -1,4 +1,4 @@
-//! GraphQL over HTTP: who is signed in, and every status and media type that its specification has.
+//! GraphQL over HTTP: the authenticated user, and every status and media type of its specification.
 use crate::server::{Answer, Server, connect};
 use penstock_base::Role;
 use serde_json::{Value, json};
@@ -12,13 +12,13 @@ async fn post(server: &Server, accept: &str, body: &Value) -> Answer {
 }
 
 #[tokio::test]
-async fn the_user_is_told_by_post_and_get() {
+async fn the_user_is_returned_by_post_and_get() {
     let server = Server::start(&[]).await;
     let by_post = post(&server, "*/*", &json!({"query": USER})).await.expect(200);
     assert_eq!(by_post.header("content-type"), "application/json; charset=utf-8");
     let user = by_post.json()["data"]["authenticatedUser"].clone();
     assert_eq!((&user["roles"], &user["serviceAccount"]), (&json!(["Admin"]), &json!(false)));
-    // As the specification of the service has it.
+    // In the form of the service's specification.
     let id = post(&server, "*/*", &json!({"query": "query { authenticatedUser { id } }"})).await;
     assert_eq!(id.json(), json!({"data": {"authenticatedUser": {"id": user["id"]}}}));
 
@@ -29,7 +29,7 @@ async fn the_user_is_told_by_post_and_get() {
     assert_eq!(by_get.json(), json!({"data": {"__typename": "Query"}}));
     let sdl = server.get("/graphql/schema.graphql").await.expect(200);
     assert!(String::from_utf8_lossy(&sdl.body).contains("type AuthenticatedUser"));
-    // The tools' introspection is for those who are signed in, as everything here is.
+    // Introspection by tools requires credentials, like everything here.
     for path in
         ["/graphql?query=%7B__schema%7BqueryType%7Bname%7D%7D%7D", "/graphql/schema.graphql"]
     {
@@ -50,7 +50,8 @@ async fn statuses_and_media_types_are_those_of_the_specification() {
         assert_eq!(answer.header("content-type"), format!("{RESPONSE}; charset=utf-8"));
         assert_eq!(answer.header("vary").to_ascii_lowercase().matches("accept").count(), 1);
     }
-    // Not executed: 400 where the media type is ours alone, else 200. There is no `data` either way.
+    // An operation that is not executed gets 400 with the GraphQL media type, and 200 otherwise. There is no `data` in
+    // either case.
     for query in ["{", "{ nothing }", "", "query Q($x: Int!) { __typename @skip(if: $x) }"] {
         for (accept, status) in [(RESPONSE, 400), ("application/json", 200)] {
             let answer = post(&server, accept, &json!({"query": query})).await.expect(status);
@@ -58,7 +59,7 @@ async fn statuses_and_media_types_are_those_of_the_specification() {
             assert!(members.get("data").is_none() && members["errors"][0]["message"].is_string());
         }
     }
-    // What is no request: 400 with either.
+    // An invalid request gets 400 with either media type.
     for body in [
         json!({}),
         json!({"query": 1}),
@@ -91,7 +92,7 @@ async fn statuses_and_media_types_are_those_of_the_specification() {
 }
 
 #[tokio::test]
-async fn what_changes_something_is_not_done_by_get() {
+async fn mutations_are_refused_by_get() {
     let server = Server::start(&[]).await;
     let answer = server.get("/graphql?query=mutation%7Ba%7D").await.expect(405);
     assert_eq!(answer.header("allow"), "POST");
@@ -106,7 +107,7 @@ async fn what_changes_something_is_not_done_by_get() {
 }
 
 #[tokio::test]
-async fn what_asks_for_too_much_is_refused_before_it_is_done() {
+async fn expensive_queries_are_refused_before_execution() {
     let server = Server::start(&[]).await;
     let laughs =
         (0..30).map(|i| format!("fragment f{i} on Query {{ ...f{n} ...f{n} }} ", n = i + 1));
@@ -122,7 +123,7 @@ async fn what_asks_for_too_much_is_refused_before_it_is_done() {
 }
 
 #[tokio::test]
-async fn business_objects_are_asked_for_as_they_are_now() {
+async fn queries_use_the_current_business_objects() {
     let server = Server::start(&[]).await;
     let json = [("Content-Type", "application/json")];
     let define = async |name: &str, field: &str, enabled: bool| {
@@ -145,7 +146,7 @@ async fn business_objects_are_asked_for_as_they_are_now() {
     let query = "{ pumpConnection { nodes { name } } }";
     let found = json!({"data": {"pumpConnection": {"nodes": [{"name": "n"}]}}});
     assert_eq!(ask(query, RESPONSE).await.expect(200).json(), found);
-    // Disabled ones are read like others.
+    // Disabled Business Objects can be read like others.
     define("Pump", "name", false).await;
     assert_eq!(ask(query, RESPONSE).await.expect(200).json(), found);
     define("Pump", "title", true).await;
@@ -153,13 +154,13 @@ async fn business_objects_are_asked_for_as_they_are_now() {
     let title = ask("{ pumpConnection { nodes { uri title } } }", RESPONSE).await.expect(200);
     let nodes = &title.json()["data"]["pumpConnection"]["nodes"];
     assert_eq!(*nodes, json!([{"uri": "urn:x:Pump", "title": null}]));
-    // A field that fails is null beside its error, and the rest is there: 200.
+    // A failing field is null and has an error, and the other data is returned: 200.
     let partly =
         ask("{ a: pump(uri: \"no iri\") { uri } targets { name } }", RESPONSE).await.expect(200);
     assert_eq!(partly.json()["data"], json!({"a": null, "targets": []}));
     assert_eq!(partly.json()["errors"][0]["path"], json!(["a"]));
 
-    // A key that is for one Business Object alone.
+    // A key that is limited to one Business Object.
     let key = format!("Bearer {}", server.make_key(Role::User, Some("Site")));
     let bound = [
         ("Authorization", key.as_str()),
@@ -183,7 +184,7 @@ async fn business_objects_are_asked_for_as_they_are_now() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn searches_of_the_pages_wait_for_a_turn_as_queries_do() {
+async fn searches_of_pages_wait_for_a_permit_like_queries() {
     let server = Server::start(&["--service.limits.graphql.time=100ms"]).await;
     let id = server.define().await["id"].as_str().unwrap().to_owned();
     let uri = "https://plant.example/p/1";

@@ -1,11 +1,11 @@
-//! Introspection, the SDL and a real client (graphql-js) agree, whatever names there are.
+//! Introspection, the SDL and a real client (graphql-js) agree, whatever names are used.
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Definitions whose names and words ask much of a schema.
+/// Definitions with names and texts that are difficult for a schema.
 pub(crate) fn definitions() -> Vec<Value> {
     let pump = "
 type: object

@@ -1,11 +1,11 @@
-//! What docs/graphql.md shows is what the gateway answers.
+//! The examples in docs/graphql.md equal the gateway's answers.
 use crate::server::Server;
 use serde_json::{Value, json};
 
 const PAGE: &str = include_str!("../../docs/graphql.md");
 
 #[tokio::test]
-async fn the_examples_are_answered_as_they_say() {
+async fn the_examples_equal_the_answers() {
     let server = Server::start(&[]).await;
     let json = [("Content-Type", "application/json")];
     let mut asked: Option<&str> = None;
@@ -26,7 +26,7 @@ async fn the_examples_are_answered_as_they_say() {
             (None, "json") => {
                 let body = json!({"query": asked.take().unwrap()}).to_string();
                 let answer = server.send("POST", "/graphql", &json, body).await.expect(200);
-                // Values keep their digits, so that 12.50 is not 12.5 here.
+                // Values keep their digits, so that 12.50 does not equal 12.5 here.
                 let expected: Value = serde_json::from_str(text).unwrap();
                 assert_eq!(answer.json(), expected, "{text}");
                 answered += 1;
@@ -38,7 +38,7 @@ async fn the_examples_are_answered_as_they_say() {
     server.stop().await;
 }
 
-/// The blocks of code with what stands behind their fence.
+/// Returns the blocks of code with the text after their fence.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let parts: Vec<&str> = PAGE.split("```").collect();
     let inner = parts.iter().skip(1).step_by(2);

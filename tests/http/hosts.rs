@@ -1,4 +1,4 @@
-//! The host that a request names (RFC 9112, 3.2; RFC 9110, 7.2).
+//! The host in a request (RFC 9112, 3.2; RFC 9110, 7.2).
 use crate::server::{Server, connect};
 use penstock_base::Role;
 use std::net::SocketAddr;
@@ -45,7 +45,7 @@ async fn a_request_names_one_valid_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_authority_of_an_absolute_target_counts_before_the_host() {
+async fn the_authority_of_an_absolute_target_has_priority_over_the_host() {
     let server = Server::start(&["--service.base-url=http://own.example"]).await;
     let cookie = server.sign_in(Role::User);
     for (authority, host, status) in [
@@ -68,7 +68,7 @@ async fn the_authority_of_an_absolute_target_counts_before_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_answers_under_any_name_and_a_refused_name_is_told_every_setting_that_helps() {
+async fn health_accepts_any_host_and_refusals_name_the_settings() {
     let server = Server::start(&["--service.base-url=https://own.example/gate"]).await;
     let probe = [("Host", "10-1-2-3.pods.example")];
     for path in ["/health/live", "/health/ready", "/gate/health/ready"] {
@@ -84,7 +84,7 @@ async fn health_answers_under_any_name_and_a_refused_name_is_told_every_setting_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_over_https_tell_browsers_to_keep_to_it() {
+async fn answers_over_https_have_strict_transport_security() {
     let proxied =
         ["--server.forward-headers-strategy=native", "--service.trusted-proxies=127.0.0.1"];
     let server = Server::start(&proxied).await;
@@ -102,7 +102,7 @@ async fn answers_over_https_tell_browsers_to_keep_to_it() {
 
     let server = Server::start(&[&proxied[..], &["--server.hsts.max-age=0s"]].concat()).await;
     assert_eq!(policy(&server, "/login", &https).await, "max-age=0");
-    // Nobody is believed who is no proxy of ours.
+    // Headers of an untrusted proxy do not count.
     let server = Server::start(&[]).await;
     assert_eq!(policy(&server, "/login", &https).await, "");
 }

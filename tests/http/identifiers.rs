@@ -1,9 +1,9 @@
-//! A minted URI leads to its object, in the form that the client asks for.
+//! A minted URI returns its object, in the form that the client requests.
 use crate::server::Server;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minted_uri_is_answered_in_every_form() {
+async fn a_minted_uri_returns_its_object_in_every_form() {
     let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
     server.define().await;
     let given = json!([{"name": "Größe", "parts": [{"label": "seal"}]}]);
@@ -49,7 +49,7 @@ async fn a_minted_uri_is_answered_in_every_form() {
     deleted.problem(405);
     assert_eq!(deleted.header("allow"), "GET, HEAD");
 
-    // Whatever path its base has.
+    // The base may have any path.
     let odd = "http://localhost/gate/plant/pumps/7";
     server.ingest("ADD", &json!([{"uri": odd, "name": "seven"}])).await.expect(200);
     assert_eq!(server.get("/plant/pumps/7").await.expect(200).json()["uri"], odd);

@@ -1,4 +1,4 @@
-//! Start and stop: one process at a time, the control socket, what is acknowledged stays.
+//! Start and stop: one process at a time, the control socket, and the durability of acknowledged data.
 use crate::server::Server;
 use penstock_base::fault::Kind;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_there_after_a_restart() {
+async fn acknowledged_data_survives_a_restart() {
     let server = Server::start(&[]).await;
     let defined = server.define().await;
     server
@@ -20,7 +20,7 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
 
     let server = Server::start_in(dir.path(), &[]).await.unwrap();
     let there = server.get("/api/v1/business-objects/Pump").await.expect(200).json();
-    // Warnings depend on the data: the base of a namespace that has some is no longer one to choose.
+    // Warnings depend on the data: the base of a namespace with data can no longer be chosen.
     let lasting = |object: &Value| {
         let mut object = object.clone();
         object.as_object_mut().unwrap().remove("warnings");
@@ -42,7 +42,7 @@ async fn the_control_socket_is_private_and_replaces_a_stale_one() {
     let server = Server::start_in(dir.path(), &[]).await.unwrap();
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let mut stream = UnixStream::connect(&socket).await.unwrap();
-    // Local administration names no host of the network.
+    // Local administration sends no host of the network.
     stream
         .write_all(b"GET /api/v1/status HTTP/1.1\r\nHost: penstock\r\nConnection: close\r\n\r\n")
         .await
@@ -73,7 +73,7 @@ async fn an_address_in_use_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_runs_is_finished_when_the_stop_comes() {
+async fn a_running_request_is_completed_before_the_stop() {
     let server = Server::start(&[]).await;
     server.define().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -86,7 +86,7 @@ async fn a_request_that_runs_is_finished_when_the_stop_comes() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // That the gateway reads the body shows that the request runs.
+    // The gateway reads the body, so the request is running.
     let mut go_on = [0; 25];
     stream.read_exact(&mut go_on).await.unwrap();
     assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");

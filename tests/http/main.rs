@@ -1,4 +1,4 @@
-//! The API over HTTP, one behaviour a file; the gateway runs in the test's own process.
+//! The API over HTTP, one behaviour per file. The gateway runs in the test's own process.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

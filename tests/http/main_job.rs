@@ -1,4 +1,4 @@
-//! The main job over HTTP: defined, ingested, read back, exported, looked up.
+//! The main job over HTTP: define, ingest, read back, export and look up.
 use crate::server::{Server, escaped};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 async fn from_a_definition_to_a_delivered_file() {
     let server = Server::start(&[]).await;
     let id = server.define().await["id"].as_str().unwrap().to_owned();
-    // As text: its digits must come back as they are.
+    // Sent as text, because its digits must be returned unchanged.
     let given = r#"{"data": [
         {"uri": "https://plant.example/p/1", "name": "one", "flow": 1.50, "parts": [{"label": "seal"}]},
         {"name": "two"}
@@ -29,7 +29,7 @@ async fn from_a_definition_to_a_delivered_file() {
     assert_eq!(all, json!({"items": [record], "next": null}));
     server.get("/api/v1/ingestions/none").await.problem(404);
 
-    // The objects through the view: a page at a time, one by one, by path and by parameter.
+    // The objects through the view: in pages, one by one, by path and by parameter.
     let objects = format!("/api/v1/business-objects/{id}/objects");
     let first = server.get(&format!("{objects}?limit=1")).await.expect(200).json();
     assert_eq!(first["items"][0]["name"], "one");
@@ -114,7 +114,7 @@ async fn from_a_definition_to_a_delivered_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ingestion_faults_say_so_and_store_nothing() {
+async fn ingestion_errors_have_their_prefix_and_store_nothing() {
     let server = Server::start(&["--service.limits.body=1KiB"]).await;
     server.define().await;
     let pump = "/api/v1/business-objects/Pump";
@@ -140,7 +140,7 @@ async fn ingestion_faults_say_so_and_store_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_key_and_body_is_done_once() {
+async fn one_key_and_body_is_executed_once() {
     let server = Server::start(&[]).await;
     server.define().await;
     let send = async |key: &str, name: &str| {

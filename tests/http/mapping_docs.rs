@@ -1,4 +1,4 @@
-//! The examples of docs/mapping.md become exactly the quads that the page shows.
+//! The examples in docs/mapping.md become exactly the quads that the page shows.
 use crate::server::Server;
 use oxrdf::Quad;
 use oxrdfio::{RdfFormat, RdfParser};
@@ -45,7 +45,7 @@ fn quads(format: RdfFormat, text: &[u8]) -> HashSet<Quad> {
     RdfParser::from_format(format).for_slice(text).map(Result::unwrap).collect()
 }
 
-/// The code blocks, each with the words after its fence.
+/// Returns the code blocks, each with the text after its fence.
 fn blocks() -> Vec<(&'static str, &'static str)> {
     let parts: Vec<&str> = PAGE.split("\n```").collect();
     let inner = parts.iter().skip(1).step_by(2);

@@ -1,4 +1,4 @@
-//! NDJSON over HTTP: chunks, each an ingestion of its own; a fault ends the stream where it stands.
+//! NDJSON over HTTP: each chunk is an ingestion, and an error ends the stream at its position.
 use crate::server::{Answer, Server};
 use penstock_base::Role;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ async fn each_chunk_has_its_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_chunk_s_fault_is_the_status() {
+async fn an_error_in_the_first_chunk_is_the_status() {
     let server = Server::start(&[]).await;
     server.define().await;
     let problem =
@@ -60,7 +60,7 @@ async fn the_first_chunk_s_fault_is_the_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_later_fault_ends_the_stream_and_says_where_to_go_on() {
+async fn a_later_error_ends_the_stream_and_says_where_to_continue() {
     let server = Server::start(&["--service.limits.body=100000"]).await;
     server.define().await;
     let text = format!("{}{{\"nam\":1}}\n{}", lines(0..1500), lines(1500..3500));
@@ -76,7 +76,8 @@ async fn a_later_fault_ends_the_stream_and_says_where_to_go_on() {
     let stored = server.get("/api/v1/ingestions").await.json();
     assert_eq!(stored["items"].as_array().unwrap().len(), 1);
 
-    // Mended and sent again under its key: what is done is answered again, the rest is done.
+    // The corrected stream is sent again with its key: finished chunks get their first answer, and the others are
+    // ingested.
     let again = send(&server, "", &key, lines(0..3500)).await.expect(200).lines();
     assert_eq!(again[0], answer[0]);
     assert_eq!(again.len(), 4);
@@ -88,7 +89,7 @@ async fn a_later_fault_ends_the_stream_and_says_where_to_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn chunks_are_answered_while_the_stream_goes_on() {
+async fn chunks_are_answered_before_the_stream_ends() {
     let server = Server::start(&[]).await;
     server.define().await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -114,7 +115,7 @@ async fn chunks_are_answered_while_the_stream_goes_on() {
     assert!(answer.contains("\"firstIndex\":1000,\"lastIndex\":1000"), "{answer}");
 }
 
-/// A stream whose lines are sent as they are given, and whose answer is read line by line.
+/// A stream whose lines are sent one by one, and whose answer is read line by line.
 struct Slow {
     stream: TcpStream,
     answer: String,
@@ -131,7 +132,7 @@ impl Slow {
         Self { stream, answer: String::new() }
     }
 
-    /// Sends a chunk of the stream, and gives its line of the answer.
+    /// Sends a chunk of the stream and returns its line of the answer.
     async fn chunk(&mut self, from: usize) -> Value {
         let text = lines(from..from + 1000);
         let text = format!("{:x}\r\n{text}\r\n", text.len());
@@ -151,7 +152,7 @@ impl Slow {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_ends_when_it_may_go_on_no_more() {
+async fn a_stream_ends_when_its_credential_is_revoked() {
     let server = Server::start(&[]).await;
     server.define().await;
     let stored = async || server.get("/api/v1/status").await.json()["store"]["quads"].clone();
@@ -189,7 +190,7 @@ async fn a_stream_ends_when_it_may_go_on_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_goes_on_with_the_mapping_of_the_moment() {
+async fn a_stream_uses_the_current_mapping() {
     let server = Server::start(&[]).await;
     server.define().await;
     let mut stream = Slow::begin(&server, &server.key).await;
@@ -206,7 +207,7 @@ async fn a_stream_goes_on_with_the_mapping_of_the_moment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_comes_slowly_is_taken_only_from_who_may_still_send_it() {
+async fn a_slow_body_is_accepted_only_with_a_valid_credential() {
     let server = Server::start(&[]).await;
     server.define().await;
     let key = server.make_key(Role::Contributor, Some("Pump"));
@@ -218,7 +219,7 @@ async fn a_body_that_comes_slowly_is_taken_only_from_who_may_still_send_it() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // Asked to go on, it has been let in.
+    // After 100 Continue, the body has been admitted.
     let mut go_on = [0; 25];
     stream.read_exact(&mut go_on).await.unwrap();
     server.define_with(&json!({"enabled": false})).await;

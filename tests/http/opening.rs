@@ -1,4 +1,4 @@
-//! Until the store is open every route but `/health/live` says so, and how far it has come.
+//! While the store opens, every route except `/health/live` reports that, and the progress.
 use crate::server::connect;
 use penstock_config::{Sources, load};
 use penstock_http::{State, service};
@@ -8,7 +8,7 @@ use salvo::{Listener, Server};
 use std::sync::Arc;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_are_told_to_come_back() {
+async fn requests_get_503_with_progress() {
     let loaded = load(&Sources::default()).unwrap();
     let state = State::new(Arc::new(loaded.settings));
     let acceptor = salvo::conn::TcpListener::new("127.0.0.1:0").bind().await;

@@ -1,12 +1,12 @@
-//! What pages of other sites make a browser send stays without effect; programs and the gateway's own
-//! pages are not hindered.
+//! Requests that pages of other sites cause in a browser have no effect. Programs and the gateway's own pages are not
+//! restricted.
 use crate::server::{Server, connect};
 use penstock_auth::{Role, sessions::Sessions};
 
 const PUSH: &str = "/api/v1/business-objects/Pump/push";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_acts_from_the_gateway_s_own_pages_alone() {
+async fn a_session_acts_only_from_the_gateway_s_own_pages() {
     let server = Server::start(&[]).await;
     server.define().await;
     let cookie = server.sign_in(Role::Contributor);
@@ -21,7 +21,7 @@ async fn a_session_acts_from_the_gateway_s_own_pages_alone() {
     for (header, post, get) in [
         (None, 403, 403),
         (Some(("Sec-Fetch-Site", "same-origin")), 202, 202),
-        // Typed, or a link in an e-mail.
+        // A typed address, or a link in an e-mail.
         (Some(("Sec-Fetch-Site", "none")), 202, 403),
         (Some(("Sec-Fetch-Site", "same-site")), 403, 403),
         (Some(("Sec-Fetch-Site", "cross-site")), 403, 403),
@@ -37,14 +37,14 @@ async fn a_session_acts_from_the_gateway_s_own_pages_alone() {
         assert_eq!(send("GET", PUSH, header).await, get, "{header:?}");
         assert_eq!(send("GET", "/api/v1/status", header).await, 200, "{header:?}");
     }
-    // A link to it, by way of signing in.
+    // A link to it, which leads through the sign-in page.
     let headers = [
         ("Cookie", cookie.as_str()),
         ("Sec-Fetch-Site", "same-origin"),
         ("Sec-Fetch-Mode", "navigate"),
     ];
     assert_eq!(connect(server.address, "GET", PUSH, &headers, "").await.status, 403);
-    // Other ways to write the address are the same route.
+    // Other notations of the address are the same route.
     for path in [
         "/api/v1/business-objects/Pump/pus%68",
         "/api/v1/business-objects/Pump/push/",
@@ -56,14 +56,14 @@ async fn a_session_acts_from_the_gateway_s_own_pages_alone() {
             assert!(matches!(status, 403 | 404), "{path}: {status}");
         }
     }
-    // The token of one session is not that of another.
+    // The token of one session is not valid for another.
     let other = server.sign_in(Role::Contributor);
     let headers = [("Cookie", other.as_str()), ("X-CSRF-Token", token.as_str())];
     assert_eq!(connect(server.address, "POST", PUSH, &headers, "").await.status, 403);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_acts_from_wherever_it_comes() {
+async fn a_key_acts_from_any_origin() {
     let server = Server::start(&[]).await;
     server.define().await;
     for header in [
@@ -78,7 +78,7 @@ async fn a_key_acts_from_wherever_it_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_foreign_name_is_no_address_for_browsers() {
+async fn browsers_are_refused_under_a_foreign_host() {
     let server = Server::start(&["--service.base-url=http://own.example/gate"]).await;
     let cookie = server.sign_in(Role::User);
     for (host, status) in [
@@ -102,7 +102,7 @@ async fn a_foreign_name_is_no_address_for_browsers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_allowed_origins_bring_a_key_and_no_cookie() {
+async fn pages_of_allowed_origins_use_a_key_and_no_cookie() {
     let server = Server::start(&["--server.cors.allowed-origins=https://own.example"]).await;
     let preflight = async |origin: &str| {
         let headers = [
@@ -118,7 +118,7 @@ async fn pages_of_allowed_origins_bring_a_key_and_no_cookie() {
     assert!(asked.header("access-control-allow-headers").contains("authorization"));
     assert_eq!(preflight("https://evil.example").await.header("access-control-allow-origin"), "");
 
-    // The page can read why it was refused.
+    // The page can read the reason of the refusal.
     let stranger = [("Origin", "https://own.example")];
     let refused = connect(server.address, "GET", "/api/v1/status", &stranger, "").await;
     assert_eq!(refused.status, 401);

@@ -1,12 +1,12 @@
-//! After a write to the disk has failed, changes are refused and reading goes on; once the disk takes
-//! writes again the gateway goes on by itself.
+//! After a failed write to the disk, changes are refused and reads continue. The gateway recovers automatically once
+//! the disk accepts writes again.
 use crate::server::Server;
 use penstock_store::faults::{Failure, Faults};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_goes_on_by_itself_once_the_disk_does() {
+async fn it_recovers_automatically_with_the_disk() {
     let server = Server::start(&[]).await;
     server.define().await;
     let pump = |name: &str| json!([{"uri": format!("https://plant.example/{name}"), "name": name}]);
@@ -17,7 +17,7 @@ async fn it_goes_on_by_itself_once_the_disk_does() {
     server.ingest("ADD", &pump("before")).await.expect(200);
 
     let faults = Faults::below(&server.dir.as_ref().unwrap().path().join("data/store"));
-    // The frame is written; it is its sync that fails, and all that is tried afterwards.
+    // The frame is written. Its sync fails, and so do all later attempts.
     faults.fail(2, Failure::Io, true);
     server.ingest("ADD", &pump("lost")).await.problem(500);
     let answer = server.ingest("ADD", &pump("refused")).await;
@@ -32,7 +32,7 @@ async fn it_goes_on_by_itself_once_the_disk_does() {
     faults.lift();
     let end = Instant::now() + Duration::from_mins(2);
     while server.get("/health/ready").await.status != 200 {
-        assert!(Instant::now() < end, "it did not go on");
+        assert!(Instant::now() < end, "it did not recover");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     server.ingest("ADD", &pump("after")).await.expect(200);

@@ -1,8 +1,8 @@
-//! A credential that ends while a request is on its way changes nothing any more, whatever the route.
+//! A credential that ends during a request changes nothing any more, on any route.
 //!
-//! [`samples`] has a request for every route that acts; a route without one fails the tests here. Each is
-//! sent twice over: once with its body held back until the credential has ended, and once after the end of
-//! the credential was committed and before memory knows of it, so that only the commit itself can refuse it.
+//! [`samples`] has a request for every changing route; a route without one fails the tests here. Each request is sent
+//! twice. The first time its body is held back until the credential has ended. The second time it is sent after the end
+//! of the credential was committed, and before memory is updated, so that only the commit can refuse it.
 use crate::server::{Server, connect, definition, escaped};
 use penstock_auth::accounts::{self, Edit};
 use penstock_auth::keys;
@@ -29,27 +29,27 @@ const JSON: &str = "application/json";
 const LINES: &str = "application/x-ndjson";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// A request to a route that acts.
+/// A request to a changing route.
 struct Sample {
     method: &'static str,
     route: &'static str,
     path: String,
     media_type: &'static str,
     body: String,
-    /// Whether it changes what is stored.
+    /// Whether it changes stored data.
     changes: bool,
 }
 
-/// A gateway with something for each sample to change.
+/// A gateway with data that each sample can change.
 struct Fixture {
     server: Server,
     hash: Hash,
     samples: Vec<Sample>,
-    /// The exports of the samples: one that is delivered, one that waits.
+    /// The exports of the samples: a delivered one and a waiting one.
     exports: [String; 2],
 }
 
-/// How a credential ends, or becomes worth less.
+/// How a credential ends or loses rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     SignedOut,
@@ -83,10 +83,10 @@ impl End {
     }
 }
 
-/// An Admin's credential.
+/// The credential of an Admin.
 struct Shown {
     account: Arc<Account>,
-    /// The session's or the key's id.
+    /// The id of the session or of the key.
     id: String,
     headers: Vec<(&'static str, String)>,
 }
@@ -97,7 +97,7 @@ impl Fixture {
         let server = Server::start(&[
             "--service.export.targets.plant-exports.type=directory",
             &format!("{target}.type=s3"),
-            // Nobody listens there.
+            // No server listens there.
             &format!("{target}.endpoint=http://127.0.0.1:9"),
             &format!("{target}.access-key-id=key"),
             &format!("{target}.secret-access-key=secret"),
@@ -155,7 +155,7 @@ impl Fixture {
         Shown { account, id: key.id.clone(), headers }
     }
 
-    /// Ends a credential as an Admin, its owner or the owner's sign-out does.
+    /// Ends a credential, as an Admin, its owner or the owner's sign-out does.
     fn end(&self, shown: &Shown, end: End) {
         let (auth, local) = (&self.gateway().auth, Authorized::local());
         let id = &shown.account.id;
@@ -179,7 +179,7 @@ impl Fixture {
         }
     }
 
-    /// A request for each route that acts, which would succeed.
+    /// Returns a request for each changing route that would succeed.
     async fn samples(&self) -> Vec<Sample> {
         let server = &self.server;
         for name in ["Changed", "Gone", "Shown", "Removed"] {
@@ -348,7 +348,7 @@ impl Fixture {
         ]
     }
 
-    /// What is stored, but for what follows requests by itself: the audit trail, last uses, sessions.
+    /// Returns what is stored, except for what every request changes: the audit trail, last uses and sessions.
     fn stored(&self) -> BTreeMap<String, Value> {
         let store = &self.gateway().store;
         let mut stored = BTreeMap::new();
@@ -381,7 +381,7 @@ impl Fixture {
         stored
     }
 
-    /// Waits until the export to the directory is delivered: what is stored of it stays as it is then.
+    /// Waits until the export to the directory is delivered, so that its stored state stays the same.
     async fn settle(&self) {
         let deadline = Instant::now() + LONG;
         loop {
@@ -407,7 +407,7 @@ impl Fixture {
         (answer.status, answer.text())
     }
 
-    /// Sends a sample until the worker that delivers exports leaves the one it is about, if it has it.
+    /// Sends a sample, and repeats it while the worker that delivers exports holds the export.
     async fn send_until_free(&self, sample: &Sample, shown: &Shown) -> (u16, String) {
         let before = self.stored();
         let deadline = Instant::now() + LONG;
@@ -424,7 +424,7 @@ impl Fixture {
     }
 }
 
-/// The head of a request, whose body the gateway asks for once it has let the request in.
+/// Sends the head of a request, and waits until the gateway has admitted it and asks for the body.
 async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let headers: Vec<_> =
@@ -448,7 +448,7 @@ async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_comes_after_the_end_of_its_credential_changes_nothing() {
+async fn a_body_after_the_end_of_its_credential_changes_nothing() {
     let fixture = Fixture::new().await;
     fixture.settle().await;
     let leasts: BTreeMap<_, _> = penstock_http::routes()
@@ -460,11 +460,11 @@ async fn a_body_that_comes_after_the_end_of_its_credential_changes_nothing() {
         for end in End::ALL {
             let makes_key = sample.route.contains("keys") && sample.changes;
             if end.is_demotion() && least == "User" && !makes_key {
-                // It goes on with the lower role.
+                // The request continues with the lower role.
                 continue;
             }
             if makes_key && sample.route.contains("revoke") && end.is_demotion() {
-                // To it there is no key of somebody else.
+                // With the lower role, keys of other accounts do not exist.
                 continue;
             }
             let account = fixture.account();
@@ -488,7 +488,7 @@ async fn a_body_that_comes_after_the_end_of_its_credential_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_after_that_of_the_revocation_changes_nothing() {
+async fn a_commit_after_the_revocation_changes_nothing() {
     let fixture = Fixture::new().await;
     let samples: BTreeSet<_> = fixture.samples.iter().map(|s| (s.method, s.route)).collect();
     let routes = penstock_http::routes();
@@ -518,7 +518,7 @@ async fn a_commit_after_that_of_the_revocation_changes_nothing() {
         let stored = stored.unwrap();
         let mut disabled: Value = serde_json::from_slice(&stored).unwrap();
         disabled["enabled"] = json!(false);
-        // As in the moment between the commit that disables an account and memory, which follows it.
+        // This is the state between the commit that disables an account and the update of memory.
         put(disabled.to_string().as_bytes());
         let before = fixture.stored();
         let send = async || match sample.media_type {
@@ -527,7 +527,7 @@ async fn a_commit_after_that_of_the_revocation_changes_nothing() {
         };
         let (status, text) = send().await;
         let is_page = sample.media_type == FORM;
-        // A page may lead back to where it came from, and tells there what went wrong.
+        // A page may redirect to its origin and show the error there.
         assert!(status == 401 || is_page && status == 303, "{request}: {status} {text}");
         assert_eq!(fixture.stored(), before, "{request}");
 

@@ -1,5 +1,5 @@
-//! Every route by every kind of credential: the table of the contract, the roles that the gateway
-//! publishes with its routes, and what it does, all three the same.
+//! Checks every route with every kind of credential. The table of the contract, the roles that the gateway publishes,
+//! and its behaviour must agree.
 use crate::forge::{Key, claims, with};
 use crate::issuer::Issuer;
 use crate::server::{Answer, Server, connect};
@@ -7,7 +7,7 @@ use penstock_base::Role;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// The table of the contract, a line a route, and what is there beside it.
+/// The table of the contract and the routes in addition to it: one line per route, with its role.
 const CONTRACT: &str = "
 PUT    /api/v1/business-objects                    Admin
 GET    /api/v1/business-objects                    User
@@ -124,7 +124,7 @@ GET    /control/clock                              Local
 POST   /control/clock/reset                        Local
 ";
 
-/// A credential of every kind, and what it may do at most.
+/// A credential of each kind, and its highest role.
 struct Shown {
     name: String,
     headers: Vec<(&'static str, String)>,
@@ -132,7 +132,7 @@ struct Shown {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_route_asks_every_credential_for_its_role() {
+async fn every_route_requires_its_role_from_every_credential() {
     let signer = Key::p256("first");
     let issuer = Issuer::start(&[&signer]).await;
     let resource_server = "--framework.security.oauth2.resourceserver.jwt";
@@ -149,10 +149,14 @@ async fn every_route_asks_every_credential_for_its_role() {
     let lacking: Vec<_> = contract.keys().filter(|route| !routes.contains_key(*route)).collect();
     assert!(
         other.is_empty() && lacking.is_empty(),
-        "the gateway has what the contract has not, or with another role: {other:?}; it lacks {lacking:?}"
+        "the gateway has routes that the contract lacks, or other roles: {other:?}; it lacks {lacking:?}"
     );
     for (route, least) in documented(&server).await {
-        assert_eq!(routes.get(&route), Some(&least), "{route:?} is documented otherwise");
+        assert_eq!(
+            routes.get(&route),
+            Some(&least),
+            "{route:?} has another role in the documentation"
+        );
     }
     let mut credentials = credentials(&server);
     for role in [Role::User, Role::Contributor, Role::Admin] {
@@ -165,22 +169,22 @@ async fn every_route_asks_every_credential_for_its_role() {
     assert_eq!(credentials.len(), 10);
 
     let outside = [("X-Forwarded-For", "192.0.2.1")];
-    // It ends the sessions.
+    // This route ends the sessions.
     let (last, others): (Vec<_>, Vec<_>) =
         routes.iter().partition(|((_, path), _)| path == "/logout");
     for ((method, path), least) in others.into_iter().chain(last) {
         let path = path.replace(['{', '}'], "");
         let request = format!("{method} {path}");
 
-        let stranger = connect(server.address, method, &path, &outside, "").await;
+        let unauthenticated = connect(server.address, method, &path, &outside, "").await;
         if least == "Local" {
-            stranger.problem(404);
+            unauthenticated.problem(404);
         } else if least == "Anyone" {
-            assert_ne!(stranger.status, 401, "{request} by a stranger");
+            assert_ne!(unauthenticated.status, 401, "{request} without credentials");
         } else {
-            stranger.problem(401);
+            unauthenticated.problem(401);
             assert_eq!(
-                stranger.header("www-authenticate"),
+                unauthenticated.header("www-authenticate"),
                 r#"Bearer realm="penstock""#,
                 "{request}"
             );
@@ -211,7 +215,7 @@ async fn every_route_asks_every_credential_for_its_role() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_without_a_route_tells_a_stranger_nothing() {
+async fn unknown_addresses_reveal_nothing_to_unauthenticated_clients() {
     let server = Server::start(&["--service.base-url=http://localhost/gate"]).await;
     for (method, path, known) in [
         ("GET", "/api/v1/nothing", 404),
@@ -230,11 +234,11 @@ async fn an_address_without_a_route_tells_a_stranger_nothing() {
         ("GET", "//api/v1/status", 200),
         ("GET", "/api/v1/../v1/status", 404),
     ] {
-        let stranger = connect(server.address, method, path, &[], "").await;
-        assert_eq!(stranger.status, 401, "{method} {path}");
+        let unauthenticated = connect(server.address, method, path, &[], "").await;
+        assert_eq!(unauthenticated.status, 401, "{method} {path}");
         assert_eq!(server.send(method, path, &[], "").await.status, known, "{method} {path}");
     }
-    // A browser is led to where it can sign in, and comes back to where it wanted to go.
+    // A browser is redirected to the sign-in page, and from there back to its address.
     let html = [("Accept", "text/html,application/xhtml+xml")];
     for path in ["/gate/id/Pump/1?x=1", "/id/Pump/1?x=1"] {
         let led = connect(server.address, "GET", path, &html, "").await.expect(303);
@@ -245,14 +249,14 @@ async fn an_address_without_a_route_tells_a_stranger_nothing() {
         assert_eq!(connect(server.address, "GET", path, &[], "").await.status, 401, "{path}");
         server.get(path).await.expect(200);
     }
-    // What is there for the control socket alone is not there for an Admin either.
+    // Routes of the control socket do not exist for an Admin either.
     server.get("/control/backup").await.problem(404);
     assert_eq!(server.control("GET", "/control/backup", &[], "").await.status, 200);
     assert_eq!(connect(server.address, "GET", "/control/backup", &[], "").await.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_are_for_programs_on_the_machine_too() {
+async fn metrics_are_available_to_local_programs() {
     let server = Server::start(&[]).await;
     let get = async |headers: &[(&str, &str)]| {
         connect(server.address, "GET", "/metrics", headers, "").await.status
@@ -261,13 +265,13 @@ async fn metrics_are_for_programs_on_the_machine_too() {
     for header in ["X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "X-Real-IP", "Via"] {
         assert_eq!(get(&[(header, "192.0.2.1")]).await, 401, "{header}");
     }
-    // A page whose name was made to lead here.
+    // A page whose host name was made to resolve to this address.
     assert_eq!(get(&[("Host", "evil.example")]).await, 401);
     assert_eq!(get(&[("Host", "evil.example"), ("Authorization", "Bearer x")]).await, 401);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_for_one_business_object_reaches_that_one_alone() {
+async fn a_key_for_one_business_object_reaches_only_that_one() {
     let server = Server::start(&[]).await;
     let id = server.define().await["id"].as_str().unwrap().to_owned();
     let mut other = crate::server::definition();
@@ -336,11 +340,11 @@ fn routes() -> BTreeMap<(String, String), String> {
     let count = all.len();
     let all: BTreeMap<_, _> =
         all.into_iter().map(|(method, path, least)| ((method, path.to_owned()), least)).collect();
-    assert_eq!(all.len(), count, "a route is there twice");
+    assert_eq!(all.len(), count, "a route is listed twice");
     all
 }
 
-/// Every documented route with the role that it says it asks for.
+/// Returns every documented route with the role that it publishes.
 async fn documented(server: &Server) -> BTreeMap<(String, String), String> {
     let document = server.get("/api-doc/openapi.json").await.expect(200).json();
     let mut routes = BTreeMap::new();
@@ -365,7 +369,7 @@ fn may(role: Role, least: &str) -> bool {
     }
 }
 
-/// Whatever came of it, it was not for who asked.
+/// Returns whether the request passed authorization, whatever its result was.
 fn is_let_in(answer: &Answer) -> bool {
     !matches!(answer.status, 401 | 403 | 429) && answer.status < 500
 }
@@ -382,7 +386,7 @@ fn credentials(server: &Server) -> Vec<Shown> {
     }
     for role in [Role::User, Role::Contributor, Role::Admin] {
         let cookie = server.sign_in(role);
-        // As the gateway's own pages send it.
+        // In the form that the gateway's own pages send.
         let headers = vec![("Cookie", cookie), ("Sec-Fetch-Site", "same-origin".to_owned())];
         all.push(Shown { name: format!("session, {role:?}"), headers, role });
     }

@@ -1,4 +1,4 @@
-//! A gateway that serves on a free port of the loopback address, and a client of its own.
+//! A gateway on a free port of the loopback address, and its own client.
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Method, Request};
@@ -21,21 +21,21 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A gateway that serves.
+/// A running gateway.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// The path of the control socket.
     pub(crate) control: PathBuf,
-    /// What serves; gone once it stops.
+    /// The service. It is gone after the stop.
     pub(crate) gateway: Option<Gateway>,
-    /// An Admin's API key, which goes with every request that has no credential.
+    /// An Admin's API key, which is sent with every request that has no credential.
     pub(crate) key: String,
     pub(crate) dir: Option<TempDir>,
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<Result<(), Fault>>,
 }
 
-/// What came back.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -57,13 +57,13 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The lines of NDJSON.
+    /// Returns the lines of NDJSON.
     pub(crate) fn lines(&self) -> Vec<Value> {
         let text = std::str::from_utf8(&self.body).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Asserts that it is a problem of this status and gives it.
+    /// Asserts that the answer is a problem with this status, and returns it.
     #[track_caller]
     pub(crate) fn problem(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{:?}", String::from_utf8_lossy(&self.body));
@@ -75,7 +75,7 @@ impl Answer {
         problem
     }
 
-    /// Asserts that it has this status.
+    /// Asserts that the answer has this status.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{:?}", String::from_utf8_lossy(&self.body));
@@ -84,7 +84,7 @@ impl Answer {
 }
 
 impl Server {
-    /// With a data directory of its own.
+    /// Starts a gateway with its own data directory.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut server = Self::start_in(dir.path(), arguments).await.unwrap();
@@ -92,7 +92,7 @@ impl Server {
         server
     }
 
-    /// In a data directory that is there.
+    /// Starts a gateway in an existing data directory.
     pub(crate) async fn start_in(dir: &Path, arguments: &[&str]) -> Result<Self, Fault> {
         let data = dir.join("data");
         let mut all =
@@ -126,7 +126,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Makes an API key as local administration does.
+    /// Creates an API key, as local administration does.
     pub(crate) fn make_key(&self, role: Role, business_object: Option<&str>) -> String {
         let gateway = self.gateway.as_ref().unwrap();
         let business_object =
@@ -135,7 +135,7 @@ impl Server {
         gateway.auth.keys.create(&Authorized::local(), new).unwrap().1
     }
 
-    /// Makes an account of this role and begins a session of it; gives the cookie.
+    /// Creates an account with this role and a session of it, and returns the cookie.
     pub(crate) fn sign_in(&self, role: Role) -> String {
         let accounts = &self.gateway.as_ref().unwrap().auth.accounts;
         let sessions = &self.gateway.as_ref().unwrap().auth.sessions;
@@ -165,21 +165,21 @@ impl Server {
         exchange(stream, "penstock", method, path, headers, body).await
     }
 
-    /// The line of a request's head that shows the key.
+    /// Returns the header line of a request that has the key.
     pub(crate) fn authorization(&self) -> String {
         format!("Authorization: Bearer {}\r\n", self.key)
     }
 
-    /// Stops it in good order and gives back its directory.
+    /// Stops the gateway gracefully and returns its directory.
     pub(crate) async fn stop(mut self) -> Option<TempDir> {
         self.gateway = None;
         self.stop.take().unwrap().send(()).unwrap();
         (&mut self.running).await.unwrap().unwrap();
-        // The tasks of closed connections may hold the store for a moment more.
+        // The tasks of closed connections may keep the store open for a moment.
         let lock = std::fs::File::open(self.control.with_file_name("store").join("lock")).unwrap();
         let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
         while lock.try_lock().is_err() {
-            assert!(std::time::Instant::now() < deadline, "the store is still held");
+            assert!(std::time::Instant::now() < deadline, "the store is still open");
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
         lock.unlock().unwrap();
@@ -216,7 +216,7 @@ impl Server {
         self.json("PUT", "/api/v1/business-objects", &definition()).await.expect(201).json()
     }
 
-    /// Defines `Pump` with these members otherwise.
+    /// Defines `Pump` with these members replaced.
     pub(crate) async fn define_with(&self, others: &Value) {
         let mut definition = definition();
         definition.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
@@ -237,7 +237,7 @@ impl Drop for Server {
     }
 }
 
-/// Sends one request, just as it is, over a connection of its own.
+/// Sends one request unchanged over its own connection.
 pub(crate) async fn connect(
     address: SocketAddr,
     method: &str,
@@ -270,14 +270,14 @@ pub(crate) async fn exchange(
     let connection = tokio::spawn(connection);
     let request = request.body(Full::new(body.into())).unwrap();
     let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
-    // What streams events has no end.
+    // A stream of events has no end.
     let streams = parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
     let body = if streams { Bytes::new() } else { body.collect().await.unwrap().to_bytes() };
     connection.abort();
     Answer { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
-/// A pump with parts.
+/// Returns the definition of a pump with parts.
 pub(crate) fn definition() -> Value {
     json!({
         "name": "Pump",
@@ -309,7 +309,7 @@ pub(crate) fn definition() -> Value {
     })
 }
 
-/// Percent-encodes all that could mean something in a path or query.
+/// Percent-encodes every character that could have a meaning in a path or query.
 pub(crate) fn escaped(text: &str) -> String {
     text.bytes()
         .map(|b| {

@@ -1,4 +1,4 @@
-//! Fields of objects that share a property: the namespace of each URI tells its field, on every surface alike.
+//! Fields of objects that share a property: on every surface, the namespace of each URI determines its field.
 use crate::server::{Answer, Server};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -47,20 +47,20 @@ async fn graphql(server: &Server, query: &str) -> Value {
     answer["data"].clone()
 }
 
-/// The data of an export that was pushed now.
+/// Pushes an export and returns its data.
 async fn exported(server: &Server) -> Value {
     let pushed = server.send("POST", &format!("{PLANTS}/push"), &[], "").await.expect(202).json();
     let export = format!("/api/v1/exports/{}", pushed["exports"][0]["id"].as_str().unwrap());
-    let begun = Instant::now();
+    let start = Instant::now();
     while server.get(&export).await.expect(200).json()["status"] != "delivered" {
-        assert!(begun.elapsed() < Duration::from_mins(1), "the export was not delivered");
+        assert!(start.elapsed() < Duration::from_mins(1), "the export was not delivered");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     server.get(&format!("{export}/content")).await.expect(200).json()["data"].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_surface_tells_the_fields_apart_by_namespace() {
+async fn every_surface_separates_the_fields_by_namespace() {
     let server = Server::start(&[]).await;
     for (name, base) in [("Pump", "urn:part:"), ("Valve", "urn:part:valve:"), ("Seal", "urn:seal:")]
     {
@@ -89,7 +89,7 @@ async fn every_surface_tells_the_fields_apart_by_namespace() {
     assert_eq!(server.get(&format!("{PLANTS}/objects")).await.json()["items"], json!([shown]));
     assert_eq!(exported(&server).await, json!([shown]));
 
-    // URIs in no namespace, or in that of the other field, are refused with their place.
+    // URIs in no namespace, or in that of the other field, are refused with their position.
     for (mode, objects, pointer) in [
         ("ADD", json!([{"name": "x", "pumps": [{"uri": "urn:x", "flow": 1}]}]), "/data/0/pumps/0"),
         ("ADD", json!([{"name": "x", "pumps": [{"uri": "urn:x"}]}]), "/data/0/pumps/0"),
@@ -111,7 +111,10 @@ async fn every_surface_tells_the_fields_apart_by_namespace() {
     ] {
         let problem = ingest(&server, mode, objects).await.problem(422);
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
-        assert!(problem["detail"].as_str().unwrap().contains("begins with urn:part:"), "{problem}");
+        assert!(
+            problem["detail"].as_str().unwrap().contains("must begin with urn:part:"),
+            "{problem}"
+        );
     }
 
     let schema = server.get(&format!("{PLANTS}/schema")).await.expect(200).json();

@@ -1,4 +1,4 @@
-//! Signing in while unauthenticated clients do what they can to prevent it.
+//! Signing in while unauthenticated clients try to prevent it.
 use crate::server::{Server, connect};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 const PASSWORD: &str = "correct horse battery";
 const JSON: (&str, &str) = ("Content-Type", "application/json");
-/// The test's own address tells where each client comes from.
+/// Trusts the test's own address, whose headers name the address of each client.
 const PROXY: [&str; 2] =
     ["--server.forward-headers-strategy=native", "--service.trusted-proxies=127.0.0.1"];
 
@@ -23,7 +23,7 @@ async fn sign_in(server: &Server, from: &str, password: &str) -> u16 {
     connect(server.address, "POST", "/login", &headers, body).await.status
 }
 
-/// A client that sends a part of a body and no more of it.
+/// Opens a client that sends a part of a body and then stops.
 async fn hold(server: &Server, from: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let head = format!(
@@ -32,31 +32,31 @@ async fn hold(server: &Server, from: &str) -> TcpStream {
         server.address
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The gateway asks for the body once it has begun to read it.
+    // The gateway asks for the body once it starts to read it.
     let mut answer = [0; 25];
     stream.read_exact(&mut answer).await.unwrap();
     assert!(answer.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&answer));
-    // Pieces of this size fill up whatever room all have together.
+    // Pieces of this size fill the total quota of all clients.
     stream.write_all(&[b' '; 8192]).await.unwrap();
     stream
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_bodies_from_many_addresses_keep_nobody_from_signing_in() {
+async fn slow_bodies_from_many_addresses_do_not_prevent_sign_in() {
     let server = server().await;
     let mut held = Vec::new();
     for n in 0..150 {
         held.push(hold(&server, &format!("203.0.113.{n}")).await);
     }
     assert_eq!(sign_in(&server, "198.51.100.1", PASSWORD).await, 200);
-    // The one that has taken longest was cut off, and is told so.
+    // The slowest client was disconnected and got an answer that says so.
     let mut status = [0; 12];
     held[0].read_exact(&mut status).await.unwrap();
     assert_eq!(&status, b"HTTP/1.1 503");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_bodies_behind_the_same_address_keep_nobody_from_signing_in() {
+async fn slow_bodies_from_one_address_do_not_prevent_sign_in() {
     let server = server().await;
     let mut held = Vec::new();
     for n in 0..20 {
@@ -66,7 +66,7 @@ async fn slow_bodies_behind_the_same_address_keep_nobody_from_signing_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_passwords_from_the_same_address_lock_out_nobody_who_signed_in_there() {
+async fn wrong_passwords_do_not_lock_out_accounts_known_at_the_address() {
     let server = server().await;
     let here = "203.0.113.1";
     assert_eq!(sign_in(&server, here, PASSWORD).await, 200);
@@ -75,7 +75,7 @@ async fn wrong_passwords_from_the_same_address_lock_out_nobody_who_signed_in_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forty_clients_with_addresses_of_their_own_leave_a_turn_to_others() {
+async fn forty_clients_with_distinct_addresses_leave_a_permit_to_others() {
     let server = server().await;
     let (address, known) = (server.address, "198.51.100.1");
     assert_eq!(sign_in(&server, known, PASSWORD).await, 200);
@@ -91,7 +91,7 @@ async fn forty_clients_with_addresses_of_their_own_leave_a_turn_to_others() {
             })
         })
         .collect();
-    // They are at it: some were refused already.
+    // The clients are active: some were refused already.
     while server.get("/api/v1/audit?what=sign-in.refused").await.json()["items"][0].is_null() {
         tokio::task::yield_now().await;
     }

@@ -1,10 +1,10 @@
-//! `/api/v1/status`: everything that whoever looks after many gateways asks for.
+//! `/api/v1/status`: everything that an operator of many gateways needs.
 use crate::server::Server;
 use penstock_base::Role;
 use serde_json::{Value, json};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_tells_all_there_is_in_one_answer() {
+async fn one_answer_has_the_whole_status() {
     let server = Server::start(&["--service.limits.memory=1GiB", "--server.prot=1"]).await;
     server.define().await;
     server.ingest("ADD", &json!([{"name": "P-1"}])).await.expect(200);
@@ -33,13 +33,13 @@ async fn it_tells_all_there_is_in_one_answer() {
     let user = format!("Bearer {}", server.make_key(Role::User, None));
     let told = server.send("GET", "/api/v1/status", &[("Authorization", &user)], "").await;
     for line in told.expect(200).json()["lastErrors"].as_array().unwrap() {
-        assert_eq!(line["fields"], json!({}), "a User sees particulars of the log");
+        assert_eq!(line["fields"], json!({}), "a User must not see details of the log");
     }
     server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_tells_when_the_certificate_ends() {
+async fn it_reports_the_expiry_of_the_certificate() {
     let server = Server::start(&["--server.ssl.self-signed=true"]).await;
     let status = server.control("GET", "/api/v1/status", &[], "").await.expect(200).json();
     assert_eq!(status["certificate"], json!({"selfSigned": true, "expiresAt": null}));

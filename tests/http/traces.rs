@@ -1,4 +1,4 @@
-//! The trace of a request (W3C Trace Context): in the answer, in a problem, in records and in events.
+//! The trace of a request (W3C Trace Context): in answers, problems, records and events.
 use crate::server::{Server, connect};
 use penstock_base::events::Kind;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn sent() -> String {
     format!("00-{ID}-b7ad6b7169203331-01")
 }
 
-/// Of the trace that was sent, and with an id of the gateway's own.
+/// Asserts that the header has the sent trace id, and a span id of the gateway.
 #[track_caller]
 fn is_of_trace(header: &str) {
     assert!(header.starts_with(&format!("00-{ID}-")) && header.ends_with("-01"), "{header}");
@@ -28,7 +28,7 @@ async fn every_answer_is_part_of_a_trace() {
         assert_eq!(answer.json()["traceId"], ID, "{path}");
         is_of_trace(answer.header("traceparent"));
     }
-    // Strangers, and those who send none, several, or something else.
+    // Unauthenticated clients, and requests with no header, several, or an invalid one.
     let answer = connect(server.address, "GET", "/api/v1/status", &trace, "").await;
     assert_eq!(answer.problem(401)["traceId"], ID);
     let none = server.get("/api/v1/none").await.problem(404);
@@ -45,7 +45,7 @@ async fn every_answer_is_part_of_a_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_request_did_says_in_which_trace() {
+async fn the_effects_of_a_request_name_its_trace() {
     let server = Server::start(&[]).await;
     server.define().await;
     let gateway = server.gateway.clone().unwrap();
@@ -58,7 +58,7 @@ async fn what_a_request_did_says_in_which_trace() {
     let id = answer["ingestionId"].as_str().unwrap();
     let record = server.get(&format!("/api/v1/ingestions/{id}")).await.expect(200).json();
     is_of_trace(record["traceparent"].as_str().unwrap());
-    // The key's id stands beside its owner.
+    // The id of the key is next to its owner.
     assert!(record["apiKey"].is_string(), "{record}");
     let push = server.send("POST", &format!("{pump}/push"), &headers[1..], "").await.expect(202);
     let export = push.json()["exports"][0]["id"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Answers that nobody reads: there is room for so many, and a part of it for each who asks.
+//! Answers that clients do not read: they have a quota in total, and one per client.
 use crate::server::{Server, connect};
 use penstock_base::Role;
 use serde_json::json;
@@ -8,7 +8,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 const OBJECTS: &str = "/api/v1/business-objects/Pump/objects?limit=1000";
 
-/// Asks for a page and reads the first bytes of its answer.
+/// Requests a page and reads the first bytes of its answer.
 async fn ask(server: &Server, key: &str) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -22,7 +22,7 @@ async fn ask(server: &Server, key: &str) -> (TcpStream, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_read_gets_no_more_and_others_do() {
+async fn a_client_that_does_not_read_blocks_only_itself() {
     let server = Server::start(&["--service.limits.in-flight=26MiB"]).await;
     server.define().await;
     let objects: Vec<_> = (0..500).map(|n| json!({"name": "x".repeat(9_000 + n)})).collect();
@@ -30,7 +30,7 @@ async fn who_does_not_read_gets_no_more_and_others_do() {
     let key = server.make_key(Role::User, None);
     let mut unread = Vec::new();
     let refused = loop {
-        assert!(unread.len() < 20, "so many are not read, and it goes on");
+        assert!(unread.len() < 20, "the gateway still sends answers although many are unread");
         let (stream, begin) = ask(&server, &key).await;
         if begin != "HTTP/1.1 200" {
             break begin;
@@ -38,7 +38,7 @@ async fn who_does_not_read_gets_no_more_and_others_do() {
         unread.push(stream);
     };
     assert_eq!(refused, "HTTP/1.1 503");
-    // A page has 4 MiB, and half of the room is 13.
+    // A page has 4 MiB, and half of the quota is 13 MiB, so three pages fit.
     assert_eq!(unread.len(), 3);
     let bearer = format!("Bearer {key}");
     let answer =
@@ -48,7 +48,7 @@ async fn who_does_not_read_gets_no_more_and_others_do() {
     let query = json!({"query": "{ pumpConnection(first: 200) { nodes { name } } }"}).to_string();
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
     connect(server.address, "POST", "/graphql", &headers, query).await.problem(503);
-    // What is small, and what others ask for.
+    // Small answers, and those of other clients.
     connect(server.address, "GET", "/api/v1/limits", &headers[..1], "").await.expect(200);
     server.ingest("ADD", &json!([{"name": "small"}])).await.expect(200);
     let page = server.get(OBJECTS).await.expect(200);
@@ -61,9 +61,9 @@ async fn who_does_not_read_gets_no_more_and_others_do() {
     }
 }
 
-/// What is read may be asked for again; what was done has to be told, and has room of its own.
+/// A read can be repeated, but the outcome of a change must be reported. So writes have a separate quota.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_leaves_a_page_unread_can_ingest() {
+async fn a_client_with_an_unread_page_can_ingest() {
     let server =
         Server::start(&["--service.limits.in-flight=8MiB", "--service.limits.body=8MiB"]).await;
     server.define().await;
@@ -72,7 +72,7 @@ async fn who_leaves_a_page_unread_can_ingest() {
     let key = server.make_key(Role::Contributor, None);
     let (_unread, begin) = ask(&server, &key).await;
     assert_eq!(begin, "HTTP/1.1 200");
-    // A page has 4 MiB, which are all that is there for one.
+    // A page has 4 MiB, which is the whole quota of one client here.
     assert_eq!(ask(&server, &key).await.1, "HTTP/1.1 503");
     let bearer = format!("Bearer {key}");
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];

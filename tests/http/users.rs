@@ -1,4 +1,4 @@
-//! Accounts: made, changed, disabled and deleted by an Admin, and by whom they belong to.
+//! Accounts: created, changed, disabled and deleted by an Admin, and changed by their owners.
 use crate::server::{Answer, Server, connect, escaped};
 use penstock_base::Role;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn ada() -> Value {
     })
 }
 
-/// Signs in with a password; gives the cookie.
+/// Signs in with a password and returns the cookie.
 async fn sign_in(server: &Server, email: &str, password: &str) -> Result<String, Answer> {
     let body = json!({"email": email, "password": password}).to_string();
     let headers = [("Content-Type", "application/json")];
@@ -26,7 +26,7 @@ async fn sign_in(server: &Server, email: &str, password: &str) -> Result<String,
     Ok(cookie.split(';').next().unwrap().to_owned())
 }
 
-/// Sends JSON as a page of the gateway does, in a session.
+/// Sends JSON in a session, as a page of the gateway does.
 async fn as_page(server: &Server, cookie: &str, method: &str, path: &str, body: &Value) -> Answer {
     let headers = [
         ("Content-Type", "application/json"),
@@ -37,7 +37,7 @@ async fn as_page(server: &Server, cookie: &str, method: &str, path: &str, body: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_is_made_changed_and_deleted() {
+async fn an_account_is_created_changed_and_deleted() {
     let server = Server::start(&[]).await;
     let made = server.json("POST", USERS, &ada()).await.expect(201);
     let account = made.json();
@@ -69,7 +69,7 @@ async fn an_account_is_made_changed_and_deleted() {
     let by_email = format!("{USERS}/{}", escaped("ada@PLANT.example"));
     assert_eq!(server.get(&by_email).await.expect(200).json(), account);
 
-    // An answer can be put back.
+    // An unchanged answer can be sent back.
     let same = server.json("PUT", &path, &account).await.expect(200);
     assert_eq!((same.json(), same.header("etag")), (account.clone(), "\"1\""));
     let mut changed = account.clone();
@@ -87,7 +87,7 @@ async fn an_account_is_made_changed_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_is_told_with_its_place() {
+async fn errors_name_their_position() {
     let server = Server::start(&[]).await;
     server.json("POST", USERS, &ada()).await.expect(201);
     let taken = server.json("POST", USERS, &ada()).await.problem(409);
@@ -108,7 +108,7 @@ async fn what_is_wrong_is_told_with_its_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_come_in_pages() {
+async fn lists_are_paged() {
     let server = Server::start(&[]).await;
     for n in 0..4 {
         let new = json!({"email": format!("u{n}"), "password": PASSWORD, "roles": ["User"]});
@@ -128,7 +128,7 @@ async fn lists_come_in_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_changes_his_own_names_and_nothing_else() {
+async fn users_change_only_their_own_names() {
     let server = Server::start(&[]).await;
     server.json("POST", USERS, &ada()).await.expect(201);
     let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
@@ -155,7 +155,7 @@ async fn everybody_changes_his_own_names_and_nothing_else() {
         ("Sec-Fetch-Site", "cross-site"),
     ];
     server.send("PUT", &me, &headers, changed.to_string()).await.problem(403);
-    // A key of the command line has no account to change, and answers for itself.
+    // A key of the command line has no account to change, and identifies itself as the caller.
     let contributor = format!("Bearer {}", server.make_key(Role::Contributor, None));
     let headers = [("Authorization", contributor.as_str())];
     let answer = server.send("GET", &me, &headers, "").await.expect(200);
@@ -178,7 +178,7 @@ async fn everybody_changes_his_own_names_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ones_own_password_is_changed_with_the_present_one_and_ends_other_sessions() {
+async fn changing_the_own_password_needs_the_current_one_and_ends_other_sessions() {
     let server = Server::start(&[]).await;
     let id = server.json("POST", USERS, &ada()).await.expect(201).json()["id"].clone();
     let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
@@ -202,7 +202,7 @@ async fn ones_own_password_is_changed_with_the_present_one_and_ends_other_sessio
     assert!(sign_in(&server, "ada@plant.example", PASSWORD).await.is_err());
     sign_in(&server, "ada@plant.example", new).await.unwrap();
 
-    // An Admin sets that of others without it, and it ends all their sessions.
+    // An Admin sets other passwords without the current one, and it ends all sessions of the account.
     let path = format!("{USERS}/{}/password", id.as_str().unwrap());
     server.json("POST", &path, &json!({"password": PASSWORD})).await.expect(204);
     as_page(&server, &cookie, "GET", &me, &json!(null)).await.problem(401);
@@ -210,7 +210,7 @@ async fn ones_own_password_is_changed_with_the_present_one_and_ends_other_sessio
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_account_is_out_at_once_with_all_it_has() {
+async fn disabling_an_account_ends_all_its_credentials_at_once() {
     let server = Server::start(&[]).await;
     let mut account = server.json("POST", USERS, &ada()).await.expect(201).json();
     let path = format!("{USERS}/{}", account["id"].as_str().unwrap());
@@ -237,7 +237,7 @@ async fn a_disabled_account_is_out_at_once_with_all_it_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_last_admin_stays() {
+async fn the_last_admin_cannot_be_removed() {
     let server = Server::start(&[]).await;
     let path = format!("{USERS}/admin");
     server.send("DELETE", &path, &[], "").await.problem(409);
@@ -249,7 +249,7 @@ async fn the_last_admin_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_last_over_a_restart() {
+async fn sessions_survive_a_restart() {
     let server = Server::start(&[]).await;
     server.json("POST", USERS, &ada()).await.expect(201);
     let cookie = sign_in(&server, "ada@plant.example", PASSWORD).await.unwrap();
@@ -260,7 +260,7 @@ async fn sessions_last_over_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_many_failures_are_told_to_wait_and_others_come_in() {
+async fn too_many_failures_delay_only_their_sender() {
     let server = Server::start(&[]).await;
     server.json("POST", USERS, &ada()).await.expect(201);
     for _ in 0..3 {

@@ -1,9 +1,9 @@
-//! What does not belong together lets nobody in.
+//! Attacks on the sign-in: answers, codes and states that do not match are refused.
 use crate::browser::Page;
 use crate::{Browser, Gateway, Provider};
 use reqwest::Url;
 
-/// The same address with another value of a parameter, or without it.
+/// Replaces or removes a query parameter of an address.
 fn with(url: &Url, name: &str, value: Option<&str>) -> Url {
     let kept: Vec<_> = url
         .query_pairs()
@@ -15,14 +15,14 @@ fn with(url: &Url, name: &str, value: Option<&str>) -> Url {
     url
 }
 
-/// A sign-in of alice up to where the provider leads back.
+/// Signs in as alice, up to the redirect back to the gateway.
 async fn led_back(browser: &mut Browser, gateway: &Gateway) -> Page {
     let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
     browser.at_provider(begun.leads(), "alice", &gateway.url).await
 }
 
 #[track_caller]
-fn nobody(page: Page, browser: &Browser, status: u16, words: &str) {
+fn expect_refused(page: Page, browser: &Browser, status: u16, words: &str) {
     let url = page.url.to_string();
     let page = page.expect(status, words);
     assert!(!browser.cookies(&url).unwrap().contains_key("penstock_session"));
@@ -32,7 +32,7 @@ fn nobody(page: Page, browser: &Browser, status: u16, words: &str) {
 }
 
 #[tokio::test]
-async fn a_wrong_state_code_or_issuer() {
+async fn a_wrong_state_code_or_issuer_is_refused() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     let stale = "This sign-in is no longer valid";
@@ -48,7 +48,7 @@ async fn a_wrong_state_code_or_issuer() {
         let mut browser = Browser::new();
         let back = led_back(&mut browser, &gateway).await.leads();
         let page = browser.get(with(&back, name, value)).await;
-        nobody(page, &browser, status, words);
+        expect_refused(page, &browser, status, words);
     }
     assert!(!gateway.events("sign-in.refused").is_empty());
     assert!(gateway.log().contains("the answer names another issuer"), "{}", gateway.log());
@@ -57,21 +57,21 @@ async fn a_wrong_state_code_or_issuer() {
 }
 
 #[tokio::test]
-async fn an_answer_twice_or_in_another_browser() {
+async fn an_answer_is_refused_twice_and_in_another_browser() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     let mut browser = Browser::new();
     let back = led_back(&mut browser, &gateway).await.leads();
     let mut other = Browser::new();
     let page = other.get(&back).await;
-    nobody(page, &other, 400, "was begun in another browser");
+    expect_refused(page, &other, 400, "was started in another browser");
     assert_eq!(browser.get(&back).await.status, 303);
     let again = browser.get(&back).await;
-    again.expect(400, "was finished already");
+    again.expect(400, "was already completed");
 }
 
 #[tokio::test]
-async fn another_nonce_or_verifier() {
+async fn another_nonce_or_verifier_is_refused() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     for (name, value, status) in [
@@ -83,14 +83,14 @@ async fn another_nonce_or_verifier() {
         let back =
             browser.at_provider(with(&begun, name, Some(value)), "alice", &gateway.url).await;
         let page = browser.get(back.leads()).await;
-        nobody(page, &browser, status, "");
+        expect_refused(page, &browser, status, "");
     }
     let refused = gateway.events("sign-in.refused");
     assert!(refused.iter().any(|words| words.contains("nonce")), "{refused:#?}");
 }
 
 #[tokio::test]
-async fn the_code_of_one_sign_in_with_the_state_of_another() {
+async fn the_code_of_one_sign_in_with_the_state_of_another_is_refused() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     let mut thief = Browser::new();
@@ -98,11 +98,11 @@ async fn the_code_of_one_sign_in_with_the_state_of_another() {
     let mut browser = Browser::new();
     let back = led_back(&mut browser, &gateway).await.leads();
     let page = browser.get(with(&back, "code", Some(&code))).await;
-    nobody(page, &browser, 400, "no longer valid");
+    expect_refused(page, &browser, 400, "no longer valid");
 }
 
 #[tokio::test]
-async fn nowhere_but_back_here() {
+async fn a_sign_in_redirects_only_to_the_gateway() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     for evil in ["//evil.example", "https://evil.example/", "/%5Cevil.example", "/%09/evil.example"]
@@ -117,7 +117,7 @@ async fn nowhere_but_back_here() {
 }
 
 #[tokio::test]
-async fn cancelled_at_the_provider() {
+async fn a_sign_in_cancelled_at_the_provider_is_refused() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     let mut browser = Browser::new();
@@ -127,7 +127,7 @@ async fn cancelled_at_the_provider() {
     let back = browser.get(aborted.leads()).await;
     assert_eq!(back.carries("error"), "access_denied");
     let page = browser.get(back.leads()).await;
-    nobody(page, &browser, 403, "cancelled");
+    expect_refused(page, &browser, 403, "cancelled");
     assert!(gateway.events("sign-in.refused")[0].contains("access_denied"));
 }
 

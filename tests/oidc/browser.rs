@@ -1,4 +1,4 @@
-//! A browser as far as these tests need one: cookies, one redirect at a time, forms.
+//! A minimal browser: cookies, one redirect at a time, forms.
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Url};
@@ -7,11 +7,11 @@ use std::path::Path;
 
 pub(crate) struct Browser {
     client: Client,
-    /// By host and port, which real browsers take no account of; no two servers here share a name.
+    /// The cookies by host and port. Real browsers ignore the port, but no two servers here share a name.
     cookies: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// What came back.
+/// An answer.
 pub(crate) struct Page {
     pub(crate) url: Url,
     pub(crate) status: u16,
@@ -33,7 +33,7 @@ impl Page {
         self
     }
 
-    /// Where it leads.
+    /// Returns the address that it redirects to.
     #[track_caller]
     pub(crate) fn leads(&self) -> Url {
         self.location
@@ -41,7 +41,7 @@ impl Page {
             .unwrap_or_else(|| panic!("{} answered {}:\n{}", self.url, self.status, self.text))
     }
 
-    /// A query parameter of where it leads.
+    /// Returns a query parameter of the address that it redirects to.
     #[track_caller]
     pub(crate) fn carries(&self, name: &str) -> String {
         let url = self.leads();
@@ -49,7 +49,7 @@ impl Page {
         found.unwrap_or_else(|| panic!("{url} has no {name}")).1.into_owned()
     }
 
-    /// The value of the hidden field of this name.
+    /// Returns the value of the hidden field with this name.
     pub(crate) fn hidden(&self, name: &str) -> String {
         let (_, rest) = self.text.split_once(&format!("name=\"{name}\" value=\"")).unwrap();
         rest.split('"').next().unwrap().to_owned()
@@ -127,8 +127,8 @@ impl Browser {
         }
     }
 
-    /// Goes on from an address at the provider, through its pages as this user, until it leads back to the gateway:
-    /// what leads there.
+    /// Follows the pages of the provider from an address as this user. Returns the page that redirects back to the
+    /// gateway.
     pub(crate) async fn at_provider(&mut self, start: Url, user: &str, gateway: &str) -> Page {
         let mut url = start;
         for _ in 0..10 {
@@ -149,10 +149,10 @@ impl Browser {
                 return page;
             }
         }
-        panic!("the provider leads nowhere: {url}");
+        panic!("the provider does not redirect to the gateway: {url}");
     }
 
-    /// The whole way in as this user: the answer of the gateway to what the provider sent.
+    /// Signs in as this user. Returns the gateway's answer to the provider's redirect.
     pub(crate) async fn sign_in(&mut self, gateway: &str, user: &str) -> Page {
         let begun = self.get(format!("{gateway}/oauth2/authorization/kc")).await;
         let back = self.at_provider(begun.leads(), user, gateway).await;

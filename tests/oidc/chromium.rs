@@ -3,7 +3,7 @@ use crate::{Gateway, Provider};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs one of the scripts; `false` where Chromium is not installed, which with `CI` set is a failure.
+/// Runs one of the scripts. Returns `false` if Chromium is not installed, which is a failure with `CI` set.
 pub(crate) fn drive(script: &str, environment: &[(&str, &str)]) -> bool {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     let installed = folder.join("node_modules/playwright-core").is_dir()

@@ -2,15 +2,15 @@
 use crate::chromium::drive;
 use crate::{Gateway, Provider};
 
-/// What a gateway of these tests has that must be seen nowhere.
+/// A secret of these tests' gateway that must not appear anywhere.
 const SECRET: &str = "planted-secret-0123456789";
 
-/// Runs a script against a gateway of its own, with the first password.
+/// Runs a script against a new gateway, with the initial password.
 async fn walk(script: &str) {
     let target = "--service.export.targets";
     let settings = [
         "--service.log.level=warn".to_owned(),
-        // Nobody listens there, and nothing leads to it.
+        // No server listens at the endpoint of this target, and no export uses it.
         format!("{target}.away.type=s3"),
         format!("{target}.away.endpoint=http://127.0.0.1:9"),
         format!("{target}.away.access-key-id=key"),
@@ -31,7 +31,7 @@ async fn walk(script: &str) {
 }
 
 #[tokio::test]
-async fn every_page_is_well_made_for_every_role() {
+async fn every_page_is_valid_for_every_role() {
     walk("walk.mjs").await;
 }
 
@@ -41,17 +41,17 @@ async fn the_overview_is_live_in_two_browsers_and_needs_no_script() {
 }
 
 #[tokio::test]
-async fn people_keys_and_namespaces_are_kept_by_forms() {
+async fn people_keys_and_namespaces_are_edited_with_forms() {
     walk("people.mjs").await;
 }
 
 #[tokio::test]
-async fn from_the_first_start_to_a_delivered_export_with_a_browser_alone() {
+async fn a_browser_suffices_from_the_first_start_to_a_delivered_export() {
     walk("first_export.mjs").await;
 }
 
 #[tokio::test]
-async fn whoever_signs_in_at_the_provider_goes_from_a_sample_to_a_delivered_export() {
+async fn a_person_of_the_provider_gets_from_a_sample_to_a_delivered_export() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway =
         Gateway::at(&provider, &["--service.export.targets.archive.type=directory"]).await;

@@ -1,9 +1,9 @@
-//! Claims and roles, wherever the provider has them.
+//! Claims and roles from the ID token and the userinfo endpoint.
 use crate::{Browser, Gateway, Provider};
 use serde_json::json;
 
 #[tokio::test]
-async fn without_a_mapped_role_nobody_comes_in() {
+async fn a_person_without_a_mapped_role_is_refused() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     let mut browser = Browser::new();
@@ -18,7 +18,7 @@ async fn without_a_mapped_role_nobody_comes_in() {
 }
 
 #[tokio::test]
-async fn a_claim_that_is_missing_is_named() {
+async fn a_missing_claim_is_named() {
     let Some(provider) = Provider::start(&[]) else { return };
     let attribute = "--framework.security.oauth2.client.provider.kc.user-name-attribute=employee";
     for (setting, claim) in [
@@ -43,7 +43,7 @@ async fn claims_of_the_userinfo_endpoint_count_too() {
 }
 
 #[tokio::test]
-async fn claims_and_role_values_can_be_others() {
+async fn claims_and_role_values_are_configurable() {
     let Some(provider) = Provider::start(&[]) else { return };
     let more = [
         "--service.security.claims.roles=realm_access.roles",
@@ -61,7 +61,7 @@ async fn claims_and_role_values_can_be_others() {
 }
 
 #[tokio::test]
-async fn without_the_issuer_the_given_endpoints_do_and_it_is_said_what_is_not_checked() {
+async fn without_an_issuer_the_configured_endpoints_suffice_and_the_log_names_the_missing_checks() {
     let Some(provider) = Provider::start(&[]) else { return };
     let prefix = "--framework.security.oauth2.client.provider.kc";
     let more = [

@@ -1,15 +1,15 @@
-//! The way in and out.
+//! The flow of sign-in and sign-out.
 use crate::{Browser, Gateway, Provider};
 use serde_json::json;
 
 #[tokio::test]
-async fn whoever_signs_in_has_an_account_and_a_session() {
+async fn a_sign_in_creates_an_account_and_a_session() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     let base = gateway.url.clone();
     let mut browser = Browser::new();
 
-    // A page that asks for somebody leads to the page to sign in on, and that to the provider.
+    // A page that needs a session redirects to the login page, which redirects to the provider.
     let page = browser.get(format!("{base}/")).await;
     assert_eq!((page.status, page.leads().path()), (303, "/login"));
     let page = browser.get(format!("{base}/login?return=/api/v1/limits")).await;
@@ -49,7 +49,7 @@ async fn whoever_signs_in_has_an_account_and_a_session() {
     assert!(account["firstLogin"].is_string() && account["lastLogin"].is_string(), "{account}");
     assert_eq!(gateway.events("sign-in").len(), 1);
 
-    // Out: here at once, and then at the provider, which leads back.
+    // The sign-out ends the session here, then at the provider, which redirects back.
     let csrf = home.hidden("_csrf");
     let out = browser.post(&format!("{base}/logout"), &format!("_csrf={csrf}")).await;
     assert!(
@@ -80,7 +80,7 @@ async fn whoever_signs_in_has_an_account_and_a_session() {
 }
 
 #[tokio::test]
-async fn each_sign_in_brings_the_account_up_to_date() {
+async fn each_sign_in_updates_the_account() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     assert_eq!(Browser::new().sign_in(&gateway.url, "carol").await.status, 303);
@@ -95,7 +95,7 @@ async fn each_sign_in_brings_the_account_up_to_date() {
     assert_eq!(after["familyName"], "Miller");
     assert_eq!(after["firstLogin"], before["firstLogin"]);
 
-    // An email that is another's makes nobody that other.
+    // The email of another account does not give access to it.
     provider.user(&json!({"sub": "bob", "user_email": "carol@other.example"})).await;
     Browser::new().sign_in(&gateway.url, "bob").await;
     let users = gateway.ask("/api/v1/users");
@@ -119,7 +119,7 @@ async fn a_disabled_account_is_refused_whatever_the_provider_says() {
 }
 
 #[tokio::test]
-async fn there_are_no_passwords() {
+async fn passwords_are_disabled() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     assert!(!gateway.dir.path().join("data/initial-admin-password").exists());
@@ -155,7 +155,7 @@ async fn the_redirect_uri_is_that_of_the_original_request() {
             "{cookie}"
         );
     }
-    // Nobody's word is taken who is no trusted proxy; `service.base-url` and a fixed URI stand in.
+    // Forwarded headers count only from a trusted proxy; `service.base-url` and a fixed URI replace them.
     let forged = [("x-forwarded-proto", "https"), ("x-forwarded-host", "evil.example")];
     let fixed = "--framework.security.oauth2.client.registration.kc.redirect-uri=https://fixed.example/login/oauth2/code/kc";
     for (setting, uri) in [

@@ -1,4 +1,4 @@
-//! The binary with sign-in at a provider.
+//! The binary, with sign-in at a provider.
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take before a test gives up on it.
+/// The maximum wait for anything in a test.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// A running gateway; killed when dropped.
+/// A running gateway, killed on drop.
 pub(crate) struct Gateway {
     child: Child,
     pub(crate) url: String,
@@ -37,7 +37,7 @@ impl Gateway {
         follow(child.stdout.take().unwrap(), log.clone(), found);
         let Ok(url) = address.recv_timeout(PATIENCE) else {
             let _ = child.kill();
-            panic!("the gateway did not say its address:\n{}", log.lock().unwrap());
+            panic!("the gateway did not log its address:\n{}", log.lock().unwrap());
         };
         let gateway = Self { child, url, log, dir };
         let begun = Instant::now();
@@ -49,7 +49,7 @@ impl Gateway {
         gateway
     }
 
-    /// One that signs in at this provider, which knows it.
+    /// Starts one with sign-in at this provider, and registers it there.
     pub(crate) async fn at(provider: &super::Provider, more: &[&str]) -> Self {
         let mut settings = settings(&provider.issuer);
         settings.extend(more.iter().map(|setting| (*setting).to_owned()));
@@ -58,17 +58,17 @@ impl Gateway {
         gateway
     }
 
-    /// What it wrote so far.
+    /// Returns its output so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// `GET` by local administration.
+    /// Sends a `GET` as local administration.
     pub(crate) fn ask(&self, path: &str) -> Value {
         self.local("GET", path, "")
     }
 
-    /// A request by local administration, over the control socket.
+    /// Sends a request as local administration, over the control socket.
     pub(crate) fn local(&self, method: &str, path: &str, body: &str) -> Value {
         use std::io::Write;
         let socket = self.dir.path().join("data/control.sock");
@@ -86,7 +86,7 @@ impl Gateway {
         serde_json::from_str(body).unwrap_or(Value::Null)
     }
 
-    /// Every account, by its `email`.
+    /// Returns the account with this `email`.
     pub(crate) fn account(&self, email: &str) -> Value {
         let users = self.ask("/api/v1/users");
         let found: Vec<_> = users["items"]
@@ -99,7 +99,7 @@ impl Gateway {
         found[0].clone()
     }
 
-    /// The words of every event of this kind in the audit trail.
+    /// Lists the details of every event of this kind in the audit trail.
     pub(crate) fn events(&self, what: &str) -> Vec<String> {
         let audit = self.ask("/api/v1/audit");
         let items = audit["items"].as_array().unwrap().iter().filter(|event| event["what"] == what);
@@ -117,7 +117,7 @@ impl Drop for Gateway {
     }
 }
 
-/// The settings of sign-in at this issuer, with the registration `kc`.
+/// Returns the settings of sign-in at this issuer, with the registration `kc`.
 pub(crate) fn settings(issuer: &str) -> Vec<String> {
     let client = "--framework.security.oauth2.client";
     vec![

@@ -1,4 +1,4 @@
-//! Sign-in, from outside: the binary, a real OpenID provider, and a browser.
+//! Sign-in tested from outside: the binary, a real OpenID provider, and a browser.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

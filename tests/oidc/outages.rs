@@ -1,10 +1,10 @@
-//! A provider that is away, slow, or has new keys.
+//! A provider that is unreachable, slow, or has new keys.
 use crate::{Browser, Gateway, Provider};
 
-const AWAY: &str = "Signing in does not work right now";
+const AWAY: &str = "Signing in is not possible right now";
 
 #[tokio::test]
-async fn a_provider_that_is_away_at_the_start_is_found_later() {
+async fn a_provider_that_is_down_at_the_start_is_discovered_later() {
     let Some(provider) = Provider::start(&[]) else { return };
     provider.set("/down").await;
     let gateway = Gateway::at(&provider, &[]).await;
@@ -16,7 +16,7 @@ async fn a_provider_that_is_away_at_the_start_is_found_later() {
 }
 
 #[tokio::test]
-async fn a_provider_that_goes_away_later_lets_those_in_who_are_in() {
+async fn sessions_continue_while_the_provider_is_down() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     let mut inside = Browser::new();
@@ -32,7 +32,7 @@ async fn a_provider_that_goes_away_later_lets_those_in_who_are_in() {
 }
 
 #[tokio::test]
-async fn a_slow_provider_is_not_waited_for() {
+async fn a_slow_provider_causes_a_timeout() {
     let Some(provider) = Provider::start(&[]) else { return };
     let gateway = Gateway::at(&provider, &[]).await;
     provider.set("/delay?ms=60000").await;

@@ -1,4 +1,4 @@
-//! Signing in with a password: by form and by JSON.
+//! Sign-in with a password: by form and by JSON.
 use crate::{Browser, Gateway};
 use reqwest::Method;
 
@@ -25,7 +25,7 @@ async fn the_first_admin_signs_in_and_out() {
     let home = browser.get(format!("{base}/admin/profile")).await.expect(200, "<h1>admin</h1>");
     assert_eq!(browser.get(format!("{base}/login")).await.leads().path(), "/", "she is in already");
 
-    // A new sign-in is a new session, and ends the one before.
+    // A new sign-in creates a new session, and ends the one before.
     browser.post(&format!("{base}/login"), &form).await;
     let second = browser.cookies(base).unwrap()["penstock_session"].clone();
     assert_ne!(first, second);
@@ -34,7 +34,7 @@ async fn the_first_admin_signs_in_and_out() {
     let page = old.send(Method::GET, &format!("{base}/"), &[("cookie", &kept)], None).await;
     assert_eq!(page.leads().path(), "/login");
 
-    // Out: not by a page of another site, nor with the token of another session.
+    // A page of another site and the token of another session cannot sign out.
     let logout = format!("{base}/logout");
     let foreign =
         browser.send(Method::POST, &logout, &[("origin", "https://evil.example")], Some("")).await;
@@ -72,7 +72,7 @@ async fn a_wrong_password_and_an_unknown_email_look_the_same() {
 }
 
 #[tokio::test]
-async fn too_many_failures_are_told_to_wait() {
+async fn a_client_with_too_many_failures_must_wait() {
     let gateway = Gateway::start(&[]).await;
     let url = format!("{}/login", gateway.url);
     for _ in 0..200 {
@@ -84,7 +84,7 @@ async fn too_many_failures_are_told_to_wait() {
             return;
         }
     }
-    panic!("nobody is told to wait");
+    panic!("no attempt got 429");
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
-//! A provider whose certificate a certificate authority of one's own has signed.
+//! A provider whose certificate is signed by a private certificate authority.
 use crate::{Browser, Gateway, Provider};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A certificate authority, and a certificate of 127.0.0.1 that it signed.
+/// A certificate authority, and a certificate that it signed for 127.0.0.1.
 struct Certificates {
     dir: tempfile::TempDir,
 }
@@ -73,20 +73,20 @@ fn text(path: &Path) -> &str {
 }
 
 #[tokio::test]
-async fn it_is_trusted_by_its_file_alone() {
+async fn a_private_ca_is_trusted_only_by_its_file() {
     let certificates = Certificates::make();
     let (certificate, key) = (certificates.path("certificate.pem"), certificates.path("key.pem"));
     let tls = [("TLS_CERT", text(&certificate)), ("TLS_KEY", text(&key))];
     let Some(provider) = Provider::start(&tls) else { return };
     let ca = certificates.path("ca.pem");
 
-    let stranger = Gateway::at(&provider, &[]).await;
-    let page = Browser::new().get(format!("{}/oauth2/authorization/kc", stranger.url)).await;
-    page.expect(503, "Signing in does not work right now");
-    // The log comes through a pipe of its own.
+    let untrusting = Gateway::at(&provider, &[]).await;
+    let page = Browser::new().get(format!("{}/oauth2/authorization/kc", untrusting.url)).await;
+    page.expect(503, "Signing in is not possible right now");
+    // The log arrives later, through its own pipe.
     let begun = std::time::Instant::now();
-    while !stranger.log().contains("UnknownIssuer") {
-        assert!(begun.elapsed().as_secs() < 20, "{}", stranger.log());
+    while !untrusting.log().contains("UnknownIssuer") {
+        assert!(begun.elapsed().as_secs() < 20, "{}", untrusting.log());
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 

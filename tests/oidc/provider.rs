@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-/// A provider; it ends with this.
+/// A provider, stopped on drop.
 pub(crate) struct Provider {
     child: Child,
     pub(crate) issuer: String,
@@ -13,8 +13,8 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// One that speaks HTTP. `None` where Node.js or the provider is not installed; with `CI` set that
-    /// is a failure.
+    /// Starts one that speaks HTTP. Returns `None` if Node.js or the provider is not installed, which is a failure with
+    /// `CI` set.
     pub(crate) fn start(environment: &[(&str, &str)]) -> Option<Self> {
         static INSTALLED: OnceLock<bool> = OnceLock::new();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/oidc");
@@ -46,7 +46,7 @@ impl Provider {
         Some(Self { child, issuer: text("issuer"), control: text("control") })
     }
 
-    /// Lets the client come back to this gateway.
+    /// Registers the redirect URI of this gateway.
     pub(crate) async fn serves(&self, gateway: &str, registration: &str) {
         let change = json!({
             "client_id": "penstock-web",
@@ -61,7 +61,7 @@ impl Provider {
         self.tell("/user", change).await;
     }
 
-    /// `/down`, `/up`, `/rotate`, `/delay`
+    /// Sends a control command: `/down`, `/up`, `/rotate` or `/delay`.
     pub(crate) async fn set(&self, what: &str) {
         self.tell(what, &json!({})).await;
     }

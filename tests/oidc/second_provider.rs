@@ -1,4 +1,4 @@
-//! A provider of another make: Debian's glewlwyd.
+//! A second provider: Debian's glewlwyd.
 use crate::Browser;
 use crate::gateway::{Gateway, settings};
 use serde_json::Value;
@@ -14,7 +14,7 @@ struct Glewlwyd {
 }
 
 impl Glewlwyd {
-    /// `None` where it is not installed, which with `CI` set is a failure.
+    /// Starts it. Returns `None` if it is not installed, which is a failure with `CI` set.
     fn start() -> Option<Self> {
         if !Path::new("/usr/bin/glewlwyd").exists() {
             assert!(std::env::var_os("CI").is_none(), "glewlwyd is not installed");

@@ -1,4 +1,4 @@
-//! The graph dumped and loaded again, in every format: the same, term by term.
+//! A dump of the graph in any format loads as the same graph, term by term.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod documents;
@@ -14,13 +14,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tempfile::TempDir;
 
-/// A store of its own.
-struct World {
+/// A store in a temporary directory.
+struct Fixture {
     store: Store,
     dir: TempDir,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {});
@@ -28,15 +28,15 @@ impl World {
     }
 
     fn of(quads: &[Quad]) -> Self {
-        let world = Self::new();
-        let put = world.store.transact(|transaction| {
+        let fixture = Self::new();
+        let put = fixture.store.transact(|transaction| {
             for quad in quads {
                 transaction.insert(quad.as_ref())?;
             }
             Ok::<_, penstock_store::Error>(())
         });
         put.unwrap();
-        world
+        fixture
     }
 
     fn quads(&self) -> BTreeSet<String> {
@@ -55,12 +55,12 @@ impl World {
         out
     }
 
-    fn load(&self, what: &Load, text: &[u8]) -> Result<Loaded, Failed> {
-        self.load_with(0, what, text)
+    fn load(&self, options: &Load, text: &[u8]) -> Result<Loaded, Failed> {
+        self.load_with(0, options, text)
     }
 
-    /// With so much of the disk kept in reserve.
-    fn load_with(&self, reserve: u64, what: &Load, text: &[u8]) -> Result<Loaded, Failed> {
+    /// Loads with this disk reserve, in bytes.
+    fn load_with(&self, reserve: u64, options: &Load, text: &[u8]) -> Result<Loaded, Failed> {
         let disk = Disk::new(self.dir.path().to_owned(), reserve);
         let target = Target {
             store: &self.store.clone().into(),
@@ -68,10 +68,10 @@ impl World {
             disk: &disk,
             watch: &Watch::default(),
         };
-        load(&target, what, text, &mut |_| Ok(()))
+        load(&target, options, text, &mut |_| Ok(()))
     }
 }
 
-fn what(format: Format) -> Load {
+fn options(format: Format) -> Load {
     Load { format, graph: GraphName::DefaultGraph, base: None, skolemize: None }
 }

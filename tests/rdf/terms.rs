@@ -1,5 +1,5 @@
-//! Any graph comes back as it was.
-use crate::{World, what};
+//! Any graph survives a dump and a load unchanged.
+use crate::{Fixture, options};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_model::rdf::{Dump, Format, Load, dump};
@@ -67,35 +67,35 @@ proptest! {
 
     #[test]
     fn every_term_comes_back_in_formats_with_graphs(quads in quads()) {
-        let world = World::of(&quads);
+        let fixture = Fixture::of(&quads);
         for format in [Format::NQuads, Format::TriG, Format::JsonLd] {
-            let again = World::new();
-            let loaded = again.load(&what(format), &world.dump(format, None)).unwrap();
-            prop_assert_eq!(again.quads(), world.quads(), "{:?}", format);
-            prop_assert_eq!(loaded.added, world.quads().len() as u64);
+            let again = Fixture::new();
+            let loaded = again.load(&options(format), &fixture.dump(format, None)).unwrap();
+            prop_assert_eq!(again.quads(), fixture.quads(), "{:?}", format);
+            prop_assert_eq!(loaded.added, fixture.quads().len() as u64);
         }
     }
 
     #[test]
     fn every_term_comes_back_graph_by_graph(quads in quads()) {
-        // A graph for each quad: what XML cannot write is refused with that quad alone.
+        // Each quad gets a graph of its own, so that only quads that XML cannot represent are refused.
         let alone = quads.iter().enumerate().map(|(number, quad)| {
             let graph = NamedNode::new(format!("https://plant.example/g/{number}")).unwrap();
             Quad { graph_name: graph.into(), ..quad.clone() }
         });
         let alone: Vec<Quad> = alone.collect();
-        let world = World::of(&alone);
+        let fixture = Fixture::of(&alone);
         for format in [Format::NTriples, Format::Turtle, Format::RdfXml] {
-            let again = World::new();
+            let again = Fixture::new();
             let mut held = BTreeSet::new();
             for quad in &alone {
                 let graph = quad.graph_name.clone();
                 let only = Dump { format, graph: Some(graph.clone()) };
                 let mut out = Vec::new();
-                match dump(&world.store, &only, &mut out, &mut |_| {}) {
+                match dump(&fixture.store, &only, &mut out, &mut |_| {}) {
                     Ok(written) => {
                         prop_assert_eq!(written, 1);
-                        again.load(&Load { graph, ..what(format) }, &out).unwrap();
+                        again.load(&Load { graph, ..options(format) }, &out).unwrap();
                         held.insert(quad.to_string());
                     }
                     Err(fault) => prop_assert!(
@@ -110,14 +110,14 @@ proptest! {
     #[test]
     fn many_subjects_of_one_graph_come_back(quads in quads()) {
         let graph = |quad: Quad| Quad { graph_name: GraphName::DefaultGraph, ..quad };
-        let world = World::of(&quads.into_iter().map(graph).collect::<Vec<_>>());
+        let fixture = Fixture::of(&quads.into_iter().map(graph).collect::<Vec<_>>());
         for format in [Format::Turtle, Format::RdfXml] {
             let only = Dump { format, graph: Some(GraphName::DefaultGraph) };
             let mut out = Vec::new();
-            if dump(&world.store, &only, &mut out, &mut |_| {}).is_ok() {
-                let again = World::new();
-                again.load(&what(format), &out).unwrap();
-                prop_assert_eq!(again.quads(), world.quads(), "{:?}", format);
+            if dump(&fixture.store, &only, &mut out, &mut |_| {}).is_ok() {
+                let again = Fixture::new();
+                again.load(&options(format), &out).unwrap();
+                prop_assert_eq!(again.quads(), fixture.quads(), "{:?}", format);
             }
         }
     }

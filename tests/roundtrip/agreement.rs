@@ -1,5 +1,5 @@
-//! The view, GraphQL and the export say the same of every value, to the digit.
-use crate::{data, mappings, text, world};
+//! The view, GraphQL and the export show the same values, with all digits.
+use crate::{data, fixture, mappings, text};
 use penstock_auth::Caller;
 use penstock_base::commit::NoClient;
 use penstock_base::json::{self, Json};
@@ -18,7 +18,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// Objects of a page: few, so that there are several.
+/// The number of objects on a page, few so that there are several pages.
 const PAGE: usize = 2;
 
 proptest! {
@@ -31,12 +31,12 @@ proptest! {
             (Just(shape), objects)
         }),
     ) {
-        // What is nested is none of the Business Object's own, which are looked at through its root.
+        // The root has a namespace of its own, so that nested objects do not belong to the Business Object.
         agree(&Shape { namespace: "Root".to_owned(), ..shape }, &objects);
     }
 
     #[test]
-    fn they_agree_on_objects_that_stand_within_themselves(
+    fn they_agree_on_objects_nested_in_themselves(
         (shape, objects) in mappings::linked().prop_flat_map(|shape| {
             let objects = data::linked_objects(&shape);
             (Just(shape), objects)
@@ -64,23 +64,23 @@ fn agree(shape: &Shape, objects: &[Json]) {
         .catalogue
         .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
         .unwrap();
-    assert_eq!(&business_object.mapping.root, shape, "the configuration says what the shape does");
+    assert_eq!(&business_object.mapping.root, shape, "the configuration describes the shape");
     let body = format!("{{\"data\":{}}}", text::write(&Json::Array(objects.to_vec())));
-    world::send(&gateway.store, &business_object, Mode::Add, &body).unwrap();
+    fixture::send(&gateway.store, &business_object, Mode::Add, &body).unwrap();
 
-    let uris = world::members(&gateway.store, &business_object);
-    let view = |uri: &String| world::view(&gateway.store, &business_object, uri);
+    let uris = fixture::members(&gateway.store, &business_object);
+    let view = |uri: &String| fixture::view(&gateway.store, &business_object, uri);
     let views: Vec<String> = uris.iter().map(view).collect();
     assert_eq!(exported(&gateway, &business_object), format!("[{}]", views.join(",")));
     let graphql = Schema::new(&gateway);
-    let asked = Asked { graphql: &graphql, runtime: &runtime };
-    assert_eq!(asked.pages(shape), views);
+    let client = GraphqlClient { graphql: &graphql, runtime: &runtime };
+    assert_eq!(client.pages(shape), views);
     for (uri, view) in uris.iter().zip(&views) {
-        assert_eq!(&asked.one(shape, uri), view);
+        assert_eq!(&client.one(shape, uri), view);
     }
 }
 
-/// The `data` of an export.
+/// Returns the `data` of an export.
 fn exported(gateway: &Gateway, business_object: &Compiled) -> String {
     let push = gateway.exporter.push(business_object, By::gateway()).unwrap();
     let id = &push.exports.first().unwrap().id;
@@ -90,7 +90,7 @@ fn exported(gateway: &Gateway, business_object: &Compiled) -> String {
     data.trim_end().strip_suffix('}').unwrap().trim_end().to_owned()
 }
 
-/// The mapping as a client writes it; YAML takes JSON.
+/// Returns the mapping in the form of a client. JSON is valid YAML.
 fn config_of(shape: &Shape, is_root: bool) -> serde_json::Value {
     let fields = shape.fields.iter().map(|field| (field.name.clone(), field_of(field)));
     let fields: serde_json::Map<_, _> = fields.collect();
@@ -130,16 +130,16 @@ fn field_of(field: &Field) -> serde_json::Value {
     if *many { serde_json::json!({"type": "array", "elements": one}) } else { one }
 }
 
-/// GraphQL, asked as a client asks that knows no name beforehand.
-struct Asked<'a> {
+/// A GraphQL client that discovers all names by introspection.
+struct GraphqlClient<'a> {
     graphql: &'a Schema,
     runtime: &'a Runtime,
 }
 
-/// The names of the fields of types, with those of the types that they lead to.
+/// The fields of each type: their names and the types that they lead to.
 type Types = HashMap<String, Vec<(String, String)>>;
 
-impl Asked<'_> {
+impl GraphqlClient<'_> {
     fn ask(&self, document: String) -> Json {
         let query = Query { document, ..Query::default() };
         let answer = self.runtime.block_on(self.graphql.execute(query, &Caller::local()));
@@ -162,7 +162,7 @@ impl Asked<'_> {
         types.iter().map(|of| (string(get(of, "name")), fields(of))).collect()
     }
 
-    /// All objects, page by page, as the view would write them.
+    /// Reads all objects, page by page, in the form of the view.
     fn pages(&self, shape: &Shape) -> Vec<String> {
         let selection = selection(shape, "AnyThing", &self.types());
         let (mut all, mut after) = (Vec::new(), String::new());
@@ -182,7 +182,7 @@ impl Asked<'_> {
         }
     }
 
-    /// One object by its URI.
+    /// Reads one object by its URI.
     fn one(&self, shape: &Shape, uri: &str) -> String {
         let selection = selection(shape, "AnyThing", &self.types());
         let uri = serde_json::to_string(uri).unwrap();
@@ -201,7 +201,7 @@ fn string(json: &Json) -> String {
     text.clone()
 }
 
-/// The name at the end of a type.
+/// Returns the name of the innermost type.
 fn named(of: &Json) -> String {
     match get(of, "name") {
         Json::String(name) => name.clone(),
@@ -209,7 +209,7 @@ fn named(of: &Json) -> String {
     }
 }
 
-/// A field `f0`, `f1`, ... for each of the shape, whose type has them in the same order after `uri`.
+/// Selects `f0`, `f1`, ... for the fields of the shape. After `uri`, the type has the fields in the same order.
 fn selection(shape: &Shape, type_name: &str, types: &Types) -> String {
     let mut names = types.get(type_name).unwrap().iter();
     assert_eq!(names.next().unwrap().0, "uri");
@@ -227,7 +227,7 @@ fn selection(shape: &Shape, type_name: &str, types: &Types) -> String {
     text + " }"
 }
 
-/// An answer as the view would write the object: what has no value is left out.
+/// Converts an answer to the form of the view, which omits fields without a value.
 fn viewed(shape: &Shape, node: &Json) -> Json {
     let uri = get(node, "uri").clone();
     let is_placed = shape.fields.iter().any(|f| f.kind == FieldKind::Id && f.name == "uri");

@@ -1,23 +1,23 @@
-//! Any data that fits a mapping.
+//! Generates data that fits a mapping.
 use penstock_base::json::Json;
 use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::HashMap;
 
-/// Objects, some with URIs of their own.
+/// Generates objects, some of them with a URI.
 pub(crate) fn objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
     let filler = first_value(shape);
     vec(object(shape, false), 1..4).prop_map(move |objects| number(objects, filler.as_ref(), false))
 }
 
-/// Objects that all have URIs of their own, the nested ones too.
+/// Generates objects that all have a URI, including nested ones.
 pub(crate) fn named_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
     let filler = first_value(shape);
     vec(object(shape, true), 1..4).prop_map(move |objects| number(objects, filler.as_ref(), false))
 }
 
-/// As `named_objects`; some nested ones are references to others of their class instead.
+/// As `named_objects`, with some nested objects replaced by references to others of their class.
 pub(crate) fn linked_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> + use<> {
     let shape = shape.clone();
     (vec(object(&shape, true), 1..6), any::<u64>()).prop_map(move |(objects, seed)| {
@@ -35,7 +35,7 @@ pub(crate) fn linked_objects(shape: &Shape) -> impl Strategy<Value = Vec<Json>> 
     })
 }
 
-/// Two versions of the same objects; what is nested in one is not in the other.
+/// Generates two versions of the same objects, whose nested objects differ.
 pub(crate) fn versions(shape: &Shape) -> impl Strategy<Value = [Vec<Json>; 2]> + use<> {
     (named_objects(shape), named_objects(shape)).prop_map(|(mut old, mut new)| {
         let count = old.len().min(new.len());
@@ -72,7 +72,7 @@ fn rename(json: &mut Json, version: &str) {
     }
 }
 
-/// Turns objects, arrays and what stands in them around.
+/// Shuffles objects and arrays at every level.
 pub(crate) fn shuffle(json: &mut Json, seed: &mut u64) {
     match json {
         Json::Array(elements) => {
@@ -97,7 +97,7 @@ fn mix<T>(values: &mut [T], seed: &mut u64) {
     }
 }
 
-/// Xorshift; enough to choose by.
+/// Returns a pseudo-random number below `below` (xorshift).
 fn draw(seed: &mut u64, below: usize) -> usize {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
@@ -155,7 +155,7 @@ fn literal(kind: &Literal) -> BoxedStrategy<Json> {
     }
 }
 
-/// A field and a value for it, so that an object can be kept from being empty.
+/// Returns a field with a value that keeps an object from being empty.
 fn first_value(shape: &Shape) -> Option<(String, Json)> {
     shape.fields.iter().find_map(|field| {
         let FieldKind::Property(property) = &field.kind else { return None };
@@ -178,7 +178,7 @@ fn first_value(shape: &Shape) -> Option<(String, Json)> {
     })
 }
 
-/// Gives each object that is to have a URI one of its own, and each empty root the value that it needs.
+/// Gives a unique URI to each object that needs one, and a value to each empty root.
 fn number(mut objects: Vec<Json>, filler: Option<&(String, Json)>, always: bool) -> Vec<Json> {
     let mut next = 0;
     for object in &mut objects {
@@ -247,7 +247,7 @@ fn gather(shape: &Shape, json: &Json, classes: &mut HashMap<String, Vec<String>>
     }
 }
 
-/// Turns some nested objects into references to any object of their class.
+/// Replaces some nested objects by references to any object of their class.
 fn refer(shape: &Shape, json: &mut Json, classes: &HashMap<String, Vec<String>>, seed: &mut u64) {
     let Json::Object(members) = json else { return };
     for (name, value) in members {

@@ -1,6 +1,6 @@
-//! Samples of any shape, and the mapping that is derived from them.
+//! Samples of any shape round-trip through the mapping that is derived from them.
+use crate::fixture::Fixture;
 use crate::text;
-use crate::world::World;
 use penstock_base::json::Json;
 use penstock_model::derive::{Derived, Names, derive, samples};
 use penstock_model::ingest::Mode;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const NESTING: usize = 128;
 
-/// What stands under one name of all samples.
+/// The kind of the values under one name in all samples.
 #[derive(Debug, Clone)]
 enum Kind {
     Text(&'static str),
@@ -28,7 +28,7 @@ fn name() -> impl Strategy<Value = String> {
         1 => Just("@id".to_owned()),
         1 => Just("null".to_owned()),
     ]
-    // `uri` names the object, and control characters stand in no name of a field.
+    // `uri` identifies the object, and names of fields contain no control characters.
     .prop_filter("a name of a field", |name| name != "uri" && !name.chars().any(char::is_control))
 }
 
@@ -62,7 +62,7 @@ fn fields(kind: impl Strategy<Value = Kind>) -> impl Strategy<Value = Vec<(Strin
     })
 }
 
-/// A value; `gaps` tells whether arrays hold `null`, which stands for nothing.
+/// Generates a value. `gaps` tells whether arrays may contain `null`, which is ignored.
 fn value(kind: &Kind, gaps: bool) -> BoxedStrategy<Json> {
     match kind {
         Kind::Text(form) => {
@@ -82,7 +82,7 @@ fn value(kind: &Kind, gaps: bool) -> BoxedStrategy<Json> {
     }
 }
 
-/// An object of which each member is there, is `null`, or is not there.
+/// Generates an object whose members are each present, `null` or absent.
 fn object(fields: &[(String, Kind)], gaps: bool) -> BoxedStrategy<Json> {
     let members: Vec<_> = fields
         .iter()
@@ -104,7 +104,7 @@ fn derived(objects: &[Json]) -> Derived {
     derive(names, objects).unwrap()
 }
 
-/// Whether the sample says twice which URI an object has: then several of them are one.
+/// Whether the sample can name an object's URI more than once. Several objects are then the same one.
 fn names_objects(json: &Json) -> bool {
     match json {
         Json::Object(members) => members.iter().any(|(name, value)| {
@@ -119,27 +119,27 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
-    fn samples_come_back_through_the_mapping_that_is_derived_from_them(
+    fn samples_round_trip_through_the_mapping_derived_from_them(
         objects in fields(kind()).prop_flat_map(|fields| prop::collection::vec(object(&fields, false), 1..4)),
     ) {
         let derived = derived(&objects);
         let misfits: Vec<_> = derived.notes.iter().filter(|note| note.misfit).collect();
         prop_assert!(misfits.iter().all(|note| note.message.contains("holds no value")), "{misfits:?}");
         let mapping = mapping::compile(&derived.config).unwrap();
-        // Several objects with one URI are one, which is another matter.
+        // Several objects with the same URI are one object, which this test does not cover.
         prop_assume!(misfits.is_empty() && !objects.iter().any(names_objects));
-        let world = World::new(&mapping.root);
-        world.send(Mode::Validate, &objects).unwrap();
-        let answer = world.send(Mode::Add, &objects).unwrap();
+        let fixture = Fixture::new(&mapping.root);
+        fixture.send(Mode::Validate, &objects).unwrap();
+        let answer = fixture.send(Mode::Add, &objects).unwrap();
         for (object, outcome) in objects.iter().zip(&answer.objects) {
             let pointer = format!("/data/{}", outcome.index);
             let expected = text::expected(&mapping.root, object, &pointer, outcome);
-            prop_assert_eq!(text::normal(&world.view(&outcome.uri)), expected);
+            prop_assert_eq!(text::normal(&fixture.view(&outcome.uri)), expected);
         }
     }
 
     #[test]
-    fn whatever_json_is_pasted_gives_a_mapping_or_a_reason(
+    fn any_pasted_json_gives_a_mapping_or_a_note(
         objects in prop::collection::vec(
             kind().prop_flat_map(|kind| value(&kind, true)).prop_map(|value| Json::Object(vec![("a".to_owned(), value)])),
             1..6,
@@ -149,9 +149,9 @@ proptest! {
         let mapping = mapping::compile(&derived.config).unwrap();
         let text = objects.iter().map(text::write).collect::<Vec<_>>().join("\n");
         prop_assert_eq!(&samples(&text, NESTING).unwrap().objects, &objects);
-        // Without a note that something does not fit, it does.
+        // Unless a note reports a misfit, the samples fit the mapping.
         if derived.notes.iter().all(|note| !note.misfit) && !objects.iter().any(names_objects) {
-            World::new(&mapping.root).send(Mode::Validate, &objects).unwrap();
+            Fixture::new(&mapping.root).send(Mode::Validate, &objects).unwrap();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Any mapping: `tree` any tree of shapes, `linked` one whose objects may refer to each other.
+//! Generates mappings: `tree` any tree of shapes, `linked` one whose objects may refer to each other.
 use oxrdf::NamedNode;
 use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
 use proptest::collection::vec;
@@ -25,7 +25,7 @@ fn flat() -> BoxedStrategy<Value> {
     prop_oneof![4 => literal().prop_map(Value::Literal), 1 => Just(Value::Resource)].boxed()
 }
 
-/// Any tree of shapes, each property under one field.
+/// Generates any tree of shapes in which each property has one field.
 pub(crate) fn tree() -> BoxedStrategy<Shape> {
     shape(3)
 }
@@ -57,8 +57,8 @@ fn shape(depth: u32) -> BoxedStrategy<Shape> {
         .boxed()
 }
 
-/// Three classes of objects, each with a namespace, fields and links to classes, unrolled to some depth:
-/// every object has the same shape wherever it stands, except for what is too deep to be shown.
+/// Generates three classes of objects, each with a namespace, fields, and links to classes that are unrolled to some
+/// depth. An object has the same shape at every position, except where it is too deep to be shown.
 pub(crate) fn linked() -> BoxedStrategy<Shape> {
     let class = (vec((flat(), any::<bool>()), 0..4), vec((0..3_usize, any::<bool>()), 0..3));
     (vec(class, 3), 1..4_u32).prop_map(|(classes, depth)| unroll(&classes, 0, depth)).boxed()

@@ -1,4 +1,4 @@
-//! JSON as text, and what an object is expected to come back as.
+//! JSON as text, and the expected form of an object in the view.
 use penstock_base::json::{self, Json, push_pointer};
 use penstock_model::ingest::Outcome;
 use penstock_model::mapping::{FieldKind, Property, Shape, Value};
@@ -24,7 +24,7 @@ pub(crate) fn write(json: &Json) -> String {
     }
 }
 
-/// A text of JSON with the elements of each array in one order.
+/// Normalizes JSON text by sorting the elements of each array.
 pub(crate) fn normal(text: &str) -> String {
     write(&sorted(json::parse(text.as_bytes(), 128).unwrap()))
 }
@@ -43,7 +43,7 @@ fn sorted(json: Json) -> Json {
     }
 }
 
-/// What the view should show of a given object: as given, with its URIs, without `null`, arrays as sets.
+/// Returns what the view should show of an object: its values with URIs, without `null`, and arrays as sets.
 pub(crate) fn expected(shape: &Shape, given: &Json, pointer: &str, outcome: &Outcome) -> String {
     write(&sorted(object(shape, given, pointer, outcome)))
 }

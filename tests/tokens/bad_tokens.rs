@@ -1,4 +1,4 @@
-//! Tokens that must not come in: each gets the right status, and nothing is made for any of them.
+//! Tokens that must be refused: each gets the right status, and the gateway creates no account for any of them.
 use crate::forge::{Key, encode, now, with};
 use crate::gateway::{Gateway, problem};
 use crate::issuer::{Issuer, claims};
@@ -6,13 +6,13 @@ use ring::hmac;
 use ring::signature::{RSA_PKCS1_SHA384, RSA_PSS_SHA256};
 use serde_json::{Value, json};
 
-/// What it is, the status it gets, and the token.
+/// A description, the expected status, and the token.
 type Bad = (String, u16, String);
 
 struct Forger<'a> {
     issuer: &'a Issuer,
     key: &'a Key,
-    stranger: &'a Key,
+    foreign: &'a Key,
     bad: Vec<Bad>,
 }
 
@@ -85,7 +85,7 @@ impl Forger<'_> {
         ] {
             self.header("alg", &json!({"alg": alg}));
         }
-        // Good signatures of algorithms that are not in the list.
+        // Valid signatures of algorithms that are not in the list.
         for (alg, padding) in [
             ("RS384", &RSA_PKCS1_SHA384 as &'static dyn ring::signature::RsaEncoding),
             ("PS256", &RSA_PSS_SHA256),
@@ -123,27 +123,27 @@ impl Forger<'_> {
         ] {
             self.header("kid", &json!({"kid": kid}));
         }
-        let stranger = self.stranger.public();
+        let foreign = self.foreign.public();
         let jku = format!("{}/jwks", self.issuer.url);
         for own in [
-            json!({"jwk": stranger}),
+            json!({"jwk": foreign}),
             json!({"jku": jku}),
             json!({"jku": "https://attacker.example/jwks"}),
             json!({"x5u": "https://attacker.example/chain"}),
             json!({"x5c": ["MIIB"]}),
-            json!({"jwk": stranger, "kid": null}),
+            json!({"jwk": foreign, "kid": null}),
         ] {
             let header = with(&self.key.header(), &own);
-            self.add(format!("a key of its own: {own}"), 401, self.stranger.sign(&header, &good));
+            self.add(format!("a key of its own: {own}"), 401, self.foreign.sign(&header, &good));
             if own.get("x5c").is_none() {
-                self.header("a key of its own that nobody needs", &own);
+                self.header("an unneeded key of its own", &own);
             }
         }
-        self.add("by a stranger", 401, self.stranger.token(&good));
-        let as_ours = self.stranger.sign(&self.key.header(), &good);
-        self.add("by a stranger under the name of the key", 401, as_ours);
+        self.add("by a foreign key", 401, self.foreign.token(&good));
+        let as_ours = self.foreign.sign(&self.key.header(), &good);
+        self.add("by a foreign key under the id of the known key", 401, as_ours);
         let unnamed = with(&self.key.header(), &json!({"kid": null}));
-        self.add("by a stranger without a name", 401, self.stranger.sign(&unnamed, &good));
+        self.add("by a foreign key without a key id", 401, self.foreign.sign(&unnamed, &good));
         for crit in [json!(["exp"]), json!([]), json!(["b64"]), json!("exp")] {
             self.header("crit", &json!({"crit": crit}));
         }
@@ -193,7 +193,8 @@ impl Forger<'_> {
             self.key.token(&with(&claims(self.issuer), &json!({"roles": ["ACCURIDS_ADMIN"]})));
         let other = other.split('.').nth(1).unwrap();
         self.add("the claims of another token", 401, format!("{header}.{other}.{signature}"));
-        // The last character has bits that no byte needs: another one decodes alike where they are not looked at.
+        // The last character has bits that no byte needs. Decoders that ignore these bits decode another last character
+        // to the same bytes.
         let alike = signature.trim_end_matches(|_| true).to_owned()
             + &signature[..signature.len() - 1]
             + if signature.ends_with('A') { "B" } else { "A" };
@@ -329,7 +330,7 @@ impl Forger<'_> {
             json!({"typ": "Logout"}),
             json!({"token_use": "id"}),
             json!({"events": {"http://schemas.openid.net/event/backchannel-logout": {}}}),
-            // Bound to a key of whoever sends it (RFC 7800; RFC 8705, 3.1; RFC 9449, 6.1).
+            // Bound to a key of the sender (RFC 7800; RFC 8705, 3.1; RFC 9449, 6.1).
             json!({"cnf": {"jwk": {"kty": "oct"}}}),
             json!({"cnf": {"x5t#S256": "h"}}),
             json!({"cnf": {"jkt": "h"}}),
@@ -338,7 +339,7 @@ impl Forger<'_> {
         ] {
             self.claim(401, &id_token);
         }
-        for nobody in [
+        for unusable in [
             json!({"sub": null}),
             json!({"sub": ""}),
             json!({"sub": 7}),
@@ -350,7 +351,7 @@ impl Forger<'_> {
             json!({"azp": 7}),
             json!({"azp": ""}),
         ] {
-            self.claim(401, &nobody);
+            self.claim(401, &unusable);
         }
     }
 
@@ -385,10 +386,10 @@ impl Forger<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_tokens_are_refused_and_make_nothing() {
-    let (key, stranger) = (Key::rsa("first"), Key::rsa("stranger"));
+async fn bad_tokens_are_refused_and_create_no_account() {
+    let (key, foreign) = (Key::rsa("first"), Key::rsa("foreign"));
     let issuer = Issuer::start(&[&key]).await;
-    let mut forger = Forger { issuer: &issuer, key: &key, stranger: &stranger, bad: Vec::new() };
+    let mut forger = Forger { issuer: &issuer, key: &key, foreign: &foreign, bad: Vec::new() };
     forger.algorithms();
     forger.keys();
     forger.forms();
@@ -411,7 +412,7 @@ async fn bad_tokens_are_refused_and_make_nothing() {
         let error =
             if *status == 401 { "error=\"invalid_token\"" } else { "error=\"insufficient_scope\"" };
         let text = answer.text().await.unwrap();
-        // Nothing of what came goes back out.
+        // The answer does not repeat the token.
         let echoes = token.len() > 20
             && (text.contains(token.as_str()) || challenge.contains(token.as_str()));
         if found != *status
@@ -423,16 +424,16 @@ async fn bad_tokens_are_refused_and_make_nothing() {
         }
         let accounts = gateway.accounts();
         if !accounts.is_empty() {
-            wrong.push(format!("{what}: made an account: {accounts:?}"));
+            wrong.push(format!("{what}: created an account: {accounts:?}"));
             break;
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), bad.len(), wrong.join("\n"));
     assert_eq!(gateway.opened.store.stats().quads, before);
-    // So many strange keys, and the issuer was asked for its own but once more than at the start.
+    // Despite many unknown keys, the issuer was asked for its keys only once more than at the start.
     assert!(issuer.state().asked <= 3, "{}", issuer.state().asked);
 
-    // It was the tokens that were bad.
+    // A valid token is accepted: the bad tokens were the reason.
     assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 200);
     assert_eq!(gateway.accounts().len(), 1);
     println!("{} bad tokens were refused", bad.len());
@@ -457,7 +458,7 @@ async fn two_credentials_in_one_request_are_malformed() {
         assert!(challenge.contains("error=\"invalid_request\""), "{challenge}");
         problem(answer, 400).await;
     }
-    // In the address it would end in logs: it is not looked at.
+    // A token in the address would end up in logs, so the gateway ignores it.
     let query = get().query(&[("access_token", &token)]).send().await.unwrap();
     assert_eq!(query.status(), 401);
     let basic = get().basic_auth("plant-7", Some(&token)).send().await.unwrap();

@@ -1,4 +1,4 @@
-//! Service accounts: made by the first good token of a client application, and kept as its provider says.
+//! Service accounts: created by the first valid token of a client application, and updated by later ones.
 use crate::forge::{Key, with};
 use crate::gateway::{Gateway, problem};
 use crate::issuer::{Issuer, claims};
@@ -15,7 +15,7 @@ async fn parts() -> (Key, Issuer) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_first_requests_at_once_make_one_account() {
+async fn fifty_concurrent_first_requests_create_one_account() {
     let (key, issuer) = parts().await;
     let gateway = Gateway::start(&issuer, &[EMAIL_DOMAIN]).await;
     let token = key.token(&with(
@@ -46,7 +46,7 @@ async fn fifty_first_requests_at_once_make_one_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roles_change_with_the_token_and_a_disabled_account_stays_out() {
+async fn roles_change_with_the_token_and_a_disabled_account_is_refused() {
     let (key, issuer) = parts().await;
     let gateway = Gateway::start(&issuer, &[]).await;
     let token = |roles: Value| key.token(&with(&claims(&issuer), &json!({"roles": roles})));
@@ -57,7 +57,7 @@ async fn roles_change_with_the_token_and_a_disabled_account_stays_out() {
     assert_eq!((&promoted["id"], &promoted["roles"]), (&user["id"], &json!(["Admin"])));
     let demoted = gateway.user(&token(json!("ACCURIDS_USER"))).await;
     assert_eq!(demoted["roles"], json!(["User"]));
-    // It loses its roles: nothing is left of what it might.
+    // A token without roles is refused, whatever the account's role was.
     let answer = gateway.ask(&token(json!([]))).await;
     let refused = problem(answer, 403).await;
     assert!(refused["detail"].as_str().unwrap().contains("defaultServiceAccountRole"), "{refused}");
@@ -87,7 +87,7 @@ async fn disable(auth: &penstock_auth::Auth, id: String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_default_role_is_for_those_without_one() {
+async fn the_default_role_is_for_clients_without_a_role() {
     let (key, issuer) = parts().await;
     for (setting, expected) in
         [("USER", "User"), ("accurids_contributor", "Contributor"), ("Admin", "Admin")]
@@ -108,7 +108,7 @@ async fn the_default_role_is_for_those_without_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delegated_token_does_what_both_it_and_the_person_may() {
+async fn a_delegated_token_has_the_lower_role_of_token_and_person() {
     let (key, issuer) = parts().await;
     let client = "--framework.security.oauth2.client";
     let sign_in = [
@@ -145,7 +145,7 @@ async fn a_delegated_token_does_what_both_it_and_the_person_may() {
         let users = gateway.get("/api/v1/users").bearer_auth(&token).send().await.unwrap();
         assert_eq!(users.status(), for_admins, "{person}, {role}");
     }
-    // Without a role it may nothing, whatever the person may.
+    // A token without a role is refused, whatever the person's role is.
     for roles in [Value::Null, json!([]), json!(["other"])] {
         let refused = problem(gateway.ask(&token("ada", roles.clone())).await, 403).await;
         assert!(refused["detail"].as_str().unwrap().contains("no role here"), "{roles}: {refused}");
@@ -155,7 +155,7 @@ async fn a_delegated_token_does_what_both_it_and_the_person_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_of_a_person_who_is_disabled_is_never_taken_for_a_client_s() {
+async fn a_disabled_persons_token_is_never_accepted_as_a_clients() {
     let (key, issuer) = parts().await;
     let client = "--framework.security.oauth2.client";
     let sign_in = [
@@ -182,7 +182,7 @@ async fn a_token_of_a_person_who_is_disabled_is_never_taken_for_a_client_s() {
     disable(&auth, signed_in.await.unwrap()).await;
     for of_ada in [
         json!({"sub": "ada", "azp": "app", "email": "ada@plant.example", "name": "Ada"}),
-        // With nothing that tells of a person but the subject.
+        // Only the subject shows that it is a person's.
         json!({"sub": "ada", "azp": "app"}),
         json!({"sub": "ada", "azp": null}),
         json!({"sub": "ada", "azp": "ada"}),
@@ -210,7 +210,7 @@ async fn an_account_of_another_issuer_or_kind_is_another_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_of_every_provider_kind_come_in() {
+async fn tokens_of_every_kind_of_provider_are_accepted() {
     let key = Key::p256("curve");
     let issuer = Issuer::start(&[&key]).await;
     let gateway = Gateway::start(
@@ -246,7 +246,7 @@ async fn tokens_of_every_provider_kind_come_in() {
             "{kind}"
         );
     }
-    // Without the name of a key, and with other spellings of the type.
+    // Without a key id, and with other spellings of the type.
     for header in [
         json!({"kid": null}),
         json!({"typ": null}),

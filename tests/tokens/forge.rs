@@ -1,4 +1,4 @@
-//! Keys, and tokens signed with them, good and bad.
+//! Keys, and valid and forged tokens signed with them.
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
@@ -21,7 +21,7 @@ enum Pair {
 }
 
 impl Key {
-    /// An RSA key of 2,048 bits. ring makes none, so openssl does.
+    /// Generates an RSA key of 2,048 bits with openssl, because ring cannot.
     pub(crate) fn rsa(id: &str) -> Self {
         let made = Command::new("openssl")
             .args(["genpkey", "-quiet", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"])
@@ -35,7 +35,7 @@ impl Key {
         Self { id: id.to_owned(), pair: Pair::Rsa(pair) }
     }
 
-    /// A key on the curve P-256.
+    /// Generates a key on the curve P-256.
     pub(crate) fn p256(id: &str) -> Self {
         let (random, kind) = (SystemRandom::new(), &signing::ECDSA_P256_SHA256_FIXED_SIGNING);
         let document = signing::EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
@@ -43,14 +43,14 @@ impl Key {
         Self { id: id.to_owned(), pair: Pair::P256(pair) }
     }
 
-    /// A key on the curve Ed25519.
+    /// Generates a key on the curve Ed25519.
     pub(crate) fn ed25519(id: &str) -> Self {
         let document = signing::Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
         let pair = signing::Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap();
         Self { id: id.to_owned(), pair: Pair::Ed(pair) }
     }
 
-    /// The public key as a JWK.
+    /// Returns the public key as a JWK.
     pub(crate) fn public(&self) -> Value {
         let mut key = match &self.pair {
             Pair::Rsa(pair) => {
@@ -70,7 +70,7 @@ impl Key {
         key
     }
 
-    /// The algorithm that [`Self::token`] signs with.
+    /// Returns the algorithm that [`Self::token`] signs with.
     pub(crate) fn algorithm(&self) -> &'static str {
         match self.pair {
             Pair::Rsa(_) => "RS256",
@@ -79,34 +79,34 @@ impl Key {
         }
     }
 
-    /// The header of a good token.
+    /// Creates the header of a valid token.
     pub(crate) fn header(&self) -> Value {
         json!({"alg": self.algorithm(), "typ": "at+jwt", "kid": self.id})
     }
 
-    /// A token of these claims.
+    /// Signs a token with these claims.
     pub(crate) fn token(&self, claims: &Value) -> String {
         self.sign(&self.header(), claims)
     }
 
-    /// A token of this header and these claims.
+    /// Signs a token with this header and these claims.
     pub(crate) fn sign(&self, header: &Value, claims: &Value) -> String {
         self.sign_text(&header.to_string(), &claims.to_string())
     }
 
-    /// A token of these texts, whatever they are.
+    /// Signs a token with these texts, which need not be JSON.
     pub(crate) fn sign_text(&self, header: &str, claims: &str) -> String {
         self.sign_bytes(header.as_bytes(), claims.as_bytes())
     }
 
-    /// A token of these bytes, whatever they are.
+    /// Signs a token with these bytes, which need not be text.
     pub(crate) fn sign_bytes(&self, header: &[u8], claims: &[u8]) -> String {
         let message = format!("{}.{}", encode(header), encode(claims));
         let signature = self.signature(message.as_bytes(), &signing::RSA_PKCS1_SHA256);
         format!("{message}.{}", encode(&signature))
     }
 
-    /// A signature; `padding` counts for RSA alone.
+    /// Signs a message; `padding` has an effect only for RSA.
     pub(crate) fn signature(
         &self,
         message: &[u8],
@@ -125,18 +125,18 @@ impl Key {
     }
 }
 
-/// base64url without padding.
+/// Encodes as base64url without padding.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub(crate) fn now() -> i64 {
     let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     i64::try_from(passed.as_secs()).unwrap()
 }
 
-/// The claims of a good token of a client application.
+/// Creates the claims of a valid token of a client application.
 pub(crate) fn claims(issuer: &str, audience: &str) -> Value {
     json!({
         "iss": issuer,
@@ -151,7 +151,7 @@ pub(crate) fn claims(issuer: &str, audience: &str) -> Value {
     })
 }
 
-/// The same with some of them otherwise; null takes one away.
+/// Returns the claims with others replaced or added; null removes one.
 pub(crate) fn with(claims: &Value, others: &Value) -> Value {
     let mut claims = claims.clone();
     for (name, value) in others.as_object().unwrap() {

@@ -1,4 +1,4 @@
-//! A gateway that takes the access tokens of an issuer.
+//! A gateway that accepts the access tokens of an issuer.
 use crate::issuer::Issuer;
 use penstock_auth::Account;
 use penstock_cli::app;
@@ -24,7 +24,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// With a data directory of its own.
+    /// Starts one with its own data directory.
     pub(crate) async fn start(issuer: &Issuer, more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut gateway = Self::start_in(dir.path(), issuer, more).await;
@@ -32,7 +32,7 @@ impl Gateway {
         gateway
     }
 
-    /// In a data directory that is there.
+    /// Starts one in an existing data directory.
     pub(crate) async fn start_in(dir: &Path, issuer: &Issuer, more: &[&str]) -> Self {
         let resource_server = "framework.security.oauth2.resourceserver.jwt";
         let arguments = [
@@ -43,12 +43,12 @@ impl Gateway {
         Self::start_with(dir, arguments.into_iter().chain(more).collect()).await
     }
 
-    /// With these arguments beside the directory and the port.
+    /// Starts one with these arguments besides the directory and the port.
     pub(crate) async fn start_with(dir: &Path, mut arguments: Vec<String>) -> Self {
         arguments.push(format!("--service.data-dir={}", dir.join("data").display()));
         arguments.push("--server.port=0".to_owned());
         let loaded = load(&Sources { arguments, ..Sources::default() }).unwrap();
-        // Whoever had the directory before may still be at its last piece of work.
+        // The previous gateway of the directory may not have finished its last work.
         for locked in ["data/store", "data/store/lock"] {
             if let Ok(lock) = File::open(dir.join(locked)) {
                 let free = move || lock.lock().and_then(|()| lock.unlock());
@@ -77,33 +77,33 @@ impl Gateway {
         }
     }
 
-    /// Stops it in good order.
+    /// Stops it gracefully.
     pub(crate) async fn stop(mut self) {
         self.stop.take().unwrap().send(()).unwrap();
         (&mut self.running).await.unwrap();
     }
 
-    /// The data directory.
+    /// Returns the data directory.
     pub(crate) fn data(&self) -> &Path {
         &self.opened.settings.data_dir
     }
 
-    /// A request without a credential.
+    /// Creates a request without credentials.
     pub(crate) fn get(&self, path: &str) -> RequestBuilder {
         self.client.get(format!("{}{path}", self.url))
     }
 
-    /// Asks for something that each user may read.
+    /// Requests something that every user can read.
     pub(crate) async fn ask(&self, token: &str) -> Response {
         self.get("/api/v1/limits").bearer_auth(token).send().await.unwrap()
     }
 
-    /// The status of [`Self::ask`].
+    /// Returns the status of [`Self::ask`].
     pub(crate) async fn status(&self, token: &str) -> u16 {
         self.ask(token).await.status().as_u16()
     }
 
-    /// What GraphQL says of who has this token.
+    /// Queries the current user with GraphQL.
     pub(crate) async fn user(&self, token: &str) -> Value {
         let query = "{ authenticatedUser { id givenName email roles serviceAccount } }";
         let request = self.client.post(format!("{}/graphql", self.url)).bearer_auth(token);
@@ -115,7 +115,7 @@ impl Gateway {
         serde_json::from_str::<Value>(&text).unwrap()["data"]["authenticatedUser"].clone()
     }
 
-    /// The accounts that are there, but for the first `admin`.
+    /// Lists the accounts except the first `admin`.
     pub(crate) fn accounts(&self) -> Vec<Arc<Account>> {
         let mut accounts = self.opened.auth.accounts.list(None, 1000).unwrap();
         accounts.retain(|account| account.identity.is_some());
@@ -129,7 +129,7 @@ impl Drop for Gateway {
     }
 }
 
-/// The members of a problem, whose status and media type are checked.
+/// Returns the members of a problem, and checks its status and media type.
 pub(crate) async fn problem(answer: Response, status: u16) -> Value {
     let kind = answer.headers().get("content-type").cloned();
     assert_eq!(answer.status(), status);

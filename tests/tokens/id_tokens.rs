@@ -1,5 +1,5 @@
-//! ID tokens are no access tokens, whatever they lack, and tokens without a client id are taken where nothing
-//! speaks for an ID token.
+//! ID tokens are never accepted as access tokens. Access tokens without a client id are accepted if they have no sign
+//! of an ID token.
 use crate::forge::{Key, with};
 use crate::gateway::{Gateway, problem};
 use crate::issuer::Issuer;
@@ -12,7 +12,7 @@ fn v2_issuer() -> String {
     format!("https://login.microsoftonline.com/{TENANT}/v2.0")
 }
 
-/// A gateway with the profile `azuread`, whose keys are those of this issuer.
+/// Starts a gateway with the profile `azuread` and the keys of this issuer.
 async fn azuread(issuer: &Issuer, dir: &std::path::Path, more: &[String]) -> Gateway {
     let client = "--framework.security.oauth2.client";
     let jwt = "--framework.security.oauth2.resourceserver.jwt";
@@ -31,7 +31,7 @@ fn v2() -> String {
     format!("--framework.security.oauth2.resourceserver.jwt.issuer-uri={}", v2_issuer())
 }
 
-/// An access token of version 2.0 by client credentials.
+/// Creates the claims of an access token of version 2.0 by client credentials.
 fn v2_claims() -> Value {
     let claims = crate::forge::claims(&v2_issuer(), CLIENT_ID);
     let of_v2 = json!({"azp": "plant", "azpacr": "1", "oid": "o", "sub": "o", "ver": "2.0",
@@ -44,14 +44,14 @@ fn sign(key: &Key, claims: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn access_tokens_of_version_2_are_taken_when_only_the_issuer_is_changed() {
+async fn access_tokens_of_version_2_are_accepted_when_only_the_issuer_is_changed() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
     let dir = tempfile::tempdir().unwrap();
     let gateway = azuread(&issuer, dir.path(), &[v2()]).await;
     let user = gateway.user(&sign(&key, &v2_claims())).await;
     assert_eq!((&user["email"], &user["serviceAccount"]), (&json!("o"), &json!(true)));
-    // The form of version 1.0 stays the audience of those who ask for it.
+    // The audience of version 1.0 is still accepted.
     let api = json!({"aud": format!("api://{CLIENT_ID}")});
     assert_eq!(gateway.status(&sign(&key, &with(&v2_claims(), &api))).await, 200);
     for bad in [
@@ -67,7 +67,7 @@ async fn access_tokens_of_version_2_are_taken_when_only_the_issuer_is_changed() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_bare_client_id_is_no_audience_of_version_1_or_of_another_one_s_choice() {
+async fn the_bare_client_id_is_no_audience_with_version_1_or_other_audiences() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
     let v1 = json!({"iss": format!("https://sts.windows.net/{TENANT}/"), "azp": null, "appid": "plant", "ver": "1.0"});
@@ -87,13 +87,13 @@ async fn the_bare_client_id_is_no_audience_of_version_1_or_of_another_one_s_choi
     gateway.stop().await;
 }
 
-/// What an ID token of version 2.0 has beside the claims of each token.
+/// Returns the claims that only an ID token of version 2.0 has.
 fn id_token() -> Value {
     json!({"azp": null, "azpacr": null, "name": "Ada", "preferred_username": "ada@plant.example",
         "oid": "ada", "sub": "pairwise"})
 }
 
-/// Each kind of ID token, by what is special about it.
+/// Lists the kinds of ID token, each with its special claims.
 fn kinds() -> Vec<(&'static str, Value)> {
     vec![
         ("as it comes", json!({"nonce": "n", "at_hash": "h"})),
@@ -128,7 +128,7 @@ async fn an_id_token_of_any_kind_is_refused() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
     let jwt = "--framework.security.oauth2.resourceserver.jwt";
-    // By the preset, and where the operator named the bare client id.
+    // With the preset, and with the bare client id as a configured audience.
     for audiences in [None, Some(format!("{jwt}.audiences={CLIENT_ID},api://{CLIENT_ID}"))] {
         let dir = tempfile::tempdir().unwrap();
         let more: Vec<_> = [Some(v2()), audiences].into_iter().flatten().collect();
@@ -143,7 +143,7 @@ async fn an_id_token_of_any_kind_is_refused() {
         }
         assert!(wrong.is_empty(), "with {more:?}: {wrong:#?}");
         assert!(gateway.accounts().is_empty());
-        // A delegated access token has the claims of a person, too: it is one, of nobody here.
+        // A delegated access token also has a person's claims. It is accepted as one, but the person has no account.
         let delegated = json!({"azp": CLIENT_ID, "scp": "access"});
         let claims = with(&with(&v2_claims(), &id_token()), &delegated);
         problem(gateway.ask(&sign(&key, &claims)).await, 403).await;
@@ -152,7 +152,7 @@ async fn an_id_token_of_any_kind_is_refused() {
     }
 }
 
-/// The arguments of a registration whose client id is `web`, at this issuer.
+/// Returns the arguments of a registration with the client id `web` at this issuer.
 fn registration(issuer: &Issuer) -> Vec<String> {
     let client = "--framework.security.oauth2.client";
     vec![
@@ -166,7 +166,7 @@ fn registration(issuer: &Issuer) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_without_a_client_id_is_known_by_its_subject() {
+async fn a_token_without_a_client_id_is_identified_by_its_subject() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
     let sign_in = registration(&issuer);
@@ -190,7 +190,7 @@ async fn a_token_without_a_client_id_is_known_by_its_subject() {
     ] {
         assert_eq!(gateway.status(&sign(&key, &with(&plain, &bad))).await, status, "{bad}");
     }
-    // Issued to somebody, the client id as audience is what the operator says it is.
+    // For a token issued to a client, the operator may use the client id as audience.
     let named = json!({"aud": "web", "azp": "plant-7"});
     assert_eq!(gateway.status(&sign(&key, &with(&plain, &named))).await, 200);
     assert_eq!(gateway.accounts().len(), 1);

@@ -1,4 +1,4 @@
-//! An issuer of this test's own: metadata and keys, which can be late, out of reach, or others.
+//! A test issuer: metadata and keys, which can be late, unreachable, or replaced.
 use crate::forge::{self, Key};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,23 +15,23 @@ pub(crate) struct Issuer {
     serving: JoinHandle<()>,
 }
 
-/// How it answers.
+/// The configuration of its answers.
 #[derive(Default)]
 pub(crate) struct State {
-    /// The keys that it has.
+    /// The current keys.
     pub(crate) keys: Vec<Value>,
     /// Whether it breaks every connection.
     pub(crate) down: bool,
-    /// How late it answers.
+    /// The delay of each answer.
     pub(crate) delay: Duration,
-    /// How often the keys were asked for.
+    /// The number of requests for the keys.
     pub(crate) asked: usize,
-    /// What its metadata says instead of its own issuer.
+    /// The issuer in its metadata, instead of its own.
     pub(crate) claims_to_be: Option<String>,
 }
 
 impl Issuer {
-    /// With these keys.
+    /// Starts one with these keys.
     pub(crate) async fn start(keys: &[&Key]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -46,18 +46,18 @@ impl Issuer {
         Self { url, audience: "api://plant-gateway".to_owned(), state, serving }
     }
 
-    /// How it answers from now on.
+    /// Locks the configuration of its answers.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    /// Has these keys from now on.
+    /// Replaces the keys.
     pub(crate) fn rotate(&self, keys: &[&Key]) {
         self.state().keys = keys.iter().map(|key| key.public()).collect();
     }
 }
 
-/// The claims of a good token of a client application.
+/// Creates the claims of a valid token of a client application.
 pub(crate) fn claims(issuer: &Issuer) -> Value {
     forge::claims(&issuer.url, &issuer.audience)
 }

@@ -1,4 +1,4 @@
-//! The issuer's keys: fetched, shared, rotated, and kept while the issuer is out of reach.
+//! The issuer's keys: fetched, shared, rotated, and cached while the issuer is unreachable.
 use crate::forge::{Key, with};
 use crate::gateway::{Gateway, problem};
 use crate::issuer::{Issuer, claims};
@@ -18,7 +18,7 @@ async fn a_rotation_is_followed_with_and_without_overlap() {
         } else {
             issuer.rotate(&[&new]);
         }
-        // However many come with the new key at once, the issuer is asked once.
+        // However many concurrent requests use the new key, the issuer is asked once.
         let asked = issuer.state().asked;
         let statuses =
             futures_util::future::join_all((0..50).map(|_| gateway.status(&by_new))).await;
@@ -40,7 +40,7 @@ async fn an_issuer_that_is_down_at_the_start_is_asked_again() {
     let issuer = Issuer::start(&[&key]).await;
     issuer.state().down = true;
     let gateway = Gateway::start(&issuer, &[]).await;
-    // The start does not wait for it.
+    // The start does not wait for the issuer.
     assert_eq!(gateway.get("/health/ready").send().await.unwrap().status(), 200);
     issuer.state().down = false;
     assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 200);
@@ -48,7 +48,7 @@ async fn an_issuer_that_is_down_at_the_start_is_asked_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_any_keys_the_answer_is_not_now() {
+async fn without_any_keys_the_answer_is_503() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
     issuer.state().down = true;
@@ -57,7 +57,7 @@ async fn without_any_keys_the_answer_is_not_now() {
     assert!(answer.headers().contains_key("retry-after"));
     let problem = problem(answer, 503).await;
     assert!(problem["detail"].as_str().unwrap().contains("keys"), "{problem}");
-    // What is not for this gateway is refused all the same.
+    // A token that is not for this gateway is still refused.
     let other = key.token(&with(&claims(&issuer), &json!({"aud": "other"})));
     assert_eq!(gateway.status(&other).await, 401);
     assert!(gateway.accounts().is_empty());
@@ -65,7 +65,7 @@ async fn without_any_keys_the_answer_is_not_now() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_that_is_cut_off_goes_on_after_a_restart() {
+async fn a_gateway_without_its_issuer_uses_the_cached_keys_after_a_restart() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
     let dir = tempfile::tempdir().unwrap();
@@ -78,14 +78,14 @@ async fn a_gateway_that_is_cut_off_goes_on_after_a_restart() {
 
     let gateway = Gateway::start_in(dir.path(), &issuer, &[]).await;
     assert_eq!(gateway.status(&token).await, 200);
-    // A key that is not among those kept may be good: that cannot be told now.
+    // An unknown key may be valid, which cannot be checked now.
     let unknown = Key::rsa("unknown").token(&claims(&issuer));
     assert_eq!(gateway.status(&unknown).await, 503);
     let file = std::fs::metadata(gateway.data().join("jwks.json")).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o777, 0o600);
     gateway.stop().await;
 
-    // The keys of one issuer are not those of another.
+    // The cached keys of one issuer are not used for another.
     let other = Issuer::start(&[]).await;
     other.state().down = true;
     let gateway = Gateway::start_in(dir.path(), &other, &[]).await;
@@ -94,7 +94,7 @@ async fn a_gateway_that_is_cut_off_goes_on_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_kept_for_so_long_and_no_longer() {
+async fn cached_keys_are_used_until_max_stale() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
     let dir = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ async fn keys_are_kept_for_so_long_and_no_longer() {
     assert_eq!(gateway.status(&token).await, 200);
     gateway.stop().await;
     issuer.state().down = true;
-    // Eight days go by.
+    // As if eight days had passed.
     let file = dir.path().join("data/jwks.json");
     let mut kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     kept["fetched"] = json!(kept["fetched"].as_u64().unwrap() - 8 * 24 * 3_600_000);
@@ -119,7 +119,7 @@ async fn keys_are_kept_for_so_long_and_no_longer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_issuer_holds_up_nobody_whose_key_is_known() {
+async fn a_slow_issuer_does_not_delay_tokens_with_known_keys() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
     let gateway = Gateway::start(&issuer, &[]).await;
@@ -128,7 +128,7 @@ async fn a_slow_issuer_holds_up_nobody_whose_key_is_known() {
     issuer.state().delay = Duration::from_mins(1);
     let unknown = Key::rsa("unknown").token(&claims(&issuer));
     let mut asked = Box::pin(gateway.status(&unknown));
-    // While the one waits, the other comes in.
+    // While one request waits, the other is accepted.
     tokio::select! {
         status = &mut asked => panic!("{status} came first"),
         status = gateway.status(&token) => assert_eq!(status, 200),
@@ -140,7 +140,7 @@ async fn a_slow_issuer_holds_up_nobody_whose_key_is_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metadata_of_another_issuer_is_not_believed() {
+async fn metadata_of_another_issuer_is_refused() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
     issuer.state().claims_to_be = Some(format!("{}/", issuer.url));
@@ -148,7 +148,7 @@ async fn metadata_of_another_issuer_is_not_believed() {
     assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 503);
     assert_eq!(issuer.state().asked, 0);
     gateway.stop().await;
-    // With the address of the keys given, no metadata is asked for.
+    // With a configured address of the keys, no metadata is requested.
     let setting =
         format!("--framework.security.oauth2.resourceserver.jwt.jwk-set-uri={}/jwks", issuer.url);
     let gateway = Gateway::start(&issuer, &[&setting]).await;

@@ -1,4 +1,4 @@
-//! Access tokens of machines, as an authorization server issues them and as others forge them.
+//! Access tokens of client applications, as an authorization server issues them and as attackers forge them.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! Against a real authorization server: what a plant system does, from its secret to the answer.
+//! Tests with a real authorization server: the requests of a plant system, from its secret to the answer.
 use crate::gateway::{Gateway, problem};
 use crate::server::Provider;
 use reqwest::Client;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const AUDIENCE: &str = "api://penstock";
 
-/// A token by client credentials, as a plant system asks for it.
+/// Requests a token with client credentials, as a plant system does.
 async fn token(provider: &Provider, client: &str, audience: &str) -> String {
     let client_secret = match client {
         "writer" => "writer-secret-0123456789abcdef012",
@@ -43,7 +43,7 @@ async fn gateway(provider: &Provider, dir: &Path, more: &[&str]) -> Gateway {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_application_gets_in_by_its_secret() {
+async fn a_client_application_authenticates_with_its_secret() {
     let Some(provider) = Provider::start(&[]) else { return };
     let dir = tempfile::tempdir().unwrap();
     let gateway = gateway(&provider, dir.path(), &[]).await;
@@ -52,7 +52,7 @@ async fn a_client_application_gets_in_by_its_secret() {
         (&user["email"], &user["roles"], &user["serviceAccount"]),
         (&json!("writer@machines.example"), &json!(["Contributor"]), &json!(true))
     );
-    // Without a role, and for somebody else.
+    // Without a role, and for another audience.
     let refused =
         problem(gateway.ask(&token(&provider, "no-role", AUDIENCE).await).await, 403).await;
     assert!(refused["detail"].as_str().unwrap().contains("role"), "{refused}");
@@ -98,12 +98,12 @@ async fn keys_that_the_provider_rotates_are_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_goes_down_or_comes_late_locks_nobody_out() {
+async fn an_unreachable_provider_locks_no_client_out() {
     let Some(provider) = Provider::start(&[]) else { return };
     let dir = tempfile::tempdir().unwrap();
     let token = token(&provider, "writer", AUDIENCE).await;
     provider.set("/down").await;
-    // Down at the start, and nothing is kept: not now.
+    // The provider is down at the start and no keys are cached, so tokens cannot be checked.
     let cold = gateway(&provider, dir.path(), &[]).await;
     assert_eq!(cold.status(&token).await, 503);
     cold.stop().await;

@@ -1,4 +1,4 @@
-//! Accounts made, changed and deleted by an Admin, or by whom they belong to.
+//! Creates, changes and deletes accounts, on behalf of an Admin or of their owners.
 use super::super::audit::Event;
 use super::super::password::{self, Hash};
 use super::super::{Account, Caller, Credential, Requester, Role, Source};
@@ -10,10 +10,10 @@ use penstock_base::json::{self, Json, Members};
 use std::fmt;
 use std::sync::Arc;
 
-/// Characters of a name, an email or an organization.
+/// The maximum length of a name, an email or an organization, in characters.
 const LONGEST: usize = 254;
 
-/// What an answer holds and nobody sets: taken and not looked at, so that an answer can be put back.
+/// The read-only members of an answer. They are ignored in a request, so that a client can send an answer back.
 const READ_ONLY: [&str; 9] = [
     "id",
     "serviceAccount",
@@ -26,27 +26,27 @@ const READ_ONLY: [&str; 9] = [
     "clientId",
 ];
 
-/// A built-in account in the making.
+/// The definition of a new built-in account.
 #[derive(Clone, PartialEq, Eq)]
 pub struct New {
     /// The given name.
     pub given_name: Option<String>,
     /// The family name.
     pub family_name: Option<String>,
-    /// What it signs in with.
+    /// The email, which it signs in with.
     pub email: String,
     /// The organization.
     pub organization: Option<String>,
     /// The role.
     pub role: Role,
-    /// Whether it may come in.
+    /// Whether it can sign in.
     pub enabled: bool,
     /// The password.
     pub password: String,
 }
 
-/// What an account is to be. Names and organization that are not given are taken away; what else is not
-/// given stays.
+/// A change of an account. Names and organization that are `None` are removed. All other fields that are `None` stay
+/// as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edit {
     /// The given name.
@@ -59,20 +59,20 @@ pub struct Edit {
     pub organization: Option<String>,
     /// The role.
     pub role: Option<Role>,
-    /// Whether it may come in.
+    /// Whether it can sign in.
     pub enabled: Option<bool>,
 }
 
-/// Another password.
+/// A change of a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewPassword {
-    /// The one so far, which an account must know to change its own.
+    /// The current password, which an account must give to change its own.
     pub current: Option<String>,
-    /// The one to be.
+    /// The new password.
     pub password: String,
 }
 
-// Neither shows the password to a log.
+// Neither form shows the password, because logs may contain them.
 impl fmt::Debug for New {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "New({:?}, {})", self.email, self.role)
@@ -86,7 +86,7 @@ impl fmt::Debug for NewPassword {
 }
 
 impl New {
-    /// Reads the body of a creation.
+    /// Reads the request body of a creation.
     ///
     /// # Errors
     /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
@@ -108,19 +108,20 @@ impl New {
 }
 
 impl Edit {
-    /// Reads the body of a change.
+    /// Reads the request body of a change.
     ///
     /// # Errors
     /// As [`New::read`].
     pub fn read(body: &[u8]) -> Result<Self, Fault> {
         read(body, false, |members, _| {
             if members.take("password").is_some() {
-                members.find("password", "it is set with POST at this address and /password");
+                members
+                    .find("password", "set it with a POST to this address followed by /password");
             }
         })
     }
 
-    /// What leaves the account as it is.
+    /// Creates a change that changes nothing of the account.
     pub fn of(account: &Account) -> Self {
         Self {
             given_name: account.given_name.clone(),
@@ -132,7 +133,7 @@ impl Edit {
 }
 
 impl NewPassword {
-    /// Reads the body of a change of the password of the account that has this email.
+    /// Reads the request body of a password change for the account with this email.
     ///
     /// # Errors
     /// As [`New::read`].
@@ -147,11 +148,11 @@ impl NewPassword {
         if findings.is_empty() {
             return Ok(read);
         }
-        Err(Fault::with(Kind::Invalid, "the password cannot be changed so", findings))
+        Err(Fault::with(Kind::Invalid, "the new password is not valid", findings))
     }
 }
 
-/// Reads the members, and with `more` those that are not common to all.
+/// Reads the common members, and the others with `more`.
 fn read(
     body: &[u8],
     is_new: bool,
@@ -173,7 +174,7 @@ fn read(
                 Ok(role) => edit.role = Some(role),
                 Err(why) => members.find("roles", why),
             },
-            None if is_new => members.require("roles", "one of User, Contributor, Admin in a list"),
+            None if is_new => members.require("roles", "a list with User, Contributor or Admin"),
             None => {}
         }
         edit.enabled = members.boolean("enabled");
@@ -186,7 +187,7 @@ fn read(
     if findings.is_empty() { Ok(edit) } else { Err(invalid(findings)) }
 }
 
-/// The member `password`, which must be one that may be set.
+/// Reads the member `password` and checks whether the password can be set.
 fn new_password(members: &mut Members<'_>, email: &str) -> Option<String> {
     let Some(password) = members.string("password") else {
         members.require("password", "the account signs in with it");
@@ -202,7 +203,7 @@ fn invalid(findings: Vec<Finding>) -> Fault {
     Fault::with(Kind::Invalid, "the account is not valid", findings)
 }
 
-/// A short text; an empty one is none.
+/// Reads a short text; `None` if it is empty.
 fn name(members: &mut Members<'_>, member: &'static str) -> Option<String> {
     let text = members.string(member)?.trim().to_owned();
     if text.chars().count() > LONGEST {
@@ -216,43 +217,44 @@ fn name(members: &mut Members<'_>, member: &'static str) -> Option<String> {
 
 fn role(roles: &[Json]) -> Result<Role, String> {
     let [Json::String(name)] = roles else {
-        return Err("an account has one role, which may do what lesser ones may: \
-                    give one of User, Contributor, Admin in a list"
-            .to_owned());
+        return Err(
+            "an account has exactly one role, which includes the rights of the lower ones: \
+                    give a list with one of User, Contributor, Admin"
+                .to_owned(),
+        );
     };
     match Role::named(name) {
         Some(Role::Metrics) => {
-            Err("the role Metrics is for API keys alone; it is one of User, Contributor, Admin"
-                .into())
+            Err("the role Metrics is only for API keys; use one of User, Contributor, Admin".into())
         }
         Some(role) => Ok(role),
-        None => Err(format!("there is no role {name:?}; it is one of User, Contributor, Admin")),
+        None => Err(format!("there is no role {name:?}; use one of User, Contributor, Admin")),
     }
 }
 
-/// Why a text is nothing to sign in with. It need not have an `@`: plants have names without mail.
+/// Checks an email. It does not need an `@`, because plants also use names without mail.
 fn check_email(email: &str) -> Result<(), String> {
     if email.contains(char::is_whitespace) {
-        Err("white space stands in it".to_owned())
+        Err("it contains white space; remove it".to_owned())
     } else if email.contains(['\u{200c}', '\u{200d}']) {
         Err("it contains U+200C or U+200D, which are invisible; remove them".to_owned())
     } else if email == "me" {
-        Err("`me` stands for the account that asks".to_owned())
+        Err("`me` is reserved for the account of the request; choose another one".to_owned())
     } else {
         Ok(())
     }
 }
 
 impl Accounts {
-    /// Makes a built-in account.
+    /// Creates a built-in account.
     ///
     /// # Errors
-    /// `Kind::Conflict` when the email is taken, people sign in elsewhere, or there are too many.
+    /// `Kind::Conflict` when the email is taken, people sign in at an identity provider, or the limit is reached.
     pub fn create(&self, by: &dyn Requester, new: New, hash: Hash) -> Result<Arc<Account>, Fault> {
         if !self.has_passwords() {
             return Err(Fault::new(
                 Kind::Conflict,
-                "people sign in at the identity provider (security=oauth2), which makes their accounts",
+                "people sign in at the identity provider (security=oauth2); the first sign-in creates their accounts",
             ));
         }
         let writer = self.write();
@@ -275,10 +277,9 @@ impl Accounts {
     /// Changes an account.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::PreconditionFailed`;
-    /// `Kind::Conflict` when the email is taken, what is to
-    /// change is its provider's, or it is the last Admin; `Kind::TooMany` when somebody changes the own account
-    /// too often.
+    /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::PreconditionFailed`.
+    /// `Kind::Conflict` when the email is taken, the provider sets what is to change, or it is the last Admin.
+    /// `Kind::TooMany` when an account changes itself too often.
     pub fn change(
         &self,
         by: &dyn Requester,
@@ -321,7 +322,7 @@ impl Accounts {
     ///
     /// # Errors
     /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::Conflict` for an account of
-    /// another source; `Kind::TooMany` when somebody changes the own account too often.
+    /// another source; `Kind::TooMany` when an account changes itself too often.
     pub fn set_password(
         &self,
         by: &dyn Requester,
@@ -334,7 +335,7 @@ impl Accounts {
         if before.source() != Source::BuiltIn {
             return Err(Fault::new(
                 Kind::Conflict,
-                "this account is an identity provider's, which keeps its password, if it has one",
+                "this account belongs to an identity provider, which manages its password; change it there",
             ));
         }
         let account = Account {
@@ -352,7 +353,7 @@ impl Accounts {
         Ok(account)
     }
 
-    /// Deletes an account. What else belongs to it is the caller's to end.
+    /// Deletes an account. The caller must delete what belongs to it.
     ///
     /// # Errors
     /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::PreconditionFailed`;
@@ -377,8 +378,8 @@ impl Accounts {
         Ok(account)
     }
 
-    /// Refuses an API key that manages the account it belongs to: whoever finds the key must not get the
-    /// account with it.
+    /// Refuses an API key that changes the account it belongs to. Someone who finds the key must not be able to take
+    /// over the account.
     ///
     /// # Errors
     /// `Kind::Forbidden`.
@@ -404,14 +405,14 @@ impl Accounts {
         match self.entries().by_email(email) {
             Some(other) if Some(other.id.as_str()) != of => Err(Fault::with(
                 Kind::Conflict,
-                format!("another account has the email {:?} already", other.email),
+                format!("another account already has the email {:?}", other.email),
                 vec![Finding::at("/email", "this email is taken; choose another one")],
             )),
             _ => Ok(()),
         }
     }
 
-    /// Refuses what would leave nobody who may administer: no Admin among those who can sign in.
+    /// Refuses a change that would leave no Admin who can sign in.
     fn check_last(&self, account: &Account) -> Result<(), Fault> {
         let people = self.inner.people;
         let counts = |account: &Account| {
@@ -424,15 +425,15 @@ impl Accounts {
         Err(Fault::new(
             Kind::Conflict,
             format!(
-                "{:?} is the last enabled Admin, without whom nobody could administer the gateway; \
-                 make another one first",
+                "{:?} is the last enabled Admin; create another Admin first, \
+                 or nobody can administer the gateway",
                 account.email
             ),
         ))
     }
 }
 
-/// What of an account is its provider's to say.
+/// Refuses changes to the fields that the provider sets.
 fn check_provided(before: &Account, after: &Account) -> Result<(), Fault> {
     let changes = [
         ("/givenName", before.given_name != after.given_name),
@@ -444,15 +445,15 @@ fn check_provided(before: &Account, after: &Account) -> Result<(), Fault> {
     let findings: Vec<_> = changes
         .into_iter()
         .filter(|(_, changes)| *changes)
-        .map(|(pointer, _)| Finding::at(pointer, "it is what the identity provider says"))
+        .map(|(pointer, _)| Finding::at(pointer, "the identity provider sets it"))
         .collect();
     if findings.is_empty() {
         return Ok(());
     }
     Err(Fault::with(
         Kind::Conflict,
-        "this account is an identity provider's, which says its names and its role at each sign-in; \
-         change it there (here it can be disabled, enabled and deleted)",
+        "the identity provider sets the names and the role of this account at each sign-in; \
+         change them there (here the account can be disabled, enabled and deleted)",
         findings,
     ))
 }
@@ -464,7 +465,7 @@ fn check_version(account: &Account, asked: IfMatch) -> Result<(), Fault> {
         IfMatch::Version(version) => Err(Fault::new(
             Kind::PreconditionFailed,
             format!(
-                "the account {:?} has version {} by now, not {version}; read it again",
+                "the account {:?} now has version {}, not {version}; read it again",
                 account.email, account.version
             ),
         )),
@@ -481,7 +482,7 @@ fn event(by: &Caller, what: &'static str, account: &Account, detail: impl Into<S
     Event { what, account: Some(account.id.clone()), by, from, detail: detail.into() }
 }
 
-/// What is told of a change.
+/// Lists the audit events of a change.
 fn differences(by: &Caller, before: &Account, after: &Account) -> Vec<Event> {
     let mut events = Vec::new();
     let mut tell = |what, detail: String| events.push(event(by, what, after, detail));

@@ -6,11 +6,11 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The accounts by id, with what finds them.
+/// The accounts by id, with the indexes for email and identity.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     accounts: BTreeMap<String, Entry>,
-    /// Of the built-in ones, in lower case.
+    /// The ids of built-in accounts by email in lower case.
     emails: HashMap<String, String>,
     identities: HashMap<Identity, String>,
 }
@@ -22,20 +22,20 @@ struct Entry {
     last: Arc<LastLogin>,
 }
 
-/// The last login on its way to the store.
+/// A last login that is queued for the store.
 #[derive(Debug, Default)]
 pub(super) struct LastLogin(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
     at: String,
-    /// Whether a change that writes it waits.
+    /// Whether a deferred change that writes it is queued.
     queued: bool,
     written: Option<Instant>,
 }
 
 impl LastLogin {
-    /// Notes it; gives after which time it is to be written, unless that is on its way.
+    /// Sets the last login. Returns the delay until it is to be written, or `None` if a write is already queued.
     fn set(&self, at: &str, now: Instant) -> Option<Duration> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         at.clone_into(&mut waiting.at);
@@ -46,7 +46,7 @@ impl LastLogin {
         Some(next.saturating_duration_since(now).max(Duration::from_secs(1)))
     }
 
-    /// What is written now.
+    /// Returns the last login, to be written now.
     pub(super) fn take_up(&self, now: Instant) -> String {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.queued = false;
@@ -64,7 +64,7 @@ impl Entries {
         self.accounts.get(id).map(|entry| &entry.account)
     }
 
-    /// The built-in account with this email, in whatever case.
+    /// Returns the built-in account with this email, ignoring case.
     pub(super) fn by_email(&self, email: &str) -> Option<&Arc<Account>> {
         self.get(self.emails.get(&email.to_lowercase())?)
     }
@@ -82,12 +82,12 @@ impl Entries {
         self.accounts.range::<str, _>((from, Bound::Unbounded)).map(|(_, entry)| &entry.account)
     }
 
-    /// When it was seen last, as the last login tells it.
+    /// Returns the moment of the last login.
     pub(super) fn seen(&self, id: &str) -> Option<Instant> {
         self.accounts.get(id)?.seen
     }
 
-    /// Puts it in place of the one with its id, whose logins stay: they change by [`Self::see`] alone.
+    /// Inserts an account, or replaces the one with its id. It keeps the logins, which only [`Self::see`] changes.
     pub(super) fn insert(&mut self, mut account: Arc<Account>) {
         let before = self.remove(&account.id);
         if let Some(Entry { account: before, .. }) = &before
@@ -122,7 +122,7 @@ impl Entries {
         Some(entry)
     }
 
-    /// Notes a login. Gives the account as it is then, and what is to be written after which time.
+    /// Records a login. Returns the updated account, and the last login with its delay if it is to be written.
     #[expect(clippy::type_complexity, reason = "two results, one of them optional")]
     pub(super) fn see(
         &mut self,

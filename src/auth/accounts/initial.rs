@@ -1,4 +1,4 @@
-//! The first account: `admin`, whose random password stands in a file that only the service reads.
+//! The first account, `admin`. Its random password is in a file that only the service can read.
 use super::super::password::{self, Hash};
 use super::super::{Account, Role, Source};
 use super::{Accounts, blank, event};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 /// The file in the data directory.
 const FILE: &str = "initial-admin-password";
-/// What the first account signs in with.
+/// The email of the first account.
 const EMAIL: &str = "admin";
 
 impl Accounts {
-    /// Makes the first account where there is none.
+    /// Creates the first account if there is no built-in account.
     pub(super) fn initial(&self) -> Result<(), Fault> {
         let writer = self.write();
         let entries = self.entries();
@@ -33,27 +33,30 @@ impl Accounts {
         let mut account = blank(EMAIL.to_owned(), Role::Admin);
         account.password = Some(Hash::of(&password)?);
         account.initial_password = true;
-        // Before the account: a power cut in between leaves a password without an account, for which the
-        // next start makes another one; never an account whose password nobody knows.
+        // Before the account: a power cut in between leaves a password without an account, and the next start creates
+        // another one. There is never an account whose password is unknown.
         write_atomically(&path, format!("{password}\n").as_bytes()).map_err(|error| {
-            Fault::new(Kind::Internal, format!("writing {}: {error}", path.display()))
+            Fault::new(
+                Kind::Internal,
+                format!("writing the initial password to {} failed: {error}", path.display()),
+            )
         })?;
         let detail = "the first account, with the role Admin and a random password";
         let created = event("account.created", &account, detail);
         self.save(&writer, &NoClient, account, std::slice::from_ref(&created))?;
         tracing::warn!(
             file = %path.display(),
-            "The account admin was made; the file has its password, and goes when it is changed."
+            "Created the account admin. Its initial password is in the file, which is deleted when the password is changed."
         );
         Ok(())
     }
 
-    /// The account whose password is still the one in the file.
+    /// Returns the account that still has the initial password, if any.
     pub fn with_initial_password(&self) -> Option<Arc<Account>> {
         self.entries().all().find(|account| account.initial_password).cloned()
     }
 
-    /// Removes the file when the password in it is no longer one.
+    /// Deletes the file if its password has been replaced.
     pub(super) fn password_changed(&self, before: &Account) {
         if before.initial_password {
             self.remove_file();
@@ -70,7 +73,7 @@ impl Accounts {
             Err(error) if error.kind() != ErrorKind::NotFound => tracing::warn!(
                 %error,
                 file = %self.path().display(),
-                "The file of the first password, which is none any more, could not be removed."
+                "The file with the initial password, which is no longer valid, could not be deleted."
             ),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Signing in with a password.
+//! Sign-in with a password.
 use super::super::audit::Event;
 use super::super::password::Hash;
 use super::super::{Account, Refusal, Source};
@@ -9,24 +9,24 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// When to come again where too many hash.
+/// The time after which a client should retry when too many passwords are being hashed.
 const BUSY: Duration = Duration::from_secs(5);
-/// Bytes of a password that are looked at: no longer one can be set.
+/// The maximum length of a password in bytes. A longer one cannot be set.
 const LONGEST: usize = 1024;
 
 impl Accounts {
-    /// Whether built-in accounts may sign in.
+    /// Returns whether built-in accounts can sign in.
     pub fn has_passwords(&self) -> bool {
         self.inner.people == Source::BuiltIn
     }
 
-    /// The built-in account that has this email and password. It takes as long for an email that is
-    /// nobody's. Failures are counted, told to the audit trail, and make the next attempt wait.
+    /// Returns the built-in account with this email and password. It takes as long for an unknown email. Failures are
+    /// counted, recorded in the audit trail, and delay the next attempt.
     ///
     /// # Errors
-    /// `Refusal::Invalid` for an email or password that is wrong, never saying which;
-    /// `Refusal::Forbidden` when the account is disabled and the password right; `Refusal::TooMany`;
-    /// `Refusal::Unavailable` when too many sign in at once.
+    /// `Refusal::Invalid` for a wrong email or password, without saying which. `Refusal::Forbidden` when the account is
+    /// disabled and the password right. `Refusal::TooMany` after too many failures. `Refusal::Unavailable` when too
+    /// many clients are signing in.
     pub async fn verify_password(
         &self,
         email: &str,
@@ -37,12 +37,12 @@ impl Accounts {
         let (given, password) = (email.trim().to_lowercase(), password.to_owned());
         let email = given.clone();
         let refusal = if let Some(wait) = self.delay(&given, from, Instant::now()) {
-            // As late as if the password had been checked.
+            // The answer takes as long as if the password had been checked.
             tokio::time::sleep(self.inner.attempts.check_time()).await;
             Refusal::TooMany(wait)
         } else {
             let is_known = self.inner.attempts.is_known(&given, from, Instant::now());
-            // The delay is checked again when the permit comes: concurrent attempts wait for each other.
+            // The delay is checked again when the permit comes, because concurrent attempts wait for each other.
             let verified = self.inner.turns.take((is_known, from), move || {
                 this.verify(&email, &password, from, Instant::now())
             });
@@ -53,14 +53,14 @@ impl Accounts {
             }
         };
         let account = self.entries().by_email(&given).map(|account| account.id.clone());
-        // A password typed into the wrong field must not get into the trail: no unknown name does.
+        // A password typed into the wrong field must not get into the trail, so it never contains an unknown name.
         let detail = if account.is_some() { refusal.to_string() } else { "no such account".into() };
         let what = "sign-in.refused";
         self.inner.audit.record(Event { what, account, by: None, from, detail });
         Err(refusal)
     }
 
-    /// How long an attempt to sign in must wait, unless the account is known at this address.
+    /// Returns how long a sign-in must wait, unless the account is known at this address.
     fn delay(&self, email: &str, from: Option<IpAddr>, now: Instant) -> Option<Duration> {
         let attempts = &self.inner.attempts;
         attempts.wait(email, from, now).filter(|_| !attempts.is_known(email, from, now))
@@ -87,7 +87,7 @@ impl Accounts {
         attempts.note_check_time(begun.elapsed());
         let (Some(account), Some(hash), true) = (account, hash, is_right) else {
             if let Some(wait) = wait {
-                // Whoever does not know the password must not learn that the account is known here.
+                // A client that does not know the password must not learn that the account is known here.
                 attempts.failed_in_delay(email, from);
                 return Err(Refusal::TooMany(wait));
             }
@@ -105,7 +105,7 @@ impl Accounts {
         Ok(account)
     }
 
-    /// Puts a hash of today in place of one made with other parameters.
+    /// Replaces a hash that has outdated parameters.
     fn rehash(&self, id: &str, old: &Hash, password: &str) {
         let Ok(new) = Hash::of(password) else { return };
         let writer = self.write();
@@ -114,15 +114,15 @@ impl Accounts {
         };
         let account = Account { password: Some(new), ..(*now).clone() };
         if let Err(fault) = self.save(&writer, &NoClient, account, &[]) {
-            // The old one is as right as before.
-            tracing::warn!(%fault, "A password's hash could not be renewed.");
+            // The old hash remains valid.
+            tracing::warn!(%fault, "A password's hash with outdated parameters could not be replaced.");
         }
     }
 
-    /// Hashes a password that is to be set, when its turn comes.
+    /// Hashes a new password as soon as it gets a permit.
     ///
     /// # Errors
-    /// `Kind::Unavailable` when too many hash.
+    /// `Kind::Unavailable` when too many passwords are being hashed.
     pub async fn hash(&self, password: &str) -> Result<Hash, Fault> {
         let password = password.to_owned();
         self.inner.turns.take((true, None), move || Hash::of(&password)).await.unwrap_or_else(
@@ -135,7 +135,7 @@ impl Accounts {
         )
     }
 
-    /// Whether this is the account's password now, at the price of an attempt to sign in.
+    /// Checks the account's current password. It counts as a sign-in attempt.
     ///
     /// # Errors
     /// As [`Self::verify_password`].
@@ -150,5 +150,8 @@ impl Accounts {
 }
 
 fn busy() -> Refusal {
-    Refusal::Unavailable(format!("too many sign in at once; try again in {} s", BUSY.as_secs()))
+    Refusal::Unavailable(format!(
+        "too many clients are signing in at once; try again in {} s",
+        BUSY.as_secs()
+    ))
 }

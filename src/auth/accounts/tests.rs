@@ -34,79 +34,79 @@ fn profile(given_name: &str) -> Profile {
     Profile { given_name: Some(given_name.to_owned()), ..Profile::default() }
 }
 
-fn trail(world: &World) -> Vec<String> {
-    let events = world.auth.audit.list(&audit::Filter::default(), None, 1000).unwrap();
+fn trail(fixture: &World) -> Vec<String> {
+    let events = fixture.auth.audit.list(&audit::Filter::default(), None, 1000).unwrap();
     events.into_iter().rev().map(|event| event.what).collect()
 }
 
-async fn signs_in(world: &World, email: &str, password: &str) -> bool {
-    world.auth.accounts.verify_password(email, password, HERE).await.is_ok()
+async fn signs_in(fixture: &World, email: &str, password: &str) -> bool {
+    fixture.auth.accounts.verify_password(email, password, HERE).await.is_ok()
 }
 
 #[tokio::test]
 async fn the_first_account_has_its_password_in_a_file_until_it_is_changed() {
     use std::os::unix::fs::PermissionsExt;
-    let world = World::new();
-    let path = world.dir.path().join("initial-admin-password");
+    let fixture = World::new();
+    let path = fixture.dir.path().join("initial-admin-password");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    let first = world.initial_password().unwrap();
-    assert!(signs_in(&world, "admin", &first).await);
+    let first = fixture.initial_password().unwrap();
+    assert!(signs_in(&fixture, "admin", &first).await);
 
-    let world = world.restarted(&[]);
-    assert_eq!(world.initial_password(), Some(first.clone()));
-    let accounts = &world.auth.accounts;
+    let fixture = fixture.restarted(&[]);
+    assert_eq!(fixture.initial_password(), Some(first.clone()));
+    let accounts = &fixture.auth.accounts;
     assert_eq!(accounts.list(None, 10).unwrap().len(), 1);
     let hash = accounts.hash(PASSWORD).await.unwrap();
     accounts.set_password(&Caller::local(), "admin", hash).unwrap();
-    assert_eq!(world.initial_password(), None);
-    assert!(!signs_in(&world, "admin", &first).await);
-    assert!(signs_in(&world, "Admin", PASSWORD).await);
-    // One that came back with a backup of the folder is none any more.
+    assert_eq!(fixture.initial_password(), None);
+    assert!(!signs_in(&fixture, "admin", &first).await);
+    assert!(signs_in(&fixture, "Admin", PASSWORD).await);
+    // A file that was restored with a backup of the folder is not valid.
     std::fs::write(&path, &first).unwrap();
-    assert_eq!(world.restarted(&[]).initial_password(), None);
+    assert_eq!(fixture.restarted(&[]).initial_password(), None);
 }
 
 #[tokio::test]
-async fn a_power_cut_before_the_first_account_leaves_no_password_that_is_none() {
-    let world = World::new();
-    let cut = world.initial_password().unwrap();
-    let World { auth, store, dir } = world;
-    // As if the commit had not come to the disk.
+async fn a_power_cut_before_the_first_account_leaves_no_invalid_password() {
+    let fixture = World::new();
+    let cut = fixture.initial_password().unwrap();
+    let World { auth, store, dir } = fixture;
+    // As if the commit had not reached the disk.
     let id = auth.accounts.named("admin").unwrap().id.clone();
     drop(auth);
     store.transact::<_, Fault>(|t| Ok(t.delete(COLLECTION, id.as_bytes())?)).unwrap();
     drop(store);
-    let world = World::open(dir, &[]);
-    let password = world.initial_password().unwrap();
+    let fixture = World::open(dir, &[]);
+    let password = fixture.initial_password().unwrap();
     assert_ne!(password, cut);
-    assert!(signs_in(&world, "admin", &password).await);
+    assert!(signs_in(&fixture, "admin", &password).await);
 }
 
 #[tokio::test]
 async fn with_an_identity_provider_there_is_no_first_account_and_no_password() {
-    let world = World::open(tempfile::tempdir().unwrap(), &OAUTH);
-    assert_eq!(world.initial_password(), None);
-    let accounts = &world.auth.accounts;
+    let fixture = World::open(tempfile::tempdir().unwrap(), &OAUTH);
+    assert_eq!(fixture.initial_password(), None);
+    let accounts = &fixture.auth.accounts;
     assert!(accounts.list(None, 10).unwrap().is_empty());
     let hash = Hash::of(PASSWORD).unwrap();
     let fault = accounts.create(&Caller::local(), new("a", Role::User), hash).unwrap_err();
     assert_eq!(fault.kind, Kind::Conflict, "{fault}");
 
-    // Accounts of another mode stay, and do not sign in.
-    let world = World::new();
-    world.account("a", Role::User);
-    let world = world.restarted(&OAUTH);
-    assert!(world.auth.accounts.named("a").is_some());
-    assert!(!signs_in(&world, "a", PASSWORD).await);
+    // Accounts of another mode remain, but cannot sign in.
+    let fixture = World::new();
+    fixture.account("a", Role::User);
+    let fixture = fixture.restarted(&OAUTH);
+    assert!(fixture.auth.accounts.named("a").is_some());
+    assert!(!signs_in(&fixture, "a", PASSWORD).await);
 }
 
 #[test]
-fn of_fifty_first_requests_one_makes_the_account() {
-    let world = World::new();
+fn of_fifty_first_requests_one_creates_the_account() {
+    let fixture = World::new();
     let ids: std::collections::HashSet<String> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..50)
             .map(|_| {
-                let accounts = world.auth.accounts.clone();
+                let accounts = fixture.auth.accounts.clone();
                 scope.spawn(move || {
                     let account = accounts.signed_in(&identity("x"), &profile("X"), Role::User);
                     account.unwrap().id.clone()
@@ -116,20 +116,20 @@ fn of_fifty_first_requests_one_makes_the_account() {
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(ids.len(), 1);
-    assert_eq!(trail(&world).iter().filter(|what| *what == "account.created").count(), 2);
-    let world = world.restarted(&[]);
-    assert_eq!(world.auth.accounts.list(None, 10).unwrap().len(), 2);
-    let kept = world.auth.accounts.find(&identity("x")).unwrap();
+    assert_eq!(trail(&fixture).iter().filter(|what| *what == "account.created").count(), 2);
+    let fixture = fixture.restarted(&[]);
+    assert_eq!(fixture.auth.accounts.list(None, 10).unwrap().len(), 2);
+    let kept = fixture.auth.accounts.find(&identity("x")).unwrap();
     assert!(ids.contains(&kept.id));
     assert!(kept.first_login.is_some() && kept.first_login == kept.last_login);
 }
 
 #[test]
-fn accounts_are_known_by_their_identity_and_never_by_their_email() {
-    let world = World::new();
-    let built_in = world.account("ada@plant.example", Role::Admin);
+fn accounts_are_identified_by_identity_and_never_by_email() {
+    let fixture = World::new();
+    let built_in = fixture.account("ada@plant.example", Role::Admin);
     let same_email = Profile { email: Some("ada@plant.example".to_owned()), ..profile("Ada") };
-    let accounts = &world.auth.accounts;
+    let accounts = &fixture.auth.accounts;
     let person = accounts.signed_in(&identity("ada"), &same_email, Role::User).unwrap();
     let client = Identity { source: Source::ServiceAccount, ..identity("ada") };
     let client = accounts.signed_in(&client, &same_email, Role::User).unwrap();
@@ -142,9 +142,9 @@ fn accounts_are_known_by_their_identity_and_never_by_their_email() {
 }
 
 #[test]
-fn a_provider_changes_what_it_says_and_nothing_else() {
-    let world = World::new();
-    let accounts = &world.auth.accounts;
+fn a_provider_changes_only_the_fields_that_it_sends() {
+    let fixture = World::new();
+    let accounts = &fixture.auth.accounts;
     let whole = Profile {
         family_name: Some("Byron".into()),
         email: Some("ada@plant.example".into()),
@@ -152,22 +152,22 @@ fn a_provider_changes_what_it_says_and_nothing_else() {
     };
     let first = accounts.signed_in(&identity("a"), &whole, Role::Admin).unwrap();
     assert!(accounts.recognised(&identity("a"), &whole, Role::Admin).unwrap().is_ok());
-    // An access token says less than an ID token.
+    // An access token has fewer claims than an ID token.
     assert!(accounts.recognised(&identity("a"), &Profile::default(), Role::Admin).is_some());
     assert!(accounts.recognised(&identity("a"), &whole, Role::User).is_none());
     let now = accounts.signed_in(&identity("a"), &profile("Augusta"), Role::User).unwrap();
     assert_eq!((now.given_name.as_deref(), now.role), (Some("Augusta"), Role::User));
     assert_eq!(now.family_name.as_deref(), Some("Byron"));
     assert_eq!((&now.id, now.version), (&first.id, 2));
-    assert_eq!(trail(&world)[2..], ["role.changed", "account.changed"]);
+    assert_eq!(trail(&fixture)[2..], ["role.changed", "account.changed"]);
     let none = accounts.signed_in(&identity("b"), &Profile::default(), Role::User).unwrap();
     assert_eq!(none.email, "b");
 }
 
 #[test]
 fn a_disabled_account_is_refused_whatever_its_provider_says() {
-    let world = World::new();
-    let accounts = &world.auth.accounts;
+    let fixture = World::new();
+    let accounts = &fixture.auth.accounts;
     let account = accounts.signed_in(&identity("a"), &profile("A"), Role::User).unwrap();
     let edit = Edit { enabled: Some(false), ..Edit::of(&account) };
     accounts.change(&Caller::local(), &account.id, IfMatch::Any, edit).unwrap();
@@ -178,9 +178,9 @@ fn a_disabled_account_is_refused_whatever_its_provider_says() {
 }
 
 #[test]
-fn what_a_provider_says_is_changed_there() {
-    let world = World::new();
-    let accounts = &world.auth.accounts;
+fn fields_that_a_provider_sets_can_only_be_changed_there() {
+    let fixture = World::new();
+    let accounts = &fixture.auth.accounts;
     let account = accounts.signed_in(&identity("a"), &profile("A"), Role::User).unwrap();
     let local = Caller::local();
     for edit in [
@@ -194,45 +194,45 @@ fn what_a_provider_says_is_changed_there() {
     let hash = Hash::of(PASSWORD).unwrap();
     let fault = accounts.set_password(&local, &account.id, hash).unwrap_err();
     assert_eq!(fault.kind, Kind::Conflict);
-    world.auth.delete_account(&local, &account.id, IfMatch::Any).unwrap();
-    // The provider makes it again, as another one.
+    fixture.auth.delete_account(&local, &account.id, IfMatch::Any).unwrap();
+    // The next sign-in creates it again, as another account.
     let again = accounts.signed_in(&identity("a"), &profile("A"), Role::User).unwrap();
     assert_ne!(again.id, account.id);
 }
 
 #[test]
 fn the_last_admin_stays() {
-    let world = World::new();
-    let (accounts, local) = (&world.auth.accounts, Caller::local());
+    let fixture = World::new();
+    let (accounts, local) = (&fixture.auth.accounts, Caller::local());
     let admin = accounts.named("admin").unwrap();
-    // Those who cannot sign in do not count.
+    // Accounts that cannot sign in do not count.
     let person = accounts.signed_in(&identity("p"), &profile("P"), Role::Admin).unwrap();
-    let off = world.account("off", Role::Admin);
+    let off = fixture.account("off", Role::Admin);
     let disable = |account: &Account| Edit { enabled: Some(false), ..Edit::of(account) };
     accounts.change(&local, &off.id, IfMatch::Any, disable(&off)).unwrap();
     let demote = Edit { role: Some(Role::Contributor), ..Edit::of(&admin) };
     let refused = [
         accounts.change(&local, "admin", IfMatch::Any, disable(&admin)).unwrap_err(),
         accounts.change(&local, "admin", IfMatch::Any, demote.clone()).unwrap_err(),
-        world.auth.delete_account(&local, "admin", IfMatch::Any).unwrap_err(),
+        fixture.auth.delete_account(&local, "admin", IfMatch::Any).unwrap_err(),
     ];
     for fault in refused {
         assert_eq!(fault.kind, Kind::Conflict);
         assert!(fault.detail.contains("last enabled Admin"), "{fault}");
     }
     accounts.change(&local, &person.id, IfMatch::Any, disable(&person)).unwrap();
-    world.account("second", Role::Admin);
+    fixture.account("second", Role::Admin);
     accounts.change(&local, "admin", IfMatch::Any, demote).unwrap();
-    world.auth.delete_account(&local, "admin", IfMatch::Any).unwrap();
-    assert_eq!(world.initial_password(), None);
+    fixture.auth.delete_account(&local, "admin", IfMatch::Any).unwrap();
+    assert_eq!(fixture.initial_password(), None);
 }
 
 #[test]
 fn emails_are_taken_once_in_whatever_case() {
-    let world = World::new();
-    let (accounts, local) = (&world.auth.accounts, Caller::local());
-    let ada = world.account("Ada@plant.example", Role::User);
-    world.account("bob@plant.example", Role::User);
+    let fixture = World::new();
+    let (accounts, local) = (&fixture.auth.accounts, Caller::local());
+    let ada = fixture.account("Ada@plant.example", Role::User);
+    fixture.account("bob@plant.example", Role::User);
     let hash = Hash::of(PASSWORD).unwrap();
     let taken = accounts.create(&local, new("ADA@plant.example", Role::User), hash).unwrap_err();
     assert_eq!(taken.kind, Kind::Conflict);
@@ -244,16 +244,16 @@ fn emails_are_taken_once_in_whatever_case() {
     let edit = Edit { email: Some("countess".into()), ..Edit::of(&ada) };
     accounts.change(&local, &ada.id, IfMatch::Version(2), edit).unwrap();
     assert!(accounts.named("ada@plant.example").is_none());
-    world.account("ada@plant.example", Role::User);
+    fixture.account("ada@plant.example", Role::User);
     let stale = accounts.change(&local, &ada.id, IfMatch::Version(2), Edit::of(&ada)).unwrap_err();
     assert_eq!(stale.kind, Kind::PreconditionFailed);
 }
 
 #[tokio::test]
-async fn failures_delay_the_account_at_that_address_alone() {
-    let world = World::new();
-    world.account("a", Role::User);
-    let accounts = &world.auth.accounts;
+async fn failures_delay_the_account_only_at_that_address() {
+    let fixture = World::new();
+    fixture.account("a", Role::User);
+    let accounts = &fixture.auth.accounts;
     for _ in 0..3 {
         let refused = accounts.verify_password("a", "wrong", HERE).await.unwrap_err();
         assert_eq!(refused, Refusal::Invalid("the email or the password is wrong".into()));
@@ -262,24 +262,24 @@ async fn failures_delay_the_account_at_that_address_alone() {
     assert!(matches!(refused, Refusal::TooMany(_)), "{refused}");
     accounts.verify_password("a", PASSWORD, THERE).await.unwrap();
     accounts.verify_password("a", PASSWORD, None).await.unwrap();
-    // Nobody's email is refused with the same words, and delayed the same.
+    // An unknown email is refused with the same text and the same delay.
     for _ in 0..3 {
         let refused = accounts.verify_password("nobody", "wrong", HERE).await.unwrap_err();
         assert_eq!(refused, Refusal::Invalid("the email or the password is wrong".into()));
     }
     let refused = accounts.verify_password("nobody", "wrong", HERE).await.unwrap_err();
     assert!(matches!(refused, Refusal::TooMany(_)), "{refused}");
-    let kept = world.auth.audit.list(&audit::Filter::default(), None, 100).unwrap();
+    let kept = fixture.auth.audit.list(&audit::Filter::default(), None, 100).unwrap();
     assert!(kept.iter().all(|event| !event.detail.contains("nobody")), "{kept:?}");
     assert!(kept.iter().any(|event| event.what == "sign-in.refused" && event.from == HERE));
 }
 
 #[tokio::test]
 async fn failures_behind_the_same_address_lock_nobody_out_who_signed_in_there() {
-    let world = World::new();
-    world.account("a", Role::User);
-    world.account("b", Role::User);
-    let accounts = &world.auth.accounts;
+    let fixture = World::new();
+    fixture.account("a", Role::User);
+    fixture.account("b", Role::User);
+    let accounts = &fixture.auth.accounts;
     accounts.verify_password("a", PASSWORD, HERE).await.unwrap();
     // Somebody behind the same address tries passwords of this account, and of others.
     for n in 0..25 {
@@ -288,12 +288,12 @@ async fn failures_behind_the_same_address_lock_nobody_out_who_signed_in_there() 
         }
     }
     accounts.verify_password("a", PASSWORD, HERE).await.unwrap();
-    // One that has not signed in there waits, and so does one that does not exist.
+    // An account that has not signed in there waits, and so does one that does not exist.
     for email in ["b", "nobody"] {
         let refused = accounts.verify_password(email, PASSWORD, HERE).await.unwrap_err();
         assert!(matches!(refused, Refusal::TooMany(_)), "{email}: {refused}");
     }
-    // Whoever does not know the password cannot tell the one that is known from the others.
+    // A client that does not know the password cannot distinguish the known account from the others.
     for email in ["a", "nobody"] {
         let before = accounts.inner.attempts.wait(email, HERE, Instant::now());
         let refused = accounts.verify_password(email, "wrong", HERE).await.unwrap_err();
@@ -303,29 +303,29 @@ async fn failures_behind_the_same_address_lock_nobody_out_who_signed_in_there() 
 }
 
 #[tokio::test]
-async fn an_own_password_is_set_so_often_and_no_more() {
-    let world = World::new();
-    let (ada, boss) = (world.account("ada", Role::User), world.account("boss", Role::Admin));
+async fn an_account_can_change_its_own_password_only_so_often() {
+    let fixture = World::new();
+    let (ada, boss) = (fixture.account("ada", Role::User), fixture.account("boss", Role::Admin));
     let hash = Hash::of(PASSWORD).unwrap();
-    let set = |by: &Caller| world.auth.accounts.set_password(by, &ada.id, hash.clone());
+    let set = |by: &Caller| fixture.auth.accounts.set_password(by, &ada.id, hash.clone());
     let refused = (0..1000).find_map(|_| set(&caller(&ada)).err());
     assert!(matches!(refused.unwrap().kind, Kind::TooMany(_)));
     set(&caller(&boss)).unwrap();
 }
 
 #[tokio::test]
-async fn a_hash_of_other_parameters_is_renewed_at_the_next_sign_in() {
-    let world = World::new();
-    let account = world.account("a", Role::User);
+async fn a_hash_with_other_parameters_is_replaced_at_the_next_sign_in() {
+    let fixture = World::new();
+    let account = fixture.account("a", Role::User);
     let params = argon2::Params::new(8 * 1024, 1, 1, None).unwrap();
     let argon2 = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, params);
     let old = Hash::with(&argon2, PASSWORD).unwrap();
-    world.auth.accounts.set_password(&Caller::local(), "a", old.clone()).unwrap();
+    fixture.auth.accounts.set_password(&Caller::local(), "a", old.clone()).unwrap();
     assert!(!old.is_current());
-    assert!(signs_in(&world, "a", PASSWORD).await);
-    let renewed = world.auth.accounts.get(&account.id).unwrap().password.clone().unwrap();
+    assert!(signs_in(&fixture, "a", PASSWORD).await);
+    let renewed = fixture.auth.accounts.get(&account.id).unwrap().password.clone().unwrap();
     assert!(renewed.is_current());
-    assert!(signs_in(&world.restarted(&[]), "a", PASSWORD).await);
+    assert!(signs_in(&fixture.restarted(&[]), "a", PASSWORD).await);
 }
 
 #[test]
@@ -383,38 +383,38 @@ fn bodies_are_read_with_every_finding() {
 }
 
 #[tokio::test]
-async fn an_account_that_cannot_be_read_is_left_out_and_stays() {
-    let world = World::new();
-    let lost = world.account("lost", Role::User);
-    world.account("kept", Role::User);
+async fn an_account_that_cannot_be_read_is_ignored_and_not_deleted() {
+    let fixture = World::new();
+    let lost = fixture.account("lost", Role::User);
+    fixture.account("kept", Role::User);
     let newer = b"{\"id\": \"x\", \"role\": \"Emperor\"}";
     let put =
         |t: &mut Transaction<'_>| Ok::<_, Fault>(t.put(COLLECTION, lost.id.as_bytes(), newer)?);
-    world.store.transact(put).unwrap();
-    let world = world.restarted(&[]);
-    assert!(!signs_in(&world, "lost", PASSWORD).await);
-    assert!(signs_in(&world, "kept", PASSWORD).await);
-    let document = world.store.read().document(COLLECTION, lost.id.as_bytes()).unwrap();
+    fixture.store.transact(put).unwrap();
+    let fixture = fixture.restarted(&[]);
+    assert!(!signs_in(&fixture, "lost", PASSWORD).await);
+    assert!(signs_in(&fixture, "kept", PASSWORD).await);
+    let document = fixture.store.read().document(COLLECTION, lost.id.as_bytes()).unwrap();
     assert_eq!(document.as_deref(), Some(newer.as_slice()));
 }
 
 #[test]
-fn a_change_tells_who_made_it() {
-    let world = World::new();
-    let (ada, bob) = (world.account("ada", Role::Admin), world.account("bob", Role::User));
-    let accounts = &world.auth.accounts;
+fn the_event_of_a_change_names_its_actor() {
+    let fixture = World::new();
+    let (ada, bob) = (fixture.account("ada", Role::Admin), fixture.account("bob", Role::User));
+    let accounts = &fixture.auth.accounts;
     let edit = Edit { role: Some(Role::Contributor), enabled: Some(false), ..Edit::of(&bob) };
     accounts.change(&caller(&ada), &bob.id, IfMatch::Any, edit).unwrap();
     let edit = Edit { given_name: Some("Ada".into()), ..Edit::of(&ada) };
     accounts.change(&caller(&ada), &ada.id, IfMatch::Any, edit).unwrap();
-    let events = world.auth.audit.list(&audit::Filter::default(), None, 3).unwrap();
-    let told: Vec<_> =
+    let events = fixture.auth.audit.list(&audit::Filter::default(), None, 3).unwrap();
+    let recorded: Vec<_> =
         events.iter().map(|e| (e.what.as_str(), e.account.clone(), e.by.clone())).collect();
     let (of_ada, of_bob) = (Some(ada.id.clone()), Some(bob.id.clone()));
-    assert_eq!(told[0], ("account.changed", of_ada.clone(), None));
-    assert_eq!(told[1], ("account.disabled", of_bob.clone(), of_ada.clone()));
-    assert_eq!(told[2], ("role.changed", of_bob, of_ada));
-    // The same again is no change.
+    assert_eq!(recorded[0], ("account.changed", of_ada.clone(), None));
+    assert_eq!(recorded[1], ("account.disabled", of_bob.clone(), of_ada.clone()));
+    assert_eq!(recorded[2], ("role.changed", of_bob, of_ada));
+    // Repeating the same edit changes nothing.
     let same = accounts.change(&caller(&ada), &bob.id, IfMatch::Any, Edit::of(&bob)).unwrap();
     assert_eq!(same.version, 2);
 }

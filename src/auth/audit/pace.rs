@@ -1,18 +1,18 @@
-//! How often somebody may make events that stand in the trail: its room is everybody's.
+//! The rate limit for events that callers cause in the trail, because all callers share its capacity.
 use crate::{Caller, Credential, Role};
 use penstock_base::fault::{Fault, Kind};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Changes at once of one account by itself.
+/// The maximum burst of changes of an account to itself.
 const AT_ONCE: u32 = 30;
-/// After this time one more: some 300 a day, of the 10,000 events that the trail has room for.
+/// The time after which one more change is allowed: about 300 a day, of the trail's capacity of 10,000 events.
 const ONE_MORE: Duration = Duration::from_mins(5);
-/// Accounts that are remembered before those are let go that have all their changes again.
+/// The number of accounts above which accounts with a full quota are forgotten.
 const REMEMBERED: usize = 256;
 
-/// The changes of late that accounts made by themselves.
+/// The recent changes of accounts to themselves.
 #[derive(Debug, Default)]
 pub(super) struct Paces(Mutex<HashMap<String, Pace>>);
 
@@ -23,7 +23,7 @@ struct Pace {
 }
 
 impl Pace {
-    /// Gives back a change for each piece of time that has passed.
+    /// Returns one change to the quota for each interval that has passed.
     fn recover(&mut self, now: Instant) {
         let passed = now.duration_since(self.since).as_secs() / ONE_MORE.as_secs();
         let passed = u32::try_from(passed).unwrap_or(u32::MAX);
@@ -37,15 +37,15 @@ impl Pace {
 }
 
 impl Paces {
-    /// Notes a change that somebody is about to make. Admins answer for what they do.
+    /// Counts a change that a caller is about to make. Admins have no limit.
     ///
     /// # Errors
-    /// `Kind::TooMany` when there were too many.
+    /// `Kind::TooMany` when the limit is reached.
     pub(super) fn note(&self, by: &Caller, now: Instant) -> Result<(), Fault> {
         if by.role == Role::Admin || by.credential == Credential::Local {
             return Ok(());
         }
-        // Entries change by single assignments: a panic leaves them whole.
+        // Entries change by single assignments, so a panic leaves them consistent.
         let mut paces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if paces.len() >= REMEMBERED && !paces.contains_key(by.id()) {
             paces.retain(|_, pace| {
@@ -64,8 +64,8 @@ impl Paces {
         Err(Fault::new(
             Kind::TooMany(wait),
             format!(
-                "this account has changed itself or its API keys {AT_ONCE} times of late, and each change stands \
-                 in the audit trail; try again in {seconds} s"
+                "this account has changed itself or its API keys {AT_ONCE} times recently, and the audit trail limits such \
+                 changes; try again in {seconds} s"
             ),
         ))
     }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn each_account_has_its_changes_and_wins_them_back() {
+    fn each_account_has_its_own_quota_which_recovers() {
         let paces = Paces::default();
         let begin = Instant::now();
         let (one, other) = (caller("a", Role::Contributor), caller("b", Role::User));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_are_at_rest_are_forgotten() {
+    fn accounts_with_a_full_quota_are_forgotten() {
         let paces = Paces::default();
         let begin = Instant::now();
         for i in 0..REMEMBERED {

@@ -1,14 +1,14 @@
-//! The shares of the audit log: each kind of event is guaranteed a quarter of `service.limits.audit`, so that
-//! a flood of one kind evicts no event of another. Unused capacity is lent and given back when it is needed.
+//! The shares of the audit trail: each kind of event is guaranteed a quarter of `service.limits.audit`, so that a
+//! flood of one kind evicts no event of another. Unused capacity is lent, and given back when it is needed.
 //!
-//! The log keeps one list per kind: a running number without gaps to the number of the event. So its first
-//! and last entry tell how many events of the kind are stored, and which is the oldest.
+//! The trail has one list for each kind, from a running number without gaps to the number of the event. So the first
+//! and the last entry give the number of stored events of the kind, and the oldest one.
 use super::{COLLECTION, PIECE, decode, number_of};
 use penstock_base::fault::Fault;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 
-/// A kind of event that has a share, in the order in which they give back what they borrowed: the kinds
-/// that unauthenticated clients can cause come first.
+/// A kind of event with its own share, in the order in which they give back borrowed capacity. The kinds that
+/// unauthenticated clients can cause come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Share {
     /// Refused sign-ins and requests.
@@ -24,7 +24,7 @@ pub(super) enum Share {
 impl Share {
     const ALL: [Self; 4] = [Self::Refusals, Self::SignIns, Self::Others, Self::Credentials];
 
-    /// The share that an event of this kind counts for.
+    /// Returns the share that an event of this kind counts for.
     fn of(what: &str) -> Self {
         if what.ends_with(".refused") {
             return Self::Refusals;
@@ -36,13 +36,13 @@ impl Share {
         }
     }
 
-    /// The number of events that it is guaranteed, of `capacity` in all.
+    /// Returns the number of events that it is guaranteed, of `capacity` in total.
     fn guaranteed(self, capacity: u64) -> u64 {
         let quarter = capacity / 4;
         if self == Self::Credentials { capacity - 3 * quarter } else { quarter }
     }
 
-    /// The collection that holds its list.
+    /// Returns the collection of its list.
     fn collection(self) -> &'static str {
         match self {
             Self::Refusals => "audit.refusals",
@@ -52,7 +52,7 @@ impl Share {
         }
     }
 
-    /// The first or the last entry of its list: its place, and the number of the event.
+    /// Reads the first or the last entry of its list: its place, and the number of the event.
     fn entry(self, read: &impl Read, is_last: bool) -> Result<Option<(u64, u64)>, Fault> {
         let range = DocumentRange { reverse: is_last, limit: 1, ..DocumentRange::default() };
         let found = read.documents(self.collection(), range)?;
@@ -68,7 +68,7 @@ impl Share {
     }
 }
 
-/// Lists an event under its kind.
+/// Appends an event to the list of its kind.
 pub(super) fn list(
     transaction: &mut Transaction<'_>,
     what: &str,
@@ -98,8 +98,8 @@ pub(super) fn evict(transaction: &mut Transaction<'_>, capacity: u64) -> Result<
     Ok(())
 }
 
-/// Makes the lists again where they do not match the events: an earlier version, which has none, wrote the
-/// newest event or deleted the oldest.
+/// Rebuilds the lists if they do not match the events. This happens when an earlier version, which has no lists,
+/// wrote the newest event or deleted the oldest.
 pub(super) fn rebuild_if_stale(store: &Store) -> Result<(), Fault> {
     let read = store.read();
     let (mut oldest, mut newest) = (None::<u64>, None::<u64>);
@@ -127,7 +127,7 @@ pub(super) fn rebuild_if_stale(store: &Store) -> Result<(), Fault> {
     })
 }
 
-/// Does something for each document of a collection, in commits of a bounded size.
+/// Calls `each` for every document of a collection, in commits of a bounded size.
 fn in_pieces(
     store: &Store,
     collection: &str,

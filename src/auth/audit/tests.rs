@@ -1,7 +1,7 @@
 use super::*;
 use penstock_store::Options;
 
-fn world(most: usize) -> (tempfile::TempDir, Store, Audit) {
+fn fixture(most: usize) -> (tempfile::TempDir, Store, Audit) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
     let later = Later::start(store.clone()).unwrap();
@@ -19,7 +19,7 @@ fn all(audit: &Audit) -> Vec<Record> {
 
 #[test]
 fn the_newest_are_kept_and_listed_first() {
-    let (_dir, _store, audit) = world(3);
+    let (_dir, _store, audit) = fixture(3);
     for account in ["a", "b", "c", "d"] {
         audit.record(event("sign-in", account));
     }
@@ -33,7 +33,7 @@ fn the_newest_are_kept_and_listed_first() {
 
 #[test]
 fn filters_take_accounts_and_kinds() {
-    let (_dir, _store, audit) = world(100);
+    let (_dir, _store, audit) = fixture(100);
     audit.record(event("sign-in", "a"));
     audit.record(event("sign-in.refused", "a"));
     audit.record(Event { by: Some("a".into()), ..event("account.changed", "b") });
@@ -55,13 +55,13 @@ fn filters_take_accounts_and_kinds() {
 
 #[test]
 fn a_flood_of_refusals_is_counted() {
-    let (_dir, store, audit) = world(1000);
+    let (_dir, store, audit) = fixture(1000);
     for _ in 0..1000 {
         audit.record(event("request.refused", "a"));
     }
     audit.record(event("request.refused", "b"));
     assert_eq!(all(&audit).len(), usize::try_from(KEPT).unwrap() + 1);
-    // With the end comes what was counted.
+    // Dropping the trail stores the event with the count.
     drop(audit);
     let read = store.read();
     let range = DocumentRange { reverse: true, limit: 1, ..DocumentRange::default() };
@@ -89,27 +89,27 @@ fn a_flood_from_everywhere_is_bounded_too() {
 }
 
 #[test]
-fn nothing_is_kept_when_none_is_to_be() {
-    let (_dir, _store, audit) = world(0);
+fn a_limit_of_zero_stores_no_event() {
+    let (_dir, _store, audit) = fixture(0);
     audit.record(event("sign-in", "a"));
     assert!(all(&audit).is_empty());
 }
 
 #[test]
 fn long_details_are_cut() {
-    let (_dir, _store, audit) = world(10);
+    let (_dir, _store, audit) = fixture(10);
     audit.record(Event { detail: "ü".repeat(10_000), ..event("sign-in", "a") });
     assert_eq!(all(&audit)[0].detail.chars().count(), DETAIL);
 }
 
-/// The kinds of the events that are kept, oldest first.
+/// Lists the kinds of the stored events, oldest first.
 fn kinds(audit: &Audit) -> Vec<String> {
     all(audit).into_iter().rev().map(|record| record.what).collect()
 }
 
 #[test]
 fn no_flood_of_one_kind_evicts_events_of_another() {
-    let (_dir, _store, audit) = world(40);
+    let (_dir, _store, audit) = fixture(40);
     for what in ["key.created", "sign-in", "sign-in.refused", "definition.changed"] {
         for n in 0..10 {
             audit.record(event(what, &n.to_string()));
@@ -117,7 +117,7 @@ fn no_flood_of_one_kind_evicts_events_of_another() {
     }
     audit.later.flush_all();
     for flood in ["sign-in", "sign-in.refused", "definition.changed", "key.created"] {
-        // A refusal from an account of its own is not counted with others.
+        // A refusal of a separate account is not counted with others.
         for n in 0..50 {
             audit.record(event(flood, &format!("{flood} {n}")));
         }
@@ -133,7 +133,7 @@ fn no_flood_of_one_kind_evicts_events_of_another() {
 
 #[test]
 fn a_kind_borrows_what_others_do_not_use_and_gives_it_back() {
-    let (_dir, _store, audit) = world(8);
+    let (_dir, _store, audit) = fixture(8);
     let record = |what, count: u32| {
         for n in 0..count {
             audit.record(event(what, &n.to_string()));
@@ -144,15 +144,15 @@ fn a_kind_borrows_what_others_do_not_use_and_gives_it_back() {
     assert_eq!(kinds(&audit), ["sign-in.refused"; 8]);
     record("key.created", 6);
     assert_eq!(kinds(&audit)[2..], ["key.created"; 6]);
-    // Refusals hold what they are guaranteed, and take no more of what changes have borrowed.
+    // Refusals keep their guaranteed share, and take back no more of what changes have borrowed.
     record("request.refused", 20);
     assert_eq!(kinds(&audit)[..6], ["key.created"; 6]);
     assert_eq!(kinds(&audit)[6..], ["request.refused"; 2]);
 }
 
 #[test]
-fn what_an_earlier_version_wrote_is_sorted_by_its_kind() {
-    let (_dir, store, audit) = world(8);
+fn events_of_an_earlier_version_are_listed_by_kind() {
+    let (_dir, store, audit) = fixture(8);
     let write = |what, number: u64| {
         let value = serde_json::to_vec(&Record::of(event(what, "a"), 1)).unwrap();
         store
@@ -175,8 +175,8 @@ fn what_an_earlier_version_wrote_is_sorted_by_its_kind() {
 }
 
 #[test]
-fn failed_keys_from_many_addresses_make_few_events() {
-    let (_dir, _store, audit) = world(10_000);
+fn failed_keys_from_many_addresses_cause_few_events() {
+    let (_dir, _store, audit) = fixture(10_000);
     for n in 0..3000_u32 {
         let from = Some(IpAddr::V4((0x0a00_0000 + n % 300).into()));
         audit.record(Event { account: None, from, ..event("request.refused", "") });
@@ -190,7 +190,7 @@ fn failed_keys_from_many_addresses_make_few_events() {
 
 #[test]
 fn a_network_of_ipv6_is_one_source_of_refusals() {
-    let (_dir, _store, audit) = world(100);
+    let (_dir, _store, audit) = fixture(100);
     for n in 0..50_u16 {
         let from = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, n).into();
         audit.record(Event { account: None, from: Some(from), ..event("request.refused", "") });

@@ -1,20 +1,20 @@
-//! What an API key looks like: `penstock_`, 43 random letters and digits (256 bits), and 6 of a checksum,
-//! by which a key that is mistyped or cut short is told without looking it up.
+//! The format of an API key: `penstock_`, 43 random letters and digits (256 bits), and a checksum of 6 characters. The
+//! checksum detects a key that is mistyped or cut short without a lookup.
 use super::super::sessions::hex;
 use rand::distr::{Alphanumeric, SampleString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 pub(super) const PREFIX: &str = "penstock_";
-/// 62^43 is a little more than 2^256.
+/// The number of random characters: 62^43 is slightly more than 2^256.
 const RANDOM: usize = 43;
 const CHECKSUM: usize = 6;
 
-/// A key, once.
+/// The text of a key, which is shown only once.
 pub(super) struct Secret(String);
 
 impl Secret {
-    /// A new key and its digest.
+    /// Generates a key and its digest.
     pub(super) fn new() -> (Self, String) {
         let random = Alphanumeric.sample_string(&mut rand::rng(), RANDOM);
         let key = format!("{PREFIX}{random}{}", checksum(&random));
@@ -22,7 +22,7 @@ impl Secret {
         (Self(key), digest)
     }
 
-    /// The digest of a key that has the form of one; `None` for what cannot be one.
+    /// Returns the digest of a well-formed key; `None` for any other text.
     pub(super) fn digest_of(key: &str) -> Option<String> {
         let rest = key.strip_prefix(PREFIX)?;
         let (random, given) = rest.split_at_checked(RANDOM)?;
@@ -34,7 +34,7 @@ impl Secret {
     }
 }
 
-/// Whether two digests are the same, in a time that says nothing about where they differ.
+/// Compares two digests in a time that does not depend on where they differ.
 pub(super) fn is_same(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
@@ -43,7 +43,7 @@ fn digest(key: &str) -> String {
     hex(&Sha256::digest(key))
 }
 
-/// 32 bits of the digest, in base 62.
+/// Computes the checksum: 32 bits of the digest in base 62.
 fn checksum(random: &str) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let digest: [u8; 32] = Sha256::digest(random).into();
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_told_from_what_is_none() {
+    fn a_key_is_distinguished_from_other_texts() {
         let (secret, digest) = Secret::new();
         let key = secret.into_text();
         assert_eq!(key.len(), PREFIX.len() + RANDOM + CHECKSUM);

@@ -9,12 +9,12 @@ fn new(role: Role) -> New {
     New { name: "line 4".to_owned(), role, expires_at: None, business_object: None }
 }
 
-fn made(world: &World, by: &Caller, new: New) -> (Arc<Key>, String) {
-    world.auth.keys.create(by, new).unwrap()
+fn made(fixture: &World, by: &Caller, new: New) -> (Arc<Key>, String) {
+    fixture.auth.keys.create(by, new).unwrap()
 }
 
-fn refused(world: &World, by: &Caller, new: New) -> Vec<Place> {
-    let fault = world.auth.keys.create(by, new).unwrap_err();
+fn refused(fixture: &World, by: &Caller, new: New) -> Vec<Place> {
+    let fault = fixture.auth.keys.create(by, new).unwrap_err();
     assert!(matches!(fault.kind, Kind::Forbidden | Kind::Invalid), "{fault}");
     fault.errors.into_iter().map(|finding| finding.place).collect()
 }
@@ -34,35 +34,35 @@ fn a_name_that_deceives_is_refused() {
 
 #[test]
 fn a_key_is_shown_once_and_kept_hashed() {
-    let world = World::new();
-    let ada = world.account("ada", Role::Contributor);
-    let (key, secret) = made(&world, &caller(&ada), new(Role::Contributor));
-    let who = world.auth.keys.caller(&secret).unwrap();
+    let fixture = World::new();
+    let ada = fixture.account("ada", Role::Contributor);
+    let (key, secret) = made(&fixture, &caller(&ada), new(Role::Contributor));
+    let who = fixture.auth.keys.caller(&secret).unwrap();
     assert_eq!((who.id(), who.role), (ada.id.as_str(), Role::Contributor));
-    let document = world.store.read().document(COLLECTION, key.id.as_bytes()).unwrap().unwrap();
+    let document = fixture.store.read().document(COLLECTION, key.id.as_bytes()).unwrap().unwrap();
     assert!(!String::from_utf8(document).unwrap().contains(&secret[12..40]));
-    let events = world.auth.audit.list(&audit::Filter::default(), None, 100).unwrap();
+    let events = fixture.auth.audit.list(&audit::Filter::default(), None, 100).unwrap();
     assert!(events.iter().any(|event| event.what == "key.created"));
     assert!(events.iter().all(|event| !event.detail.contains(&secret[9..20])));
-    let world = world.restarted(&[]);
-    world.auth.keys.caller(&secret).unwrap();
-    assert!(world.auth.keys.get(&caller(&ada), &key.id).unwrap().last_used.is_some());
+    let fixture = fixture.restarted(&[]);
+    fixture.auth.keys.caller(&secret).unwrap();
+    assert!(fixture.auth.keys.get(&caller(&ada), &key.id).unwrap().last_used.is_some());
     for wrong in [&secret[..secret.len() - 1], "penstock_", "x", &secret.replace('_', "-")] {
-        assert!(matches!(world.auth.keys.caller(wrong), Err(Refusal::Invalid(_))), "{wrong}");
+        assert!(matches!(fixture.auth.keys.caller(wrong), Err(Refusal::Invalid(_))), "{wrong}");
     }
     let (other, _) = Secret::new();
-    assert!(matches!(world.auth.keys.caller(&other.into_text()), Err(Refusal::Invalid(_))));
+    assert!(matches!(fixture.auth.keys.caller(&other.into_text()), Err(Refusal::Invalid(_))));
 }
 
 #[test]
-fn a_key_is_worth_at_most_what_its_owner_is_now() {
-    let world = World::new();
-    let (accounts, keys) = (&world.auth.accounts, &world.auth.keys);
+fn a_key_never_exceeds_its_owners_current_role() {
+    let fixture = World::new();
+    let (accounts, keys) = (&fixture.auth.accounts, &fixture.auth.keys);
     let local = Caller::local();
-    let ada = world.account("ada", Role::Admin);
-    let (_, admin) = made(&world, &caller(&ada), new(Role::Admin));
-    let (_, user) = made(&world, &caller(&ada), new(Role::User));
-    let (_, metrics) = made(&world, &caller(&ada), new(Role::Metrics));
+    let ada = fixture.account("ada", Role::Admin);
+    let (_, admin) = made(&fixture, &caller(&ada), new(Role::Admin));
+    let (_, user) = made(&fixture, &caller(&ada), new(Role::User));
+    let (_, metrics) = made(&fixture, &caller(&ada), new(Role::Metrics));
     let role = |secret: &str| keys.caller(secret).map(|caller| caller.role);
     assert_eq!(role(&admin), Ok(Role::Admin));
     assert_eq!(role(&metrics), Ok(Role::Metrics));
@@ -75,57 +75,57 @@ fn a_key_is_worth_at_most_what_its_owner_is_now() {
     let before = keys.caller(&admin).unwrap();
     change(Edit { enabled: Some(false), ..Edit::of(&ada) });
     assert!(matches!(role(&user), Err(Refusal::Forbidden(_))));
-    assert_eq!(world.auth.still(&before), None);
+    assert_eq!(fixture.auth.still(&before), None);
     change(Edit { enabled: Some(true), ..Edit::of(&ada) });
     assert_eq!(role(&user), Ok(Role::User));
-    world.auth.delete_account(&local, &ada.id, IfMatch::Any).unwrap();
+    fixture.auth.delete_account(&local, &ada.id, IfMatch::Any).unwrap();
     assert!(matches!(role(&user), Err(Refusal::Invalid(_))));
     assert!(keys.list(&local, None, 10).is_empty());
     let range = DocumentRange { limit: 10, ..DocumentRange::default() };
-    assert!(world.store.read().documents(COLLECTION, range).unwrap().is_empty());
+    assert!(fixture.store.read().documents(COLLECTION, range).unwrap().is_empty());
 }
 
 #[test]
-fn nobody_makes_a_key_that_is_worth_more() {
-    let world = World::new();
-    let user = caller(&world.account("u", Role::User));
-    assert_eq!(refused(&world, &user, new(Role::Contributor)), at("/role"));
-    assert_eq!(refused(&world, &user, new(Role::Metrics)), at("/role"));
+fn a_caller_creates_no_key_with_more_rights_than_its_own() {
+    let fixture = World::new();
+    let user = caller(&fixture.account("u", Role::User));
+    assert_eq!(refused(&fixture, &user, new(Role::Contributor)), at("/role"));
+    assert_eq!(refused(&fixture, &user, new(Role::Metrics)), at("/role"));
     let past = Some("2020-01-01T00:00:00Z".parse().unwrap());
     let late = New { expires_at: past, ..new(Role::User) };
-    assert_eq!(refused(&world, &user, late), at("/expiresAt"));
+    assert_eq!(refused(&fixture, &user, late), at("/expiresAt"));
 
     let soon = Timestamp::now() + jiff::SignedDuration::from_hours(1);
     let short = New { expires_at: Some(soon), ..new(Role::User) };
-    let (_, short) = made(&world, &user, short);
-    let by = world.auth.keys.caller(&short).unwrap();
-    assert_eq!(refused(&world, &by, new(Role::User)), at("/expiresAt"));
-    made(&world, &by, New { expires_at: Some(soon), ..new(Role::User) });
+    let (_, short) = made(&fixture, &user, short);
+    let by = fixture.auth.keys.caller(&short).unwrap();
+    assert_eq!(refused(&fixture, &by, new(Role::User)), at("/expiresAt"));
+    made(&fixture, &by, New { expires_at: Some(soon), ..new(Role::User) });
 
     let bound = New { business_object: Some("1".into()), ..new(Role::User) };
-    let (_, bound) = made(&world, &user, bound);
-    let by = world.auth.keys.caller(&bound).unwrap();
-    assert_eq!(refused(&world, &by, new(Role::User)), at("/businessObject"));
+    let (_, bound) = made(&fixture, &user, bound);
+    let by = fixture.auth.keys.caller(&bound).unwrap();
+    assert_eq!(refused(&fixture, &by, new(Role::User)), at("/businessObject"));
 }
 
 #[test]
 fn a_key_of_the_local_administration_has_no_account() {
-    let world = World::new();
-    let (key, secret) = made(&world, &Caller::local(), new(Role::Admin));
-    let who = world.auth.keys.caller(&secret).unwrap();
+    let fixture = World::new();
+    let (key, secret) = made(&fixture, &Caller::local(), new(Role::Admin));
+    let who = fixture.auth.keys.caller(&secret).unwrap();
     assert_eq!((who.account.is_none(), who.role, who.id()), (true, Role::Admin, key.id.as_str()));
-    world.auth.keys.revoke(&Caller::local(), &key.id).unwrap();
-    assert!(matches!(world.auth.keys.caller(&secret), Err(Refusal::Invalid(_))));
-    assert_eq!(world.auth.still(&who), None);
+    fixture.auth.keys.revoke(&Caller::local(), &key.id).unwrap();
+    assert!(matches!(fixture.auth.keys.caller(&secret), Err(Refusal::Invalid(_))));
+    assert_eq!(fixture.auth.still(&who), None);
 }
 
 #[test]
 fn a_key_expires() {
-    let world = World::new();
+    let fixture = World::new();
     let soon = Timestamp::now() + jiff::SignedDuration::from_millis(300);
     let brief = New { expires_at: Some(soon), ..new(Role::User) };
-    let (key, secret) = made(&world, &Caller::local(), brief);
-    while world.auth.keys.caller(&secret).is_ok() {
+    let (key, secret) = made(&fixture, &Caller::local(), brief);
+    while fixture.auth.keys.caller(&secret).is_ok() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(Timestamp::now() >= soon);
@@ -135,12 +135,12 @@ fn a_key_expires() {
 }
 
 #[test]
-fn everybody_sees_his_own_keys_and_an_admin_all() {
-    let world = World::new();
-    let (ada, bob) = (world.account("ada", Role::Admin), world.account("bob", Role::User));
-    let (of_ada, _) = made(&world, &caller(&ada), new(Role::User));
-    let (of_bob, _) = made(&world, &caller(&bob), new(Role::User));
-    let keys = &world.auth.keys;
+fn a_user_sees_only_its_own_keys_and_an_admin_all_keys() {
+    let fixture = World::new();
+    let (ada, bob) = (fixture.account("ada", Role::Admin), fixture.account("bob", Role::User));
+    let (of_ada, _) = made(&fixture, &caller(&ada), new(Role::User));
+    let (of_bob, _) = made(&fixture, &caller(&bob), new(Role::User));
+    let keys = &fixture.auth.keys;
     assert_eq!(keys.list(&caller(&ada), None, 10), [of_ada.clone(), of_bob.clone()]);
     assert_eq!(keys.list(&caller(&ada), Some(&of_ada.id), 10), std::slice::from_ref(&of_bob));
     assert_eq!(keys.list(&caller(&bob), None, 10), std::slice::from_ref(&of_bob));
@@ -170,15 +170,15 @@ fn bodies_are_read_with_every_finding() {
 }
 
 #[test]
-fn one_account_neither_has_all_keys_nor_fills_the_trail() {
-    let world = World::new();
-    let keys = &world.auth.keys;
-    let (ada, eve) = (world.account("ada", Role::Admin), world.account("eve", Role::User));
+fn one_account_cannot_fill_the_trail_with_its_keys() {
+    let fixture = World::new();
+    let keys = &fixture.auth.keys;
+    let (ada, eve) = (fixture.account("ada", Role::Admin), fixture.account("eve", Role::User));
     let (ada, eve) = (caller(&ada), caller(&eve));
     let mut refused = None;
     for _ in 0..1000 {
         match keys.create(&eve, new(Role::User)) {
-            // What pushes nothing out of the trail may always be done.
+            // A change that evicts nothing from the trail is always allowed.
             Ok((key, _)) => keys.revoke(&eve, &key.id).unwrap(),
             Err(fault) => {
                 refused = Some(fault);
@@ -187,18 +187,18 @@ fn one_account_neither_has_all_keys_nor_fills_the_trail() {
         }
     }
     assert!(matches!(refused.unwrap().kind, Kind::TooMany(_)));
-    let events = world.auth.audit.list(&audit::Filter::default(), None, 1000).unwrap();
+    let events = fixture.auth.audit.list(&audit::Filter::default(), None, 1000).unwrap();
     assert!(events.len() < 100, "{}", events.len());
     assert!(events.iter().any(|event| event.what == "account.created"));
-    // To herself, that is; and an Admin answers for what she does.
+    // The limit is for changes of the own account. Admins have none.
     let names = |n: usize| Edit { given_name: Some(format!("Eve {n}")), ..Edit::of(account(&eve)) };
     let change = |by, n| {
-        world.auth.accounts.change(by, &account(&eve).id, IfMatch::Any, names(n)).map(|_| ())
+        fixture.auth.accounts.change(by, &account(&eve).id, IfMatch::Any, names(n)).map(|_| ())
     };
     assert!(matches!(change(&eve, 0).unwrap_err().kind, Kind::TooMany(_)));
     for n in 0..150 {
         change(&ada, n).unwrap();
-        made(&world, &ada, new(Role::User));
+        made(&fixture, &ada, new(Role::User));
     }
 }
 
@@ -207,10 +207,10 @@ fn account(of: &Caller) -> &Account {
 }
 
 #[test]
-fn an_account_has_a_hundred_keys_unless_it_is_an_admin_s() {
-    let world = World::new();
-    let eve = world.account("eve", Role::User);
-    let keys = &world.auth.keys;
+fn an_account_has_at_most_a_hundred_keys_unless_it_is_an_admins() {
+    let fixture = World::new();
+    let eve = fixture.account("eve", Role::User);
+    let keys = &fixture.auth.keys;
     let insert = |n: usize| {
         let (_, digest) = Secret::new();
         let (id, name) = (n.to_string(), "line".to_owned());
@@ -231,22 +231,22 @@ fn an_account_has_a_hundred_keys_unless_it_is_an_admin_s() {
         keys.entries_mut().insert(Arc::new(key));
     };
     (1..MOST_OF_ONE).for_each(insert);
-    made(&world, &caller(&eve), new(Role::User));
+    made(&fixture, &caller(&eve), new(Role::User));
     let fault = keys.create(&caller(&eve), new(Role::User)).unwrap_err();
     assert!(fault.kind == Kind::Conflict && fault.detail.contains("100"), "{fault}");
     let admin = Caller { role: Role::Admin, ..caller(&eve) };
-    made(&world, &admin, new(Role::User));
+    made(&fixture, &admin, new(Role::User));
     keys.revoke(&caller(&eve), "1").unwrap();
 }
 
 #[test]
-fn a_key_manages_keys_of_its_role_and_lower_ones_and_is_named_by_the_trail() {
-    let world = World::new();
-    let keys = &world.auth.keys;
-    let ada = world.account("ada", Role::Admin);
-    let (admin, admin_secret) = made(&world, &caller(&ada), new(Role::Admin));
-    let (contributor, secret) = made(&world, &caller(&ada), new(Role::Contributor));
-    let (user, _) = made(&world, &caller(&ada), new(Role::User));
+fn a_key_manages_keys_up_to_its_role_and_is_named_in_the_trail() {
+    let fixture = World::new();
+    let keys = &fixture.auth.keys;
+    let ada = fixture.account("ada", Role::Admin);
+    let (admin, admin_secret) = made(&fixture, &caller(&ada), new(Role::Admin));
+    let (contributor, secret) = made(&fixture, &caller(&ada), new(Role::Contributor));
+    let (user, _) = made(&fixture, &caller(&ada), new(Role::User));
     let by = keys.caller(&secret).unwrap();
     let listed = |by: &Caller| -> Vec<String> {
         keys.list(by, None, 10).iter().map(|key| key.id.clone()).collect()
@@ -255,38 +255,39 @@ fn a_key_manages_keys_of_its_role_and_lower_ones_and_is_named_by_the_trail() {
     assert!(keys.get(&by, &admin.id).is_none());
     assert_eq!(keys.revoke(&by, &admin.id).unwrap_err().kind, Kind::NotFound);
     keys.revoke(&by, &user.id).unwrap();
-    let (made_by_key, _) = made(&world, &by, new(Role::User));
-    let events = world.auth.audit.list(&audit::Filter::default(), None, 2).unwrap();
-    let told: Vec<_> = events.iter().map(|event| (event.what.as_str(), event.by.clone())).collect();
+    let (made_by_key, _) = made(&fixture, &by, new(Role::User));
+    let events = fixture.auth.audit.list(&audit::Filter::default(), None, 2).unwrap();
+    let recorded: Vec<_> =
+        events.iter().map(|event| (event.what.as_str(), event.by.clone())).collect();
     let actor = Some(contributor.id.clone());
-    assert_eq!(told, [("key.created", actor.clone()), ("key.revoked", actor)]);
+    assert_eq!(recorded, [("key.created", actor.clone()), ("key.revoked", actor)]);
     assert_eq!(made_by_key.owner.as_ref(), Some(&ada.id));
 
     let filter =
         audit::Filter { keys: keys.ids_of(&ada.id), account: Some(ada.id.clone()), what: None };
-    assert_eq!(world.auth.audit.list(&filter, None, 2).unwrap(), events);
+    assert_eq!(fixture.auth.audit.list(&filter, None, 2).unwrap(), events);
 
-    // A key of an Admin that is an Admin's itself manages every key, and a session all of its account's.
+    // An Admin's key with the role Admin manages every key, and a session all keys of its account.
     let by = keys.caller(&admin_secret).unwrap();
-    let (of_bob, _) = made(&world, &caller(&world.account("bob", Role::User)), new(Role::User));
+    let (of_bob, _) = made(&fixture, &caller(&fixture.account("bob", Role::User)), new(Role::User));
     assert_eq!(keys.list(&by, None, 10).len(), 4);
     keys.revoke(&by, &of_bob.id).unwrap();
-    // Once its owner is no Admin any more, a key still manages itself, and not those worth more.
+    // When its owner is no longer an Admin, a key still manages itself, but no key with more rights.
     let edit = Edit { role: Some(Role::User), ..Edit::of(&ada) };
-    world.account("eve", Role::Admin);
-    world.auth.accounts.change(&Caller::local(), &ada.id, IfMatch::Any, edit).unwrap();
+    fixture.account("eve", Role::Admin);
+    fixture.auth.accounts.change(&Caller::local(), &ada.id, IfMatch::Any, edit).unwrap();
     let by = keys.caller(&admin_secret).unwrap();
     assert_eq!(listed(&by), [&*admin.id, &made_by_key.id]);
     keys.revoke(&by, &admin.id).unwrap();
 }
 
 #[test]
-fn a_key_does_not_manage_the_account_that_it_belongs_to() {
-    let world = World::new();
-    let accounts = &world.auth.accounts;
-    let (ada, bob) = (world.account("ada", Role::Admin), world.account("bob", Role::Admin));
-    let (key, secret) = made(&world, &caller(&ada), new(Role::Admin));
-    let by = world.auth.keys.caller(&secret).unwrap();
+fn a_key_cannot_change_the_account_that_it_belongs_to() {
+    let fixture = World::new();
+    let accounts = &fixture.auth.accounts;
+    let (ada, bob) = (fixture.account("ada", Role::Admin), fixture.account("bob", Role::Admin));
+    let (key, secret) = made(&fixture, &caller(&ada), new(Role::Admin));
+    let by = fixture.auth.keys.caller(&secret).unwrap();
     let names = |account: &Account| Edit { given_name: Some("A".into()), ..Edit::of(account) };
     let change = |id: &str| accounts.change(&by, id, IfMatch::Any, names(&ada));
     let hash = || crate::password::Hash::of("another horse battery").unwrap();
@@ -294,13 +295,13 @@ fn a_key_does_not_manage_the_account_that_it_belongs_to() {
     assert!(refused(change(&ada.id).map(drop)));
     assert!(refused(change("ada").map(drop)));
     assert!(refused(accounts.set_password(&by, &ada.id, hash()).map(drop)));
-    assert!(refused(world.auth.delete_account(&by, &ada.id, IfMatch::Any)));
+    assert!(refused(fixture.auth.delete_account(&by, &ada.id, IfMatch::Any)));
     assert_eq!(accounts.get(&ada.id).unwrap().version, 1);
 
     change(&bob.id).unwrap();
     accounts.set_password(&by, &bob.id, hash()).unwrap();
-    world.auth.delete_account(&by, &bob.id, IfMatch::Any).unwrap();
+    fixture.auth.delete_account(&by, &bob.id, IfMatch::Any).unwrap();
     let filter = audit::Filter { account: Some(bob.id.clone()), ..audit::Filter::default() };
-    let events = world.auth.audit.list(&filter, None, 3).unwrap();
+    let events = fixture.auth.audit.list(&filter, None, 3).unwrap();
     assert!(events.iter().all(|event| event.by.as_ref() == Some(&key.id)), "{events:?}");
 }

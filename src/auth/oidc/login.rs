@@ -1,45 +1,45 @@
-//! A sign-in that is under way. The browser keeps it in a cookie, sealed with a key that only this
-//! process has: a restart ends those that are under way.
+//! The state of a sign-in in progress. The browser keeps it in a cookie, encrypted with a key that only this process
+//! has. So a restart ends the sign-ins in progress.
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How long somebody has to sign in at the provider.
+/// The time limit for signing in at the provider.
 pub(super) const LIFETIME: Duration = Duration::from_mins(10);
 
-/// What has to be known when the browser comes back.
+/// The state that is needed when the browser comes back.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Login {
-    /// Ties the answer to the browser that asked.
+    /// Binds the answer to the browser that sent the request.
     pub(super) state: String,
-    /// Ties the ID token to this sign-in.
+    /// Binds the ID token to this sign-in.
     pub(super) nonce: String,
-    /// Ties the code to this sign-in (PKCE).
+    /// Binds the code to this sign-in (PKCE).
     pub(super) verifier: String,
-    /// The redirect URI that was sent, which is sent again with the code.
+    /// The redirect URI of the request, which is sent again with the code.
     pub(super) redirect_uri: String,
-    /// Where the browser wanted to go.
+    /// The return address.
     pub(super) back: String,
-    /// When it was begun, on the clock's line of elapsed time.
+    /// When the sign-in began, in elapsed time of the clock.
     pub(super) begun: u64,
 }
 
-/// Seals logins: authenticated encryption (RFC 8439).
+/// Encrypts logins with authenticated encryption (RFC 8439).
 pub(super) struct Seal(LessSafeKey);
 
 impl Seal {
-    /// One with a random key.
+    /// Creates one with a random key.
     pub(super) fn new() -> Self {
         let key: [u8; 32] = rand::random();
         let key = UnboundKey::new(&CHACHA20_POLY1305, &key).expect("the key has the right length");
         Self(LessSafeKey::new(key))
     }
 
-    /// The login, sealed, in characters that a cookie can hold.
+    /// Encrypts a login into characters that a cookie can contain.
     pub(super) fn close(&self, login: &Login) -> String {
-        // Random nonces of 96 bits repeat after some billions of sign-ins; a process sees far fewer.
+        // Random nonces of 96 bits repeat only after billions of sign-ins; a process has far fewer.
         let nonce: [u8; NONCE_LEN] = rand::random();
         let mut text = serde_json::to_vec(login).expect("a login is plain data");
         self.0
@@ -48,7 +48,7 @@ impl Seal {
         URL_SAFE_NO_PAD.encode([&nonce[..], &text].concat())
     }
 
-    /// The login in what was sealed; `None` for anything else.
+    /// Decrypts a login; `None` for anything else.
     pub(super) fn open(&self, sealed: &str) -> Option<Login> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, text) = sealed.split_first_chunk::<NONCE_LEN>()?;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_comes_back_and_is_not_readable() {
+    fn an_encrypted_login_is_unreadable_and_can_be_decrypted() {
         let seal = Seal::new();
         let sealed = seal.close(&login());
         assert!(sealed.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_or_sealed_by_another_process_is_nothing() {
+    fn a_modified_or_foreign_login_is_refused() {
         let seal = Seal::new();
         let sealed = seal.close(&login());
         assert_eq!(Seal::new().open(&sealed), None);

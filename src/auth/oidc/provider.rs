@@ -1,5 +1,5 @@
-//! The provider: the code for tokens, and what it says of who signed in. With its folder the one place
-//! that knows openidconnect.
+//! The provider: exchanges the code for tokens, and reads the claims of the person who signed in. Only this file and
+//! its folder use openidconnect.
 mod endpoints;
 mod id_token;
 
@@ -27,11 +27,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// What was discovered is looked at anew after this time.
+/// How long discovered endpoints are used before they are discovered again.
 const FRESH: Duration = Duration::from_hours(1);
-/// The same after an attempt that failed: those who come meanwhile do not wait for the next.
+/// The same after a failed attempt, so that the sign-ins meanwhile do not wait for the next one.
 const AGAIN: Duration = Duration::from_secs(30);
-/// Codes that are exchanged at once.
+/// The maximum number of concurrent code exchanges.
 const EXCHANGES: usize = 16;
 
 type Client = CoreClient<
@@ -43,24 +43,24 @@ type Client = CoreClient<
     EndpointNotSet,
 >;
 
-/// The provider as this gateway sees it.
+/// The configured provider.
 #[derive(Debug)]
 pub(super) struct Provider {
     http: Http,
     settings: config::Oidc,
     expected: Expected,
     clock: Clock,
-    /// What was discovered, and until when it counts as fresh.
+    /// The discovered endpoints, and when they expire.
     known: Mutex<Option<(Arc<Endpoints>, Instant)>>,
-    /// One discovery at a time; with the last failure, which those who waited for it share.
+    /// Allows one discovery at a time. It holds the last failure, which the sign-ins that waited for it share.
     discovering: tokio::sync::Mutex<Option<(Instant, Failed)>>,
-    /// Strangers can have codes exchanged that are none: only so many at once.
+    /// Limits the concurrent exchanges, because unauthenticated clients can send invalid codes.
     exchanging: Semaphore,
-    /// The keys of late; one that is not among them is looked for once more.
+    /// The keys of the last fetch. They are fetched again for an unknown key.
     keys: Mutex<Option<CoreJsonWebKeySet>>,
 }
 
-/// What goes to the provider with the browser, and what stays.
+/// An authorization request: the address for the browser, and the state that the gateway needs later.
 pub(super) struct AuthorizationRequest {
     pub(super) location: String,
     pub(super) state: String,
@@ -68,10 +68,10 @@ pub(super) struct AuthorizationRequest {
     pub(super) verifier: String,
 }
 
-/// What the code was exchanged for.
+/// The result of a code exchange.
 pub(super) struct Tokens {
     pub(super) id_token: String,
-    /// Those of the ID token, and from the userinfo endpoint those that it lacks.
+    /// The claims of the ID token, and those of the userinfo endpoint that it lacks.
     pub(super) claims: Map<String, Value>,
 }
 
@@ -99,7 +99,7 @@ impl Provider {
         })
     }
 
-    /// A new request for the browser to take along.
+    /// Creates an authorization request for the browser.
     pub(super) async fn authorize(
         &self,
         redirect_uri: &str,
@@ -125,7 +125,7 @@ impl Provider {
         })
     }
 
-    /// Checks the issuer that an answer names (RFC 9207, 2.4), as far as it is known.
+    /// Checks the issuer in an answer (RFC 9207, 2.4), if the issuer is configured.
     pub(super) async fn check_issuer(&self, named: Option<&str>) -> Result<(), Failed> {
         let Some(issuer) = &self.expected.issuer else { return Ok(()) };
         match named {
@@ -138,8 +138,8 @@ impl Provider {
         }
     }
 
-    /// Exchanges the code, checks the ID token, and asks the userinfo endpoint for what is missing of
-    /// the `wanted` pieces.
+    /// Exchanges the code and checks the ID token. Queries the userinfo endpoint if claims for a `wanted` field are
+    /// missing.
     pub(super) async fn exchange(
         &self,
         login: &Login,
@@ -147,7 +147,7 @@ impl Provider {
         wanted: &[Vec<String>],
     ) -> Result<Tokens, Failed> {
         let Ok(_exchange) = self.exchanging.try_acquire() else {
-            return Err(Failed::OutOfReach("too many sign-ins are under way at once".into()));
+            return Err(Failed::OutOfReach("too many sign-ins are in progress; try again".into()));
         };
         let endpoints = self.endpoints().await?;
         let response = self
@@ -159,7 +159,7 @@ impl Provider {
             .map_err(refused)?;
         let id_token = response
             .id_token()
-            .ok_or_else(|| Failed::Untrusted("the token endpoint gave no ID token".into()))?;
+            .ok_or_else(|| Failed::Untrusted("the token endpoint returned no ID token".into()))?;
         self.check(id_token, response.access_token(), &login.nonce, &endpoints).await?;
         let id_token = id_token.to_string();
         let mut claims = payload(&id_token)?;
@@ -172,14 +172,14 @@ impl Provider {
                         claims.entry(name).or_insert(value);
                     }
                 }
-                // Whether the claims of the ID token are enough shows where they are needed.
-                Err(reason) => tracing::warn!(reason, "The userinfo endpoint told nothing."),
+                // The code that needs a claim finds out whether those of the ID token suffice.
+                Err(reason) => tracing::warn!(reason, "The userinfo endpoint returned no claims."),
             }
         }
         Ok(Tokens { id_token, claims })
     }
 
-    /// The address that ends the session at the provider.
+    /// Returns the address that ends the session at the provider.
     pub(super) async fn sign_out(&self, id_token: Option<&str>, after: &str) -> Option<String> {
         let url = self.endpoints().await.ok()?.end_session.clone()?;
         let mut request = LogoutRequest::from(url)
@@ -191,7 +191,7 @@ impl Provider {
         Some(request.http_get_url().to_string())
     }
 
-    /// The origin of that address, as far as the provider has been discovered.
+    /// Returns the origin of that address, if the provider has been discovered.
     pub(super) fn sign_out_origin(&self) -> Option<String> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (endpoints, _) = known.as_ref()?;
@@ -199,9 +199,10 @@ impl Provider {
     }
 
     fn client(&self, endpoints: &Endpoints, redirect_uri: &str) -> Result<Client, Failed> {
-        let redirect_uri = RedirectUrl::new(redirect_uri.to_owned())
-            .map_err(|error| Failed::Untrusted(format!("the redirect URI is no URL: {error}")))?;
-        // ID tokens are checked by `Expected`; the client itself needs neither issuer nor keys.
+        let redirect_uri = RedirectUrl::new(redirect_uri.to_owned()).map_err(|error| {
+            Failed::Untrusted(format!("the redirect URI is not a URL: {error}"))
+        })?;
+        // `Expected` checks ID tokens; the client itself needs neither issuer nor keys.
         let issuer = self.expected.issuer.clone().unwrap_or_else(nobody);
         let no_keys = CoreJsonWebKeySet::new(Vec::new());
         Ok(CoreClient::new(self.expected.client_id.clone(), issuer, no_keys)
@@ -213,7 +214,7 @@ impl Provider {
             .set_token_uri(endpoints.token.clone()))
     }
 
-    /// Checks an ID token, with new keys when it is signed with one that is not known.
+    /// Checks an ID token. Fetches the keys again if it is signed with an unknown one.
     async fn check(
         &self,
         id_token: &CoreIdToken,
@@ -251,16 +252,16 @@ impl Provider {
             return Err(format!("{url} answered {}", answer.status));
         }
         let claims: Map<String, Value> = serde_json::from_slice(&answer.body)
-            .map_err(|_| format!("{url} answered something else than a JSON object"))?;
+            .map_err(|_| format!("{url} did not answer with a JSON object"))?;
         // OpenID Connect Core 1.0, 5.3.2
         if claims.get("sub") != subject {
-            return Err(format!("{url} speaks of another subject than the ID token"));
+            return Err(format!("{url} has another subject (sub) than the ID token"));
         }
         Ok(claims)
     }
 
-    /// Where the provider answers what, discovered when there is an issuer. A provider that is out of
-    /// reach later on is taken to be as it was.
+    /// Returns the endpoints, discovered if there is an issuer. If the provider becomes unreachable later, the last
+    /// known endpoints are used.
     async fn endpoints(&self) -> Result<Arc<Endpoints>, Failed> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let keep = |endpoints: Arc<Endpoints>, time| {
@@ -291,7 +292,7 @@ impl Provider {
                     *last = Some((Instant::now(), failed.clone()));
                     return Err(failed);
                 };
-                tracing::warn!(%failed, "The provider was not discovered anew.");
+                tracing::warn!(%failed, "Rediscovering the provider failed; the gateway uses the endpoints discovered before.");
                 Ok(keep(endpoints, AGAIN))
             }
         }
@@ -309,7 +310,7 @@ impl Provider {
     }
 }
 
-/// What openidconnect sends its requests with: the bounds of `fetch` hold for them, too.
+/// The HTTP client of openidconnect, with the same limits as `fetch`.
 #[derive(Debug)]
 struct Http(reqwest::Client);
 
@@ -331,18 +332,16 @@ impl<'c> AsyncHttpClient<'c> for Http {
     }
 }
 
-/// Why the token endpoint gave no tokens. What it answered is not repeated: there may be tokens in it.
+/// Converts an error of the token endpoint. Its answer is not quoted, because it may contain tokens.
 fn refused(
     error: RequestTokenError<Missing, StandardErrorResponse<CoreErrorResponseType>>,
 ) -> Failed {
     match error {
         RequestTokenError::Request(missing) => Failed::OutOfReach(missing.to_string()),
         RequestTokenError::ServerResponse(answer) => match answer.error() {
-            CoreErrorResponseType::InvalidGrant => {
-                Failed::Stale("the provider does not take its code")
-            }
+            CoreErrorResponseType::InvalidGrant => Failed::Stale("the provider rejects its code"),
             error => Failed::Untrusted(format!(
-                "the token endpoint refuses this gateway: {}; check the client id and secret",
+                "the token endpoint rejects this gateway: {}; check the client id and secret",
                 error.as_ref()
             )),
         },

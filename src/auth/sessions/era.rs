@@ -1,5 +1,4 @@
-//! How long sessions can be told apart from those of another time: from one boot of the machine, in one
-//! data directory.
+//! The era of sessions: one boot of the machine with one data directory. Sessions of another era have ended.
 use super::hex;
 use nix::time::{ClockId, clock_gettime};
 use penstock_base::files::write_atomically;
@@ -7,15 +6,15 @@ use rand::RngCore;
 use std::path::Path;
 use std::time::Duration;
 
-/// The file in the data directory. It is in no backup: a restored store ends the sessions it holds.
+/// The file in the data directory. It is in no backup, so a restored store ends its sessions.
 const FILE: &str = "session-era";
 
-/// The era of now.
+/// The current era.
 #[derive(Debug)]
 pub(super) struct Era(String);
 
 impl Era {
-    /// That of this boot in this data directory; begun when there is none yet.
+    /// Returns the era of this boot in this data directory. Starts a new one if there is none.
     pub(super) fn of(data_dir: &Path) -> Self {
         let path = data_dir.join(FILE);
         let boot = penstock_base::clock::boot();
@@ -30,7 +29,7 @@ impl Era {
         rand::rng().fill_bytes(&mut bytes);
         let era = hex(&bytes);
         if let Err(error) = write_atomically(&path, format!("{boot} {era}\n").as_bytes()) {
-            tracing::warn!(%error, "Sessions will end with this process, since the file that lets them last could not be written.");
+            tracing::warn!(%error, "The file that keeps sessions valid after a restart could not be written. Sessions will end with this process.");
         }
         Self(era)
     }
@@ -40,7 +39,7 @@ impl Era {
     }
 }
 
-/// The time since the machine was booted, that of its sleep included; zero where the system cannot say.
+/// Returns the time since the machine was booted, including sleep; zero if the system does not report it.
 pub(super) fn now() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default()
 }
@@ -50,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_era_lasts_as_long_as_its_boot_and_its_directory() {
+    fn an_era_lasts_for_one_boot_and_one_directory() {
         let folder = tempfile::tempdir().unwrap();
         let first = Era::of(folder.path());
         assert_eq!(Era::of(folder.path()).name(), first.name());

@@ -1,51 +1,49 @@
-//! Who a token speaks for: a client application, or a person who delegated it.
+//! The bearer of a token: a client application, or a person who delegated the token to one.
 use super::token::{CLIENT_ID_CLAIMS, refuse};
 use crate::Refusal;
 use penstock_base::characters::is_deceptive_in_id;
 use serde_json::{Map, Value};
 
-/// The longest `sub` or client id that is kept.
+/// The maximum length of a `sub` or client id in bytes.
 const LONGEST_NAME: usize = 255;
 
-/// Who a token speaks for.
+/// The bearer of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Bearer {
-    /// A client application by itself: client credentials.
+    /// A client application that acts for itself (client credentials).
     Client {
         /// `sub`
         subject: String,
         /// `azp`, `appid`, `client_id` or `cid`, if the token has one of them.
         client_id: Option<String>,
     },
-    /// A person, through a client application.
+    /// A person, represented by a client application.
     Person,
 }
 
 impl Bearer {
-    /// Reads it off the claims. What a person may have delegated is a person's: a service account is made
-    /// only for what says that it is a client's, or at least nothing else.
+    /// Determines the bearer from the claims. A token that a person may have delegated counts as a person's. A service
+    /// account is created only for a token that says it is a client's, or at least nothing else.
     ///
-    /// | claim | who |
-    /// |---|---|
-    /// | `scp` (Entra ID, Okta) | a person |
-    /// | `idtyp` (Entra ID) | `app`: a client; else a person |
-    /// | `sub` is the client id (RFC 9068, 2.2) | a client |
-    /// | `gty` `client-credentials` (Auth0) | a client |
-    /// | `preferred_username` `service-account-<client id>` (Keycloak) | a client |
-    /// | `oid` (Entra ID) | `sub`, and nothing tells of a person: a client; else a person |
-    /// | `scope`, or what tells of a sign-in or a person | a person |
-    /// | none of these | a client |
+    /// - `scp` (Entra ID, Okta): a person
+    /// - `idtyp` (Entra ID): `app`: a client; else a person
+    /// - `sub` is the client id (RFC 9068, 2.2): a client
+    /// - `gty` `client-credentials` (Auth0): a client
+    /// - `preferred_username` `service-account-<client id>` (Keycloak): a client
+    /// - `oid` (Entra ID): a client if equal to `sub` and without signs of a person; else a person
+    /// - `scope`, or a sign of a sign-in or a person: a person
+    /// - none of these: a client
     pub(super) fn of(claims: &Map<String, Value>) -> Result<Self, Refusal> {
         if claims.contains_key("scp") {
             return Ok(Self::Person);
         }
         let Some(subject) = name(claims, &["sub"]) else {
-            return refuse("it has no subject (sub) that an account can be known by");
+            return refuse("it has no subject (sub) that can identify an account");
         };
         let client_id = name(claims, &CLIENT_ID_CLAIMS);
         if client_id.is_none() && CLIENT_ID_CLAIMS.iter().any(|name| claims.contains_key(*name)) {
             return refuse(
-                "it names no client application that an account can be known by (azp, appid or client_id)",
+                "its client application (azp, appid or client_id) cannot identify an account",
             );
         }
         let is_client = match text(claims, "idtyp") {
@@ -76,7 +74,7 @@ fn is_of_client(claims: &Map<String, Value>, subject: &str, client: Option<&str>
     }
 }
 
-/// Claims of somebody who signed in, or of a person (OpenID Connect Core 1.0, 5.1).
+/// Returns whether there are claims of a sign-in or of a person (OpenID Connect Core 1.0, 5.1).
 fn tells_of_sign_in(claims: &Map<String, Value>) -> bool {
     const MARKS: [&str; 16] = [
         "sid",
@@ -103,7 +101,7 @@ fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     claims.get(name).and_then(Value::as_str)
 }
 
-/// The first of these claims that can name an account.
+/// Returns the first of these claims that can identify an account.
 fn name<'a>(claims: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
     let present = names.iter().filter_map(|name| text(claims, name));
     let can_name = |name: &&str| {
@@ -148,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_may_have_delegated_is_no_clients() {
+    fn tokens_that_a_person_may_have_delegated_are_not_a_clients() {
         let persons = [
             json!({"sub": "plant", "azp": "plant", "scp": "access"}),
             json!({"sub": "plant", "azp": "plant", "scp": ""}),
@@ -174,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_usable_client_or_subject_is_refused() {
+    fn tokens_without_a_usable_client_or_subject_are_refused() {
         for claims in [
             json!({"azp": "plant"}),
             json!({"sub": "", "azp": "plant"}),

@@ -1,5 +1,5 @@
-//! The signatures that jsonwebtoken checks, by ring: it is the TLS of the program already, so that no
-//! second implementation of RSA and elliptic curves comes in.
+//! Lets ring check the signatures for jsonwebtoken. The program already uses ring for TLS, so it needs no second
+//! implementation of RSA and elliptic curves.
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
 use jsonwebtoken::signature::{self, Verifier};
@@ -15,9 +15,9 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes jsonwebtoken use it; the first call counts.
+/// Makes jsonwebtoken use ring. Only the first call has an effect.
 pub(super) fn install() {
-    // Only a second call fails, and it would install the same.
+    // Only a second call fails, which would install the same provider.
     let _ = PROVIDER.install_default();
 }
 
@@ -30,7 +30,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     Ok(Box::new(Check { algorithm: *algorithm, method, key: key.clone() }))
 }
 
-/// How an algorithm's signatures are checked.
+/// The check of an algorithm's signatures.
 #[derive(Clone, Copy)]
 enum Method {
     Rsa(&'static RsaParameters),
@@ -48,7 +48,7 @@ impl Method {
     }
 }
 
-/// Nothing for HMAC: the keys of a provider are public, and none of them is a secret.
+/// Returns the check for an algorithm; `None` for HMAC, because the keys of a provider are public.
 fn method(algorithm: Algorithm) -> Option<Method> {
     Some(match algorithm {
         Algorithm::RS256 => Method::Rsa(&checks::RSA_PKCS1_2048_8192_SHA256),
@@ -78,7 +78,7 @@ impl Verifier<Vec<u8>> for Check {
     ) -> std::result::Result<(), signature::Error> {
         let checked = match (self.method, self.key.kind()) {
             (Method::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
-                // ring takes no zeroes before a number; some providers write them.
+                // ring accepts no leading zeroes; some providers write them.
                 RsaPublicKeyComponents { n: number(n), e: number(e) }
                     .verify(parameters, message, signature)
             }

@@ -1,9 +1,8 @@
-//! The keys of the issuer, kept so that a gateway that is cut off goes on.
+//! The cached keys of the issuer, so that a gateway without a connection to it continues to work.
 //!
-//! They are fetched at the start and once an hour, and when a token is signed with none of them: then at
-//! most every 30 s, and however many requests wait for it, by one fetch. What was fetched last is kept in
-//! `<data-dir>/jwks.json` too. While the provider is out of reach it is used for
-//! `service.security.jwks.max-stale`, counted on elapsed time.
+//! The keys are fetched at the start, once an hour, and when a token is signed with an unknown key: then at most
+//! every 30 s, with one fetch for all waiting requests. The last fetched set is also in `<data-dir>/jwks.json`. While
+//! the provider is unreachable, it is used for `service.security.jwks.max-stale`, in elapsed time.
 use super::keys::Keys;
 use super::provider::Provider;
 use crate::Refusal;
@@ -18,11 +17,11 @@ use tokio::sync::Mutex;
 
 /// The file in the data directory.
 const FILE: &str = "jwks.json";
-/// How often tokens can make the keys be fetched.
+/// The minimum interval between two fetches that tokens cause.
 const LEAST_INTERVAL: Duration = Duration::from_secs(30);
-/// How often they are fetched anyway.
+/// The interval of regular fetches.
 const INTERVAL: Duration = Duration::from_hours(1);
-/// How often that is tried while the provider is out of reach.
+/// The interval of fetches while the provider is unreachable.
 const RETRY: Duration = Duration::from_mins(1);
 
 /// The keys of the issuer. Cheap to clone.
@@ -36,27 +35,27 @@ struct Shared {
     file: PathBuf,
     max_stale: Duration,
     held: RwLock<Held>,
-    /// When a fetch for a token was begun last. Whoever fetches has it locked.
+    /// The start of the last fetch for a token. Locked during a fetch.
     fetching: Mutex<Option<Instant>>,
 }
 
-/// What is known of the keys.
+/// The cached keys and their state.
 #[derive(Debug, Clone, Default)]
 struct Held {
     keys: Arc<Keys>,
-    /// The set as it came.
+    /// The set as it was fetched.
     text: Vec<u8>,
-    /// The elapsed time at which it came.
+    /// The elapsed time of the fetch.
     fetched: u64,
-    /// The elapsed time at which the file was written.
+    /// The elapsed time of the last write of the file.
     written: Option<u64>,
-    /// Fetches that ended, well or not.
+    /// The number of completed fetches, successful or not.
     attempts: u64,
     /// Whether the last one failed.
     failed: bool,
 }
 
-/// The form of the file.
+/// The format of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
@@ -66,7 +65,7 @@ struct File {
     jwks: Box<RawValue>,
 }
 
-/// The keys of one moment.
+/// The keys at one moment.
 #[derive(Debug)]
 pub(super) struct Current {
     pub(super) keys: Arc<Keys>,
@@ -74,7 +73,7 @@ pub(super) struct Current {
 }
 
 impl Jwks {
-    /// Takes up what the file has, if it is this issuer's. Blocks.
+    /// Loads the keys from the file, if they belong to this issuer. Blocking.
     pub(super) fn open(
         provider: Provider,
         data_dir: &Path,
@@ -86,7 +85,7 @@ impl Jwks {
         match std::fs::read(&file) {
             Ok(bytes) => match read_file(&bytes, &provider) {
                 Ok((text, keys, fetched)) => {
-                    // A restored store may begin before the file was written.
+                    // In a restored store, the elapsed time may be earlier than that of the file.
                     let fetched = fetched.min(clock.elapsed());
                     tracing::info!(
                         keys = keys.len(),
@@ -95,11 +94,13 @@ impl Jwks {
                     let keys = Arc::new(keys);
                     held = Held { keys, text, fetched, written: Some(fetched), ..held };
                 }
-                Err(why) => tracing::warn!(why, "The kept keys of the token issuer are not used."),
+                Err(why) => {
+                    tracing::warn!(why, "The cached keys of the token issuer are not used.");
+                }
             },
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::warn!(%error, "The kept keys of the token issuer could not be read.");
+                tracing::warn!(%error, "The cached keys of the token issuer could not be read.");
             }
         }
         let held = RwLock::new(held);
@@ -113,7 +114,7 @@ impl Jwks {
         }))
     }
 
-    /// The keys that are held, fetched if there are none that may be used.
+    /// Returns the cached keys. Fetches them if none can be used.
     pub(super) async fn current(&self) -> Result<Current, Refusal> {
         if let Ok(current) = self.usable() {
             return Ok(current);
@@ -123,14 +124,14 @@ impl Jwks {
         self.usable()
     }
 
-    /// The keys after those of `current` have fitted nothing; the same ones when it is too early to fetch
-    /// again. The flag says whether the provider could be asked.
+    /// Returns newer keys when none of `current` fits; the same ones if it is too early to fetch again. The flag says
+    /// whether the last fetch succeeded.
     pub(super) async fn newer(&self, current: &Current) -> Result<(Current, bool), Refusal> {
         self.fetch_once(current.attempts).await;
         Ok((self.usable()?, !self.held().failed))
     }
 
-    /// Keeps the keys fresh until this is dropped.
+    /// Refreshes the keys until this is dropped.
     pub(super) async fn run(self) {
         loop {
             let attempts = self.held().attempts;
@@ -156,7 +157,7 @@ impl Jwks {
         }
         if self.0.clock.since(held.fetched) > self.0.max_stale {
             return Err(Refusal::Unavailable(
-                "access tokens cannot be checked now: their issuer is out of reach, and its keys were \
+                "access tokens cannot be checked now: their issuer is unreachable, and its keys were \
                  fetched longer ago than service.security.jwks.max-stale allows"
                     .into(),
             ));
@@ -164,8 +165,8 @@ impl Jwks {
         Ok(Current { keys: held.keys.clone(), attempts: held.attempts })
     }
 
-    /// Fetches, unless somebody has since `attempts`, or it is too early. What was begun is brought to its
-    /// end, whether or not the request that asked for it is still there.
+    /// Fetches the keys, unless another request has since `attempts`, or it is too early. A started fetch completes
+    /// even if the client of its request disconnects.
     async fn fetch_once(&self, attempts: u64) {
         let jwks = self.clone();
         let fetching = tokio::spawn(async move {
@@ -176,11 +177,11 @@ impl Jwks {
                 jwks.fetch_now().await;
             }
         });
-        // It does not panic; were it cut off, the keys would be those from before.
+        // The task does not panic. If it is cancelled, the previous keys remain.
         let _ = fetching.await;
     }
 
-    /// Fetches, unless somebody has since `attempts`.
+    /// Fetches the keys, unless another task has since `attempts`.
     async fn fetch(&self, attempts: u64) {
         let _fetching = self.0.fetching.lock().await;
         if self.held().attempts == attempts {
@@ -218,7 +219,7 @@ impl Jwks {
                         tracing::warn!(
                             issuer,
                             why,
-                            "The keys of the token issuer could not be fetched; those that are kept are used."
+                            "The keys of the token issuer could not be fetched; the gateway uses the cached keys."
                         );
                     }
                     None
@@ -244,16 +245,16 @@ impl Jwks {
         match written.await {
             Ok(Ok(())) => self.held_mut().written = Some(fetched),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "The keys of the token issuer could not be kept in the data directory.");
+                tracing::warn!(%error, "The keys of the token issuer could not be saved in the data directory.");
             }
             Err(error) => {
-                tracing::warn!(%error, "Keeping the keys of the token issuer was cut off.");
+                tracing::warn!(%error, "Saving the keys of the token issuer was interrupted.");
             }
         }
     }
 
     fn held(&self) -> RwLockReadGuard<'_, Held> {
-        // Whole after each statement.
+        // Consistent after each statement.
         self.0.held.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -265,7 +266,7 @@ impl Jwks {
 fn read_file(bytes: &[u8], provider: &Provider) -> Result<(Vec<u8>, Keys, u64), String> {
     let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if file.issuer != provider.issuer || file.jwk_set_uri != provider.jwk_set_uri {
-        return Err("they are of another issuer".to_owned());
+        return Err("they belong to another issuer".to_owned());
     }
     let text = file.jwks.get().as_bytes().to_vec();
     let keys = Keys::read(&text)?;

@@ -1,4 +1,4 @@
-//! The public keys of a provider: a JSON Web Key Set (RFC 7517), read once.
+//! The public keys of a provider: a parsed JSON Web Key Set (RFC 7517).
 use crate::roca;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -6,50 +6,50 @@ use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, 
 use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::Value;
 
-/// Keys of a set that are read; providers have some few.
+/// The maximum number of keys that are read from a set. Providers have only a few.
 const MOST_KEYS: usize = 64;
-/// Keys that a token which names none is tried with.
+/// The maximum number of keys that are tried for a token without a key id.
 const MOST_TRIED: usize = 8;
 
-/// The keys of a provider that can be used.
+/// The usable keys of a provider.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys(Vec<Key>);
 
 #[derive(Debug, Clone)]
 struct Key {
     id: Option<String>,
-    /// The algorithms that it may be used with.
+    /// The algorithms that the key may be used with.
     algorithms: Vec<Algorithm>,
     decoding: DecodingKey,
 }
 
 impl Keys {
-    /// Reads a set. Keys that are for something else, or of a kind that is not known here, are left out.
+    /// Reads a set. Keys for other purposes and keys of unsupported types are ignored.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// The reason as text.
     pub(super) fn read(text: &[u8]) -> Result<Self, String> {
         let set: Value =
             serde_json::from_slice(text).map_err(|error| format!("it is not JSON: {error}"))?;
         let keys = set.get("keys").and_then(Value::as_array).ok_or("it has no list \"keys\"")?;
         let keys: Vec<_> = keys.iter().take(MOST_KEYS).filter_map(Key::read).collect();
         if keys.is_empty() {
-            return Err("it holds no key that signatures can be checked with".to_owned());
+            return Err("it contains no usable key for checking signatures".to_owned());
         }
         Ok(Self(keys))
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no keys.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The keys that a token with this `kid` and `alg` can have been signed with.
+    /// Lists the keys that a token with this `kid` and `alg` can be signed with.
     pub(super) fn fitting<'a>(
         &'a self,
         id: Option<&'a str>,
@@ -61,7 +61,7 @@ impl Keys {
         fitting.take(MOST_TRIED).map(|key| &key.decoding)
     }
 
-    /// Whether the set has a key of this `kid`, for whatever algorithm.
+    /// Returns whether the set has a key with this `kid`, for any algorithm.
     pub(super) fn has(&self, id: &str) -> bool {
         self.0.iter().any(|key| key.id.as_deref() == Some(id))
     }
@@ -98,7 +98,7 @@ impl Key {
             AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
                 &[Algorithm::EdDSA]
             }
-            // A symmetric key in a public set is no secret.
+            // A symmetric key in a public set is not secret.
             _ => return None,
         };
         let common = &key.common;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_can_be_factored_is_left_out() {
+    fn a_key_that_can_be_factored_is_ignored() {
         let weak = rsa(&json!({"kid": "weak", "n": roca::tests::WEAK}));
         let keys = read(&[weak.clone(), rsa(&json!({"kid": "sound"}))]).unwrap();
         assert!(keys.has("sound") && !keys.has("weak"));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_without_any_is_a_fault() {
+    fn a_set_without_keys_is_an_error() {
         for bad in ["", "[]", "{}", r#"{"keys": {}}"#, r#"{"keys": []}"#, "\u{feff}{}"] {
             assert!(Keys::read(bad.as_bytes()).is_err(), "{bad:?}");
         }

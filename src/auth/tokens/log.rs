@@ -1,5 +1,5 @@
-//! What the log says of refused tokens, so that an operator sees which setting does not match. Anybody can
-//! send tokens: some lines a minute, of a bounded length, and no more of a token than its issuer and audience.
+//! Logs refused tokens, so that an operator sees which setting does not match. Any client can send tokens. So there
+//! are only some lines a minute, of limited length, with no part of a token except its issuer and audience.
 use super::token::{Expected, Token};
 use crate::Refusal;
 use serde_json::Value;
@@ -7,18 +7,18 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Lines in a window of time.
+/// The maximum number of lines in each [`WINDOW`].
 const LINES: u32 = 10;
 const WINDOW: Duration = Duration::from_mins(1);
-/// Characters of a claim.
+/// The maximum number of characters of a claim.
 const LONGEST: usize = 200;
 
-/// How many lines were written in this window.
+/// The begin of the current window, and the lines written in it.
 #[derive(Debug, Default)]
 pub(super) struct Log(Mutex<Option<(Instant, u32)>>);
 
 impl Log {
-    /// Logs what a refused token says and what it should say.
+    /// Logs the issuer and the audience of a refused token, and the expected ones.
     pub(super) fn refused(
         &self,
         token: &Token<'_>,
@@ -43,7 +43,7 @@ impl Log {
     }
 
     fn has_room(&self, now: Instant) -> bool {
-        // It changes by single assignments: a panic leaves it whole.
+        // It changes by single assignments, so a panic leaves it consistent.
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (begun, lines) = window.get_or_insert((now, 0));
         if now.duration_since(*begun) >= WINDOW {
@@ -54,7 +54,7 @@ impl Log {
     }
 }
 
-/// A claim as JSON, cut and without characters that deceive.
+/// Formats a claim as JSON, truncated and with deceptive characters escaped.
 fn shown(claim: Option<&Value>) -> String {
     let Some(claim) = claim else { return "missing".to_owned() };
     let text = claim.to_string();
@@ -69,7 +69,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn claims_are_shown_cut_and_harmless() {
+    fn claims_are_truncated_and_escaped() {
         assert_eq!(shown(None), "missing");
         assert_eq!(shown(Some(&json!(["api://a", 7]))), "[\"api://a\",7]");
         assert_eq!(
@@ -112,7 +112,7 @@ mod tests {
         assert!(!written.contains("planted"), "{written}");
     }
 
-    /// Where the log goes.
+    /// The writer of the log.
     #[derive(Clone, Default)]
     struct Lines(std::sync::Arc<Mutex<Vec<u8>>>);
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn some_lines_a_minute_are_written() {
+    fn only_some_lines_a_minute_are_written() {
         let (log, now) = (Log::default(), Instant::now());
         let written = |now| (0..100).filter(|_| log.has_room(now)).count();
         assert_eq!(written(now), 10);

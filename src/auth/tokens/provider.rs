@@ -1,4 +1,4 @@
-//! Where the keys of an issuer are: discovered (OpenID Connect Discovery 1.0, RFC 8414), or configured.
+//! Fetches the keys of an issuer, from a discovered (OpenID Connect Discovery 1.0, RFC 8414) or configured address.
 use super::keys::Keys;
 use crate::fetch::{self, Missing};
 use penstock_base::fault::Fault;
@@ -15,7 +15,7 @@ pub(super) struct Provider {
     pub(super) jwk_set_uri: Option<String>,
 }
 
-/// What is read of an issuer's metadata.
+/// The members of an issuer's metadata that the gateway reads.
 #[derive(Debug, Deserialize)]
 struct Metadata {
     issuer: String,
@@ -31,10 +31,10 @@ impl Provider {
         })
     }
 
-    /// Fetches the keys: the set as it came, and what can be used of it.
+    /// Fetches the keys. Returns the set as it was sent, and its usable keys.
     ///
     /// # Errors
-    /// Why there are none, for the operator.
+    /// The reason as text for the operator.
     pub(super) async fn fetch(&self) -> Result<(Vec<u8>, Keys), String> {
         let uri = match &self.jwk_set_uri {
             Some(uri) => uri.clone(),
@@ -62,22 +62,22 @@ impl Provider {
 
     fn read(&self, url: &str, text: &[u8]) -> Result<String, String> {
         let metadata: Metadata = serde_json::from_slice(text)
-            .map_err(|error| format!("what {url} answered cannot be read: {error}"))?;
+            .map_err(|error| format!("the answer of {url} cannot be read: {error}"))?;
         if metadata.issuer != self.issuer {
             return Err(format!(
-                "{url} is of the issuer {:?}, and issuer-uri is {:?}; they must be the same to the letter",
+                "{url} names the issuer {:?}, but issuer-uri is {:?}; they must be identical",
                 metadata.issuer, self.issuer
             ));
         }
         if self.issuer.starts_with("https://") && !metadata.jwks_uri.starts_with("https://") {
-            return Err(format!("{url} names keys that are not at an https address"));
+            return Err(format!("{url} names a jwks_uri that is not an https address"));
         }
         Ok(metadata.jwks_uri)
     }
 }
 
-/// Where an issuer's metadata can be: OpenID Connect appends to the issuer, RFC 8414 puts its own name
-/// before the issuer's path, and some do so with OpenID Connect's (RFC 8414, 5).
+/// Lists the possible addresses of an issuer's metadata. OpenID Connect appends to the issuer. RFC 8414 inserts its
+/// own name before the issuer's path. Some providers do so with OpenID Connect's name (RFC 8414, 5).
 fn metadata_urls(issuer: &str) -> Result<Vec<String>, String> {
     let url = Url::parse(issuer).map_err(|error| format!("issuer-uri {issuer:?}: {error}"))?;
     let path = url.path().trim_end_matches('/');
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_is_looked_for_where_either_standard_puts_it() {
+    fn metadata_is_searched_where_either_standard_puts_it() {
         assert_eq!(
             metadata_urls("https://idp.example/realms/plant").unwrap(),
             [

@@ -1,4 +1,4 @@
-//! A token (RFC 7519) as it came, and what is checked of it whoever it is for.
+//! Parses a token (RFC 7519) and checks it, whether its bearer is a client or a person.
 use crate::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,27 +8,26 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Bytes of a token that are looked at.
+/// The maximum length of a token in bytes.
 const LONGEST: usize = 16 << 10;
-/// Seconds that the issuer's clock and ours may be apart.
+/// The tolerated difference between the issuer's clock and the gateway's, in seconds.
 const SKEW: f64 = 60.0;
-/// Header parameters that name a key of the token's own choice.
+/// Header parameters with which a token brings its own key.
 const OWN_KEYS: [&str; 3] = ["jwk", "jku", "x5u"];
-/// Claims that ID tokens have and access tokens do not (OpenID Connect Core 1.0, 2 and 3.1.3.6), and those of
-/// logout tokens.
+/// Claims that only ID tokens have (OpenID Connect Core 1.0, 2 and 3.1.3.6), and those of logout tokens.
 const NOT_OF_ACCESS_TOKENS: [&str; 5] = ["nonce", "at_hash", "c_hash", "s_hash", "events"];
 
-/// Claims that say which client application a token was issued to.
+/// Claims that name the client application that a token was issued to.
 pub(super) const CLIENT_ID_CLAIMS: [&str; 4] = ["azp", "appid", "client_id", "cid"];
-/// Claims that access tokens have and ID tokens do not.
+/// Claims that only access tokens have, and ID tokens do not.
 const OF_ACCESS_TOKENS: [&str; 6] = ["scp", "scope", "idtyp", "gty", "appid", "client_id"];
 
-/// What a token must say.
+/// The expected properties of a token.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) issuer: String,
     pub(super) audiences: Vec<String>,
-    /// An audience of tokens that have `azp`.
+    /// An audience that is accepted only for tokens with `azp`.
     pub(super) client_id_audience: Option<String>,
     /// The client ids of the registrations, which are the audiences of ID tokens.
     pub(super) client_ids: Vec<String>,
@@ -41,13 +40,13 @@ pub(super) struct Token<'a> {
     pub(super) algorithm: Algorithm,
     pub(super) key_id: Option<String>,
     pub(super) claims: Map<String, Value>,
-    /// What is signed: header, dot, claims.
+    /// The signed part: header, dot, claims.
     message: &'a [u8],
     signature: &'a str,
 }
 
 impl<'a> Token<'a> {
-    /// Takes a token apart. Whatever is wrong with its form is found here.
+    /// Parses a token, and checks its format and header.
     pub(super) fn read(text: &'a str, expected: &Expected) -> Result<Self, Refusal> {
         if text.len() > LONGEST {
             return refuse("it is longer than 16 KiB");
@@ -70,7 +69,7 @@ impl<'a> Token<'a> {
             return refuse("its type (typ) is not that of an access token");
         }
         if header.contains_key("crit") || header.contains_key("b64") {
-            return refuse("it needs an extension (crit) that is not known here");
+            return refuse("it requires an extension (crit) that is not supported");
         }
         if OWN_KEYS.iter().any(|name| header.contains_key(*name)) {
             return refuse(
@@ -80,19 +79,17 @@ impl<'a> Token<'a> {
         let key_id = match header.get("kid") {
             None => None,
             Some(Value::String(id)) => Some(id.clone()),
-            Some(_) => return refuse("the name of its key (kid) is no string"),
+            Some(_) => return refuse("its key id (kid) is not a string"),
         };
         let message = text.len().saturating_sub(signature.len() + 1);
         let message = text.as_bytes().get(..message).unwrap_or_default();
         Ok(Self { algorithm, key_id, claims: members("claims", claims)?, message, signature })
     }
 
-    /// Checks who issued it, for whom, and until when.
+    /// Checks the issuer, the audience, the times and the kind of token.
     pub(super) fn check(&self, expected: &Expected, now: Timestamp) -> Result<(), Refusal> {
         if self.claims.get("iss").and_then(Value::as_str) != Some(&expected.issuer) {
-            return refuse(
-                "its issuer (iss) is not, to the letter, the one that is configured here",
-            );
+            return refuse("its issuer (iss) is not identical to the configured one");
         }
         let audiences = self.audiences();
         let is_expected = audiences.iter().any(|audience| {
@@ -130,14 +127,14 @@ impl<'a> Token<'a> {
         }
         if self.claims.contains_key("cnf") {
             return refuse(
-                "it is bound to a key or certificate of its sender (cnf), which is not checked here; ask the issuer for \
-                 a bearer token",
+                "it is bound to a key or certificate of its sender (cnf), which the gateway does not check; \
+                 ask the issuer for a bearer token",
             );
         }
         Ok(())
     }
 
-    /// The audiences; none where one of them is no text.
+    /// Returns the audiences; none if one of them is not a string.
     fn audiences(&self) -> Vec<&str> {
         match self.claims.get("aud") {
             Some(Value::String(audience)) => vec![audience],
@@ -148,8 +145,8 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// Whether a token whose audience is this client may be an ID token: those are issued to the very client
-    /// that they are for, and some name no other.
+    /// Returns whether a token whose audience is this client may be an ID token. ID tokens are issued to the client
+    /// that is their audience, and some contain no client id.
     fn may_be_id_token_of(&self, client_id: &str) -> bool {
         match CLIENT_ID_CLAIMS.iter().find_map(|name| self.text(name)) {
             None => true,
@@ -161,40 +158,40 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// A claim that is a text, and not an empty one.
+    /// Returns a claim that is a non-empty string.
     fn text(&self, name: &str) -> Option<&str> {
         self.claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
-    /// Whether this key has signed it.
+    /// Returns whether this key has signed the token.
     pub(super) fn is_signed_by(&self, key: &DecodingKey) -> bool {
         crypto::verify(self.signature, self.message, key, self.algorithm).unwrap_or(false)
     }
 
-    /// A moment, in seconds since 1970 (RFC 7519, `NumericDate`).
+    /// Returns a time claim, in seconds since 1970 (RFC 7519, `NumericDate`).
     fn time(&self, name: &str) -> Result<Option<f64>, Refusal> {
         match self.claims.get(name) {
             None => Ok(None),
             Some(value) => match value.as_f64().filter(|seconds| seconds.is_finite()) {
                 Some(seconds) => Ok(Some(seconds)),
-                None => refuse(&format!("its {name} is no number of seconds")),
+                None => refuse(&format!("its {name} is not a number of seconds")),
             },
         }
     }
 }
 
-/// When a token with these claims is no longer accepted; `None` where that is later than any time.
+/// Returns when a token with these claims stops being accepted; `None` if that is later than any representable time.
 pub(super) fn expiry(claims: &Map<String, Value>) -> Option<Timestamp> {
     let expiry = claims.get("exp").and_then(Value::as_f64)? + SKEW;
     Timestamp::UNIX_EPOCH.checked_add(SignedDuration::try_from_secs_f64(expiry).ok()?).ok()
 }
 
-/// 401 for a token of which this is true.
+/// Returns the error (401) for a refused token.
 pub(super) fn refuse<T>(what: &str) -> Result<T, Refusal> {
     Err(Refusal::Invalid(format!("the access token is refused: {what}")))
 }
 
-/// `JWT` of RFC 7519, `at+jwt` of RFC 9068, and what Keycloak has in a claim of the same name.
+/// Returns whether a type is `JWT` (RFC 7519), `at+jwt` (RFC 9068), or Keycloak's value in the claim of that name.
 fn is_access_token_type(value: &Value) -> bool {
     let Some(name) = value.as_str() else { return false };
     let name = name.to_ascii_lowercase();
@@ -208,13 +205,13 @@ fn members(what: &str, part: &str) -> Result<Map<String, Value>, Refusal> {
     match serde_json::from_slice(&text) {
         Ok(Members(members)) => Ok(members),
         Err(error) if error.is_data() => {
-            refuse(&format!("its {what} is no JSON object, or has a member twice"))
+            refuse(&format!("its {what} is not a JSON object, or has a duplicate member"))
         }
         Err(_) => refuse(&format!("its {what} is not JSON")),
     }
 }
 
-/// The members of an object, each once: which of two would count is open (RFC 7519, 4).
+/// The members of an object without duplicates, because RFC 7519, 4 leaves open which of two counts.
 struct Members(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -231,7 +228,7 @@ impl<'de> Deserialize<'de> for Members {
                 let mut members = Map::new();
                 while let Some((name, value)) = map.next_entry::<String, Value>()? {
                     if members.insert(name, value).is_some() {
-                        return Err(Error::custom("a member is there twice"));
+                        return Err(Error::custom("duplicate member"));
                     }
                 }
                 Ok(Members(members))

@@ -1,17 +1,17 @@
-//! One listener: where it is, and what it asked for.
+//! One listener: its position, and the kinds of events that it asked for.
 use super::{Event, Events, Kind};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-/// Bytes of events that a listener takes at once, but for one larger event.
+/// The maximum bytes of events in one batch; a larger event is a batch of its own.
 const BATCH: usize = 32 << 10;
 
-/// One listener. It holds no events: one that is slow costs no memory, and is told what it missed.
+/// One listener. It holds no events, so a slow listener costs no memory; it is notified of events that it missed.
 #[derive(Debug)]
 pub struct Listener {
     events: Events,
     newest: watch::Receiver<u64>,
-    /// Everything up to this one was told, or not asked for.
+    /// The identifier up to which every event was sent, or not asked for.
     after: u64,
     kinds: Vec<Kind>,
     _permit: OwnedSemaphorePermit,
@@ -28,27 +28,27 @@ impl Listener {
         Self { events, newest, after, kinds, _permit: permit }
     }
 
-    /// The identifier after which it goes on.
+    /// Returns the identifier after which the listener continues.
     pub fn at(&self) -> u64 {
         self.after
     }
 
-    /// Returns an event that says only where the listener is, so that its client can go on from there.
+    /// Returns an event with only the listener's position, from which its client can continue.
     pub fn position(&self) -> Event {
         self.events.event(self.after, None, Kind::Position, "events", &json!({}))
     }
 
-    /// Waits for the next events. It may be left off at any await.
+    /// Waits for the next events. Cancel safe.
     pub async fn next(&mut self) -> Vec<Event> {
         loop {
-            // Marked before looking: what comes in between ends the wait.
+            // Marked before reading the ring: an event in between ends the wait.
             self.newest.mark_unchanged();
             let events = self.take();
             if !events.is_empty() {
                 return events;
             }
             if self.newest.changed().await.is_err() {
-                // The bus lives at least as long as this, which holds it.
+                // Unreachable: this listener holds the bus, and with it the sender.
                 std::future::pending::<()>().await;
             }
         }
@@ -65,7 +65,7 @@ impl Listener {
         let data = json!({
             "lastSeen": self.after.to_string(),
             "count": missed.count,
-            "message": "events are gone that were not told here; read the resources again",
+            "message": "events were dropped before this client read them; read the resources again",
         });
         self.after = missed.up_to;
         vec![self.events.event(missed.up_to, None, Kind::Lost, "events", &data)]
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_event_is_a_cloud_event_and_wakes_who_waits() {
+    async fn an_event_is_a_cloud_event_and_wakes_a_waiting_listener() {
         let bus = bus(10);
         let mut listener = bus.listen(None, &[Kind::Export]).unwrap();
         assert!(listener.next().now_or_never().is_none());
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_was_away_goes_on_or_is_told_what_is_gone() {
+    async fn a_listener_that_was_away_continues_or_learns_what_it_missed() {
         let bus = bus(3);
         let seen = bus.listen(None, &[]).unwrap().at();
         for n in 0..5 {
@@ -126,7 +126,7 @@ mod tests {
             (&data["count"], &data["lastSeen"]),
             (&json!(1), &json!((seen + 1).to_string()))
         );
-        assert!(far.next().now_or_never().is_none(), "it is told once");
+        assert!(far.next().now_or_never().is_none(), "a loss is reported once");
         drop(near);
         let mut of_another_run = bus.listen(Some(5), &Kind::ALL).unwrap();
         assert_eq!(value(&of_another_run.next().await[0])["data"]["count"], Value::Null);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_listen_at_once() {
+    fn concurrent_listeners_are_limited() {
         let bus = bus(3);
         let (_first, second) = (bus.listen(None, &[]).unwrap(), bus.listen(None, &[]).unwrap());
         assert!(bus.listen(None, &[]).is_none());

@@ -1,28 +1,28 @@
-//! The newest events, bounded in number and in bytes.
+//! A ring of the newest events, limited in number and in bytes.
 use super::{Event, Kind};
 use std::collections::VecDeque;
 
-/// Bytes of all events kept, whatever `service.events.depth` allows.
+/// The maximum bytes of all events kept, whatever `service.events.depth` allows.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The newest events, whose identifiers follow each other without a gap.
+/// The newest events. Their identifiers have no gaps.
 #[derive(Debug)]
 pub(super) struct Ring {
     events: VecDeque<Event>,
     bytes: usize,
-    /// The identifier of the last event that is gone, or the one before the first.
+    /// The identifier of the last dropped event, or the one before the first event.
     gone: u64,
-    /// The identifier before the first event of all.
+    /// The identifier before the first event of this process.
     before: u64,
     depth: usize,
 }
 
-/// What a listener has missed.
+/// The events that a listener has missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Missed {
-    /// How many events; `None` when that is not known, since the gateway has been started anew.
+    /// The number of events; `None` if unknown because the gateway has restarted.
     pub(super) count: Option<u64>,
-    /// It goes on after this one.
+    /// The identifier after which the listener continues.
     pub(super) up_to: u64,
 }
 
@@ -31,12 +31,12 @@ impl Ring {
         Self { events: VecDeque::new(), bytes: 0, gone: before, before, depth }
     }
 
-    /// The identifier of the newest event.
+    /// Returns the identifier of the newest event.
     pub(super) fn newest(&self) -> u64 {
         self.gone + self.events.len() as u64
     }
 
-    /// Takes up the event whose identifier is that after the newest.
+    /// Adds an event, whose identifier must follow that of the newest, and drops the oldest ones over the limits.
     pub(super) fn push(&mut self, event: Event) {
         debug_assert_eq!(event.id, self.newest() + 1, "identifiers follow each other");
         self.bytes += event.json.len();
@@ -49,18 +49,18 @@ impl Ring {
         }
     }
 
-    /// What somebody who has seen everything up to `after` has missed, if anything is gone.
+    /// Returns what a listener that has seen everything up to `after` has missed, if any events were dropped.
     pub(super) fn missed(&self, after: u64) -> Option<Missed> {
         if (self.gone..=self.newest()).contains(&after) {
             return None;
         }
-        // An identifier of the future is another gateway's, or of one whose store was lost.
+        // A future identifier is that of another gateway, or of one whose store was lost.
         let count = (self.before..self.gone).contains(&after).then(|| self.gone - after);
         Some(Missed { count, up_to: self.gone })
     }
 
-    /// Events of these kinds after this one, which is not missed, until they have so many bytes; and
-    /// the identifier up to which it was looked.
+    /// Returns the events of these kinds after `after`, until they reach `bytes`, and the identifier of the last event
+    /// that was looked at. Nothing may be missed after `after`.
     pub(super) fn after(&self, after: u64, kinds: &[Kind], bytes: usize) -> (Vec<Event>, u64) {
         let (mut found, mut taken, mut seen) = (Vec::new(), 0, after);
         let skipped = usize::try_from(after.saturating_sub(self.gone)).unwrap_or(usize::MAX);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn it_keeps_the_newest_and_says_what_is_gone() {
+    fn the_newest_events_are_kept_and_dropped_ones_are_counted() {
         let ring = filled(5, 1);
         assert_eq!(ring.newest(), 105);
         assert_eq!(ids(&ring, 102, &Kind::ALL), (vec![103, 104, 105], 105));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_bounded_too() {
+    fn bytes_are_limited_too() {
         let ring = filled(3, MOST_BYTES / 2);
         assert_eq!((ring.events.len(), ring.gone), (2, 101));
         assert_eq!(filled(1, MOST_BYTES + 1).missed(100).unwrap().up_to, 101);

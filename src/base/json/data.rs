@@ -1,4 +1,4 @@
-//! The body of an ingestion, `{"data": [...]}`, of which one object at a time is held.
+//! Reads the body of an ingestion, `{"data": [...]}`, with only one object in memory at a time.
 use super::reader::{self, Cursor, Value};
 use super::{Json, push_pointer, utf8};
 use crate::fault::{Fault, Finding, Kind};
@@ -6,16 +6,18 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::HashSet;
 use std::fmt;
 
-/// Foreign members of a body that are named one by one.
+/// The maximum number of unknown members that are reported one by one.
 const MAX_FINDINGS: usize = 100;
 
-/// Reads an ingestion body `{"data": [...]}`, handing over one element of `data` at a time (with its
-/// index), so that no more than one of them is held. The first error of `each` ends it. Whether an
-/// element is an object is for `each` to say.
+/// Parses an ingestion body `{"data": [...]}` and calls `each` with one element of `data` at a time and its index, so
+/// that only one of them is in memory. The first error of `each` stops it. `each` must check that an element is an
+/// object.
 ///
 /// # Errors
-/// As [`parse`](super::parse); `Kind::Invalid` for a body that is no object, a missing `data`, a `data` that is no
-/// array, any other member (each with its JSON Pointer); `Kind::TooLarge` for more than `limit` objects.
+/// As [`parse`](super::parse), and:
+/// - `Kind::Invalid`, with JSON Pointers, if the body is not an object, `data` is missing or not an array, or there
+///   are other members
+/// - `Kind::TooLarge` for more than `limit` objects
 pub fn parse_data(
     text: &[u8],
     nesting: usize,
@@ -28,7 +30,7 @@ pub fn parse_data(
             return text.deserialize_map(Body { cursor, limit, each, findings: &mut findings });
         }
         let kind = Value(cursor).deserialize(text)?.kind();
-        let message = format!("the body is {kind}; expected is an object {{\"data\": [...]}}");
+        let message = format!("the body is {kind}; expected an object {{\"data\": [...]}}");
         findings.push(Finding::at("", message));
         Ok(())
     })?;
@@ -38,7 +40,7 @@ pub fn parse_data(
     }
 }
 
-/// The body; as a seed, the array under `data`.
+/// Reads the body; as a seed, it reads the array under `data`.
 struct Body<'c, 'de> {
     cursor: &'c mut Cursor<'de>,
     limit: usize,
@@ -67,9 +69,9 @@ impl<'de> Visitor<'de> for Body<'_, 'de> {
                 let mut pointer = String::new();
                 push_pointer(&mut pointer, &name);
                 let message = if name == "data" {
-                    format!("`data` is {kind}; expected is an array of objects")
+                    format!("`data` is {kind}; expected an array of objects")
                 } else {
-                    format!("`{name}` is not known here; the body holds `data` alone")
+                    format!("`{name}` is not known here; wrap the objects in {{\"data\": [...]}}")
                 };
                 findings.push(Finding::at(pointer, message));
             }
@@ -78,7 +80,7 @@ impl<'de> Visitor<'de> for Body<'_, 'de> {
         if !names.contains("data") {
             findings.push(Finding::at(
                 "/data",
-                "`data` is missing; expected is an array of objects under this name",
+                "`data` is missing; expected an array of objects under this name",
             ));
         }
         Ok(())

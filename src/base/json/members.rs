@@ -1,13 +1,13 @@
-//! Strict reading of an object's members into typed fields.
+//! Reads the members of an object strictly into typed fields.
 use super::{Json, push_pointer};
 use crate::fault::Finding;
 use crate::nearest::nearest;
 
-/// The most findings of one body; the answer to a request must not outgrow it.
+/// The maximum number of findings for one body, so that the answer does not become larger than the request.
 const MAX_FINDINGS: usize = 1000;
 
-/// The members of one object, taken by name. What is taken by nobody is a finding in the end, so no
-/// member is dropped silently. A member that is `null` counts as absent.
+/// The members of one object, taken by name. [`end`](Self::end) reports members that were not taken, so no member is
+/// dropped silently. A member that is `null` counts as absent.
 #[derive(Debug)]
 pub struct Members<'a> {
     pointer: String,
@@ -18,7 +18,8 @@ pub struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// The members of `value`, which stands at `pointer`; `None` and a finding when it is no object.
+    /// Returns the members of `value`, which is located at `pointer`. If it is not an object, returns `None` and adds
+    /// a finding.
     pub fn of(value: Json, pointer: &str, findings: &'a mut Vec<Finding>) -> Option<Self> {
         match value {
             Json::Object(entries) => Some(Self {
@@ -36,32 +37,32 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The JSON Pointer of a member.
+    /// Returns the JSON Pointer of a member.
     pub fn pointer(&self, name: &str) -> String {
         let mut pointer = self.pointer.clone();
         push_pointer(&mut pointer, name);
         pointer
     }
 
-    /// Where findings go.
+    /// Returns the list to which findings are added.
     pub fn findings(&mut self) -> &mut Vec<Finding> {
         self.findings
     }
 
-    /// A finding at a member.
+    /// Adds a finding at a member.
     pub fn find(&mut self, name: &str, message: impl Into<String>) {
         let pointer = self.pointer(name);
         push(self.findings, pointer, message);
     }
 
-    /// Any value.
+    /// Takes any value.
     pub fn take(&mut self, name: &'static str) -> Option<Json> {
         self.known.push(name);
         let place = self.entries.iter().position(|(n, _)| n == name)?;
         Some(self.entries.remove(place).1).filter(|value| *value != Json::Null)
     }
 
-    /// A string.
+    /// Takes a string.
     pub fn string(&mut self, name: &'static str) -> Option<String> {
         match self.take(name)? {
             Json::String(text) => Some(text),
@@ -69,7 +70,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A boolean.
+    /// Takes a boolean.
     pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
         match self.take(name)? {
             Json::Bool(value) => Some(value),
@@ -77,7 +78,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// An array.
+    /// Takes an array.
     pub fn array(&mut self, name: &'static str) -> Option<Vec<Json>> {
         match self.take(name)? {
             Json::Array(elements) => Some(elements),
@@ -85,21 +86,21 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A finding for a member that must be there, when it was absent and not merely of another kind.
-    /// Call it when reading it gave nothing.
+    /// Adds a finding for a missing required member, unless it was present with another type. Call it if taking the
+    /// member returned `None`.
     pub fn require(&mut self, name: &'static str, expected: &str) {
         if !self.wrong.contains(&name) {
             self.find(name, format!("`{name}` is missing; {expected}"));
         }
     }
 
-    /// A finding for each member that nobody took.
+    /// Adds a finding for each member that was not taken.
     pub fn end(self) {
         for (name, _) in self.entries.iter().take(MAX_FINDINGS) {
             let pointer = self.pointer(name);
             let mend = match nearest(name, self.known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known are {}", self.known.join(", ")),
+                None => format!("the known members are {}", self.known.join(", ")),
             };
             push(self.findings, pointer, format!("`{name}` is not known here; {mend}"));
         }

@@ -1,10 +1,10 @@
-//! Reading by `serde_json`, which has the grammar; names, places and depth are told by a cursor.
+//! Reads JSON with the grammar of `serde_json`; a cursor tracks names, places and depth.
 //!
-//! A scalar is taken as `RawValue`, which is its text: `1E5` and `-0` stay what they are (through
-//! `serde_json`'s `arbitrary_precision` the first would become `1e+5`). Names are taken so too, and the
-//! rest is asked for as the array or object that the text shows it to be, never as "any value". So
-//! `serde_json` has no occasion to hand over a number or raw text as a map with a key of its own
-//! (`$serde_json::private::Number`), and such a name in a client's object is a name like any other.
+//! A scalar is read as `RawValue`, which is its text: `1E5` and `-0` stay unchanged (with `serde_json`'s
+//! `arbitrary_precision` the first would become `1e+5`). Names are read in the same way. Everything else is requested
+//! as an array or object, according to the text, never as "any value". So `serde_json` never returns a number or raw
+//! text as a map with its private key (`$serde_json::private::Number`), and such a name in a client's object is an
+//! ordinary name.
 use super::{Json, MAX_NESTING, malformed};
 use crate::fault::Fault;
 use serde::Deserialize;
@@ -14,19 +14,19 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-/// Where `serde_json` is in a text.
+/// The position of `serde_json` in a text.
 #[derive(Debug)]
 pub(super) struct Cursor<'de> {
     pub(super) text: &'de str,
-    /// Behind the last scalar, name or bracket.
+    /// The offset after the last scalar, name or bracket.
     pub(super) at: usize,
     depth: usize,
     nesting: usize,
-    /// What ended the reading, where that was not `serde_json` itself.
+    /// The error that stopped the reading, if `serde_json` did not cause it.
     fault: Option<Fault>,
 }
 
-/// Reads a text, which holds one value; `value` reads it, and keeps the cursor where `serde_json` is.
+/// Reads a text with one value. `value` reads it, and keeps the cursor at the position of `serde_json`.
 pub(super) fn read<'de, T>(
     text: &'de str,
     nesting: usize,
@@ -46,7 +46,7 @@ pub(super) fn read<'de, T>(
         return Err(malformed(text, text.len(), "the text is empty; a JSON value is expected"));
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    // The cursor counts the depth, and tells where it is too great.
+    // The cursor counts the depth, and reports the place where it exceeds the limit.
     deserializer.disable_recursion_limit();
     value(&mut cursor, &mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
@@ -54,7 +54,7 @@ pub(super) fn read<'de, T>(
 }
 
 impl<'de> Cursor<'de> {
-    /// The first byte of what comes next, past white space and what separates values.
+    /// Skips white space and separators, and returns the next byte.
     pub(super) fn peek(&mut self) -> Option<u8> {
         let rest = self.text.get(self.at..)?;
         let rest = rest.trim_start_matches([' ', '\n', '\r', '\t', ',', ':']);
@@ -62,13 +62,13 @@ impl<'de> Cursor<'de> {
         rest.bytes().next()
     }
 
-    /// Ends the reading with a fault of one's own.
+    /// Stops the reading with this error.
     pub(super) fn stop<E: Error>(&mut self, fault: Fault) -> E {
         self.fault = Some(fault);
         E::custom("stopped")
     }
 
-    /// Steps into the array or object that comes next.
+    /// Enters the array or object that comes next.
     pub(super) fn enter<E: Error>(&mut self) -> Result<(), E> {
         let what = if self.peek() == Some(b'[') { "array" } else { "object" };
         if self.depth == self.nesting {
@@ -83,14 +83,14 @@ impl<'de> Cursor<'de> {
         Ok(())
     }
 
-    /// Steps behind the bracket that ends it.
+    /// Leaves it: moves past its closing bracket.
     pub(super) fn leave(&mut self) {
         self.peek();
         self.depth -= 1;
         self.at += 1;
     }
 
-    /// The next name of an object, which must not be among those before it.
+    /// Reads the next name of an object, which must not be in `names`.
     pub(super) fn name<M: MapAccess<'de>>(
         &mut self,
         map: &mut M,
@@ -99,7 +99,7 @@ impl<'de> Cursor<'de> {
         let Some(raw) = map.next_key::<&RawValue>()? else { return Ok(None) };
         let Name(name) = self.parsed(raw)?;
         if !names.insert(name.clone()) {
-            let message = format!("the name {name:?} stands twice in one object");
+            let message = format!("the name {name:?} occurs twice in one object");
             let start = self.at - raw.get().len();
             return Err(self.stop(malformed(self.text, start, &message)));
         }
@@ -124,7 +124,7 @@ impl<'de> Cursor<'de> {
         })
     }
 
-    /// What the raw text that comes next says.
+    /// Parses the raw text that comes next.
     fn parsed<T: Deserialize<'de>, E: Error>(&mut self, raw: &'de RawValue) -> Result<T, E> {
         self.peek();
         let start = self.at;
@@ -135,7 +135,7 @@ impl<'de> Cursor<'de> {
         })
     }
 
-    /// An error of `serde_json`, which was given the text from `start` on. Its columns are bytes.
+    /// Converts an error of `serde_json`, which parsed the text from `start` on. Its columns are bytes.
     fn told(&self, start: usize, error: &serde_json::Error) -> Fault {
         let message = error.to_string();
         let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
@@ -153,7 +153,7 @@ impl<'de> Cursor<'de> {
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// One value, wherever it stands.
+/// Reads one value at any place.
 pub(super) struct Value<'c, 'de>(pub(super) &'c mut Cursor<'de>);
 
 impl<'de> DeserializeSeed<'de> for Value<'_, 'de> {

@@ -1,7 +1,7 @@
-//! A sample of a JSON text: of long arrays only some elements, so that its memory is bounded whatever the text holds.
+//! Reads a sample of a JSON text in bounded memory: of long arrays it keeps only some elements.
 //!
-//! `serde_json` hands over the elements of an array as raw text, which takes no memory of its own. The ones that are
-//! kept are read afterwards, each from its place in the whole text, so that faults have the right line and column.
+//! `serde_json` returns the elements of an array as raw text, which needs no memory of its own. The kept elements are
+//! parsed afterwards, each from its place in the whole text, so that errors have the right line and column.
 use super::reader::{Cursor, read};
 use super::{Json, utf8};
 use crate::fault::{Fault, Kind, Place};
@@ -11,37 +11,37 @@ use serde_json::value::RawValue;
 use std::collections::HashSet;
 use std::fmt;
 
-/// How much of a text a sample holds at most.
+/// The limits of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleLimits {
     /// The maximum nesting, as for [`parse`](super::parse).
     pub nesting: usize,
-    /// Elements of each array.
+    /// The maximum number of elements of each array.
     pub elements: usize,
-    /// Values, each number, string, array and object counted.
+    /// The maximum number of values: scalars, arrays and objects.
     pub values: usize,
-    /// Bytes of names, strings and numbers.
+    /// The maximum number of bytes of names, strings and numbers.
     pub bytes: usize,
 }
 
 /// A sample of the objects in a text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// The objects, or whatever else stood in their place.
+    /// The objects, or other values in their place.
     pub objects: Vec<Json>,
-    /// How many there are in the text.
+    /// The number of objects in the text.
     pub total: usize,
-    /// The greatest length of a nested array in the sample, if longer ones were cut to it.
+    /// The length to which longer nested arrays were cut, if any were.
     pub elements: Option<usize>,
 }
 
-/// Reads a sample of a text that holds an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or
-/// an object a line. The elements of the sample stand at even distances, the first among them. Only what is kept is
-/// checked for duplicate names and for its nesting.
+/// Reads a sample of a text with an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or one
+/// object in each line. The sample has elements at even distances, including the first. Only kept elements are checked
+/// for duplicate names and for their nesting.
 ///
 /// # Errors
-/// `Kind::Malformed` as [`parse`](super::parse); `Kind::TooLarge` when the values of one object, with one element of each
-/// array, are more than the limits allow.
+/// `Kind::Malformed` as [`parse`](super::parse); `Kind::TooLarge` if one object, with one element of each array,
+/// exceeds the limits.
 pub fn sample(text: &[u8], limits: SampleLimits) -> Result<Sample, Fault> {
     let text = utf8(text)?;
     let outline = match outline(text) {
@@ -61,7 +61,7 @@ pub fn sample(text: &[u8], limits: SampleLimits) -> Result<Sample, Fault> {
             (sampler.kept, sampler.offered)
         }
     };
-    // An array that is longer than the sample may have values cannot be whole.
+    // An array with more elements than the sample may have values cannot be kept whole.
     let mut elements = limits.values;
     loop {
         let SampleLimits { nesting, values, bytes, .. } = limits;
@@ -85,12 +85,12 @@ pub fn sample(text: &[u8], limits: SampleLimits) -> Result<Sample, Fault> {
     }
 }
 
-/// Where the objects of a text are. All of it is sound JSON.
+/// The place of the objects in a text of valid JSON.
 enum Outline<'t> {
     One(&'t str),
-    /// In this array.
+    /// The elements of this array.
     Elements(&'t str),
-    /// One a line.
+    /// One in each line.
     Lines,
 }
 
@@ -103,7 +103,7 @@ fn outline(text: &str) -> Result<Outline<'_>, Fault> {
     Ok(data.map_or(Outline::One(raw), Outline::Elements))
 }
 
-/// The array of objects under `data`, the only member of an object.
+/// Returns the array of objects under `data`, if that is the only member of an object.
 fn only_data(raw: &str) -> Option<&str> {
     let data = serde_json::Deserializer::from_str(raw).deserialize_map(Data).ok()??;
     let mut holds_objects = data.starts_with('[');
@@ -131,7 +131,7 @@ impl<'de> Visitor<'de> for Data {
     }
 }
 
-/// Whether the text holds several lines, each of which is JSON.
+/// Returns the outline of a text with several lines, if each of them is JSON.
 fn lines(text: &str) -> Option<Outline<'_>> {
     let is_json = |line| serde_json::from_str::<&RawValue>(line).is_ok();
     (values_of_lines(text).nth(1).is_some() && values_of_lines(text).all(is_json))
@@ -142,7 +142,7 @@ fn values_of_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 
-/// Hands over the raw text of each element of an array that is sound JSON; nothing of what is no array.
+/// Calls `each` with the raw text of each element of an array of valid JSON. Ignores a value that is not an array.
 fn each_element<'t>(raw: &'t str, each: &mut dyn FnMut(&'t str)) {
     let _ = serde_json::Deserializer::from_str(raw).deserialize_seq(Elements(each));
 }
@@ -164,7 +164,7 @@ impl<'de> Visitor<'de> for Elements<'_, 'de> {
     }
 }
 
-/// Keeps some of many elements at even distances, without knowing beforehand how many there are.
+/// Keeps some of many elements at even distances, without knowing their number in advance.
 struct Sampler<'t> {
     kept: Vec<&'t str>,
     most: usize,
@@ -191,7 +191,7 @@ impl<'t> Sampler<'t> {
     }
 }
 
-/// Drops every other element, but never the first.
+/// Removes every other element, but never the first.
 fn halve(kept: &mut Vec<&str>) {
     let mut place = 0;
     kept.retain(|_| {
@@ -200,9 +200,9 @@ fn halve(kept: &mut Vec<&str>) {
     });
 }
 
-/// What a sample may still take.
+/// The remaining limits of a sample.
 struct Budget {
-    /// Elements of each array at most.
+    /// The maximum number of elements of each array.
     elements: usize,
     values: usize,
     bytes: usize,
@@ -211,7 +211,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Reads a value that stands in a text.
+    /// Reads the value `raw`, which is a part of `text`.
     fn read(&mut self, text: &str, raw: &str, nesting: usize) -> Result<Json, Fault> {
         read(raw, nesting, |cursor, raw| Reduced { cursor, nesting, budget: self }.deserialize(raw))
             .map_err(|fault| placed(fault, text, raw))
@@ -229,11 +229,11 @@ impl Budget {
 }
 
 fn too_large() -> Fault {
-    let why = "an object is too large to be a sample; leave out most of its members";
+    let why = "an object is too large for a sample; leave out most of its members";
     Fault::new(Kind::TooLarge, why)
 }
 
-/// A fault in a part of a text, with its place in the whole.
+/// Changes the place of an error in a part of a text to its place in the whole text.
 fn placed(mut fault: Fault, text: &str, part: &str) -> Fault {
     let before = text.get(..part.as_ptr().addr() - text.as_ptr().addr()).unwrap_or_default();
     let lines = before.bytes().filter(|&byte| byte == b'\n').count() as u64;
@@ -248,10 +248,10 @@ fn placed(mut fault: Fault, text: &str, part: &str) -> Fault {
     fault
 }
 
-/// A value, of whose arrays only some elements are read.
+/// Reads a value with only some elements of its arrays.
 struct Reduced<'r, 'de> {
     cursor: &'r mut Cursor<'de>,
-    /// Levels that it may nest.
+    /// The number of levels that the value may nest.
     nesting: usize,
     budget: &'r mut Budget,
 }
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_all_there_with_its_digits() {
+    fn a_text_within_the_limits_is_read_whole_with_its_digits() {
         let objects =
             r#"[{"a":1.50,"b":[{"c":"\u00fc"},null,[1,2,3,4,5,6]]},{"data":[],"d":true}]"#;
         let whole = parse(objects.as_bytes(), 8).unwrap();
@@ -348,7 +348,7 @@ mod tests {
                 (whole.clone(), 2, None)
             );
         }
-        // What has more members than `data`, or something else there, is an object itself.
+        // An object with more members than `data`, or with something else under `data`, is a sample object itself.
         for text in [r#"{"data":[{"a":1}],"b":1}"#, r#"{"data":[1]}"#, r#"{"data":{}}"#, "{}"] {
             assert_eq!(shown(&of(text)), format!("[{text}]"));
         }
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_objects_some_are_taken_at_even_distances() {
+    fn objects_are_taken_at_even_distances() {
         let objects: Vec<String> = (0..1001).map(|n| format!("{{\"n\":{n}}}")).collect();
         for text in [format!("[{}]", objects.join(",")), objects.join("\n")] {
             let sample = of(&text);
@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(
             (shown(&sample).as_str(), sample.elements),
             (r#"[{"a":[0,32,64,96]}]"#, Some(4)),
-            "an array is whole, or cut as all others"
+            "an array is kept whole, or cut to the common length"
         );
         let members: Vec<String> = (0..15).map(|n| format!("\"m{n}\":{n}")).collect();
         let object = format!("{{{}}}", members.join(","));
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_cut_or_read_is_refused_with_its_place() {
+    fn text_that_cannot_be_cut_or_parsed_is_refused_with_its_place() {
         let members: Vec<String> = (0..50).map(|n| format!("\"m{n}\":{n}")).collect();
         let fault = sample(format!("{{{}}}", members.join(",")).as_bytes(), LIMITS).unwrap_err();
         assert_eq!(fault.kind, Kind::TooLarge);

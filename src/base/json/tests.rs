@@ -60,7 +60,7 @@ fn keeps_the_digits_of_numbers() {
 }
 
 #[test]
-fn refuses_what_is_no_number() {
+fn refuses_text_that_is_not_a_number() {
     refused("01", 1, 2, "invalid number");
     refused("[-]", 1, 3, "invalid number");
     refused("1.", 1, 2, "invalid number");
@@ -72,7 +72,7 @@ fn refuses_what_is_no_number() {
 }
 
 #[test]
-fn the_names_that_serde_json_keeps_for_itself_are_names_like_others() {
+fn private_names_of_serde_json_are_ordinary_names() {
     for name in ["$serde_json::private::Number", "$serde_json::private::RawValue"] {
         let escaped = name.replace('$', "\\u0024");
         for spelled in [name, &escaped, &escaped.replace("::", "\\u003a\\u003A")] {
@@ -95,7 +95,7 @@ fn the_names_that_serde_json_keeps_for_itself_are_names_like_others() {
                 format!("{{\"{name}\": \"1\",\n\"{spelled}\": 1}}"),
                 2,
                 1,
-                &format!("the name {name:?} stands twice"),
+                &format!("the name {name:?} occurs twice"),
             );
         }
         let string = format!("[\"{name}\"]");
@@ -112,9 +112,9 @@ fn a_duplicate_name_is_refused_at_its_second_place() {
         "{\"a\": 1,\n \"b\": 2,\n  \"a\": 3}",
         3,
         3,
-        "the name \"a\" stands twice in one object",
+        "the name \"a\" occurs twice in one object",
     );
-    refused(r#"{"a": 1, "\u0061": 2}"#, 1, 10, "the name \"a\" stands twice");
+    refused(r#"{"a": 1, "\u0061": 2}"#, 1, 10, "the name \"a\" occurs twice");
     refused(r#"{"é": {"x": 1, "x": 2}}"#, 1, 16, "\"x\"");
     for count in [23, 24, 25, 26, 60] {
         let mut text: String = "{".to_owned();
@@ -181,7 +181,7 @@ fn truncated_text_is_refused() {
 }
 
 #[test]
-fn what_is_near_json_is_refused_at_its_place() {
+fn text_similar_to_json_is_refused_at_its_place() {
     refused("\u{feff}{}", 1, 1, "byte order mark");
     refused("{} x", 1, 4, "trailing characters");
     refused("[1,]", 1, 4, "trailing comma");
@@ -235,7 +235,7 @@ fn data(text: &str, limit: usize) -> (Got, Result<(), Fault>) {
 }
 
 #[test]
-fn hands_over_one_object_of_data_at_a_time() {
+fn calls_back_with_one_object_of_data_at_a_time() {
     let (got, result) = data(" {\"data\" : [ {}, {\"a\": 1} ,[]]}\n", 3);
     assert_eq!(result, Ok(()));
     let second = Json::Object(vec![("a".to_owned(), number("1"))]);
@@ -244,7 +244,7 @@ fn hands_over_one_object_of_data_at_a_time() {
 }
 
 #[test]
-fn an_error_of_each_ends_it_and_comes_back_as_it_is() {
+fn an_error_of_the_callback_stops_it_and_is_returned_unchanged() {
     let own = Fault::with(Kind::Conflict, "mine", vec![Finding::at("/data/1/x", "y")]);
     let mut calls = 0;
     let result = parse_data(b"{\"data\": [{}, {}, {}, broken", 9, 9, &mut |index, _| {
@@ -299,7 +299,7 @@ fn data_twice_is_a_duplicate_and_faults_after_data_are_found() {
         fault.detail
     };
     assert!(malformed("{\"data\": [], \"data\": []}").contains("column 14: the name \"data\""));
-    assert!(malformed("{\"x\": 1, \"x\": []}").contains("\"x\" stands twice"));
+    assert!(malformed("{\"x\": 1, \"x\": []}").contains("\"x\" occurs twice"));
     assert!(malformed("{\"data\": []} {}").contains("column 14: trailing characters"));
     assert!(malformed("{\"data\": [{}]").contains("cut short"));
     assert!(malformed("").contains("empty"));
@@ -354,18 +354,18 @@ proptest! {
     }
 
     #[test]
-    fn takes_and_refuses_what_serde_json_does(text in "[ \\[\\]{}\",:0-9eE.+\\-\\\\untrfalsé]{0,24}") {
+    fn accepts_and_refuses_the_same_texts_as_serde_json(text in "[ \\[\\]{}\",:0-9eE.+\\-\\\\untrfalsé]{0,24}") {
         let theirs = serde_json::from_str::<serde_json::Value>(&text);
         match parse(text.as_bytes(), 100) {
             Ok(ours) => prop_assert!(theirs.is_ok_and(|theirs| same(&ours, &theirs))),
             Err(fault) => {
-                prop_assert!(theirs.is_err() || fault.detail.contains("stands twice"), "{}", fault);
+                prop_assert!(theirs.is_err() || fault.detail.contains("occurs twice"), "{}", fault);
             }
         }
     }
 
     #[test]
-    fn valid_text_is_what_serde_json_reads(value in any_value()) {
+    fn valid_text_is_read_as_by_serde_json(value in any_value()) {
         for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
             prop_assert!(same(&parse(text.as_bytes(), 100).unwrap(), &value), "{}", text);
             let mut got = Vec::new();
@@ -380,7 +380,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_reads_back_the_same(value in any_value()) {
+    fn written_json_reads_back_the_same(value in any_value()) {
         let value = parse(value.to_string().as_bytes(), 100).unwrap();
         for text in [value.to_string(), format!("{value:#}")] {
             prop_assert_eq!(&parse(text.as_bytes(), 100).unwrap(), &value);

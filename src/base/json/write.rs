@@ -1,11 +1,11 @@
-//! Writing JSON.
+//! Writes JSON.
 use super::Json;
 use std::fmt::{self, Write};
 
-/// The deepest indentation, in columns: a deeply nested value must not become many times longer.
+/// The maximum indentation in columns, so that a deeply nested value does not become many times longer.
 const MAX_INDENT: usize = 32;
 
-/// Without white space, or with `{:#}` a member or element a line.
+/// Writes without white space, or with `{:#}` one member or element in each line.
 impl fmt::Display for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let indent = f.alternate().then_some(0);

@@ -1,50 +1,50 @@
-//! What happened of late: counts for each minute of the last hour, and each quarter of an hour of the last
-//! day. They are in memory alone, some 6 KB, and begin anew with the process.
+//! Counts recent events: for each minute of the last hour, and each quarter of an hour of the last day. The counts
+//! are only in memory, about 6 KB, and start from zero with the process.
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Minutes, and quarters of an hour, that are told apart.
+/// The number of minutes and of quarters of an hour that are counted separately.
 const MINUTES: usize = 60;
 const QUARTERS: usize = 96;
 const MINUTE: u64 = 60;
 const QUARTER: u64 = 15 * MINUTE;
 
-/// What happened in one stretch of time.
+/// The events of one period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Ingestions that were committed.
+    /// Committed ingestions.
     pub ingestions: u64,
-    /// Objects in them.
+    /// Objects in these ingestions.
     pub objects: u64,
-    /// Exports delivered, each counted for each target.
+    /// Delivered exports, each counted for each target.
     pub delivered: u64,
-    /// Attempts to deliver that failed.
+    /// Failed delivery attempts.
     pub failed: u64,
 }
 
-/// What happened of late.
+/// The recent counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Each of the last 60 minutes, the oldest first; the last one is under way.
+    /// Each of the last 60 minutes, the oldest first. The last one is still running.
     pub hour: Vec<Count>,
-    /// Each of the last 96 quarters of an hour, the oldest first; the last one is under way.
+    /// Each of the last 96 quarters of an hour, the oldest first. The last one is still running.
     pub day: Vec<Count>,
-    /// How long it has been counted.
+    /// The time since counting began.
     pub since: Duration,
 }
 
-/// Counts what happens.
+/// Counts events by period.
 #[derive(Debug)]
 pub(super) struct Counts {
     begun: Instant,
     rings: Mutex<(Ring<MINUTES>, Ring<QUARTERS>)>,
 }
 
-/// Counts of the last `N` stretches of time, which are numbered from the start.
+/// The counts of the last `N` periods, which are numbered from the start.
 #[derive(Debug)]
 struct Ring<const N: usize> {
     counts: [Count; N],
-    /// The number of the newest.
+    /// The number of the newest period.
     newest: u64,
 }
 
@@ -54,13 +54,13 @@ impl<const N: usize> Ring<N> {
         Self { counts: [none; N], newest: 0 }
     }
 
-    /// The place of a number.
+    /// Returns the index of the period with this number.
     fn place(number: u64) -> usize {
-        // Less than N, which is a usize.
+        // The remainder is less than `N`, which is a `usize`.
         usize::try_from(number % N as u64).unwrap_or_default()
     }
 
-    /// Goes on to this number; those in between had nothing.
+    /// Advances to the period with this number. The periods in between have no events.
     fn go_on(&mut self, number: u64) {
         for number in (self.newest + 1..=number).rev().take(N) {
             if let Some(count) = self.counts.get_mut(Self::place(number)) {
@@ -77,7 +77,7 @@ impl<const N: usize> Ring<N> {
         }
     }
 
-    /// All, the oldest first.
+    /// Returns all counts, the oldest first.
     fn all(&mut self, number: u64) -> Vec<Count> {
         self.go_on(number);
         let (newer, older) = self.counts.split_at(Self::place(self.newest) + 1);
@@ -90,7 +90,7 @@ impl Counts {
         Self { begun, rings: Mutex::new((Ring::new(), Ring::new())) }
     }
 
-    /// Counts what happened just now.
+    /// Counts an event that happens now.
     pub(super) fn add(&self, what: impl Fn(&mut Count)) {
         let now = self.begun.elapsed().as_secs();
         let mut rings = self.rings();
@@ -105,7 +105,7 @@ impl Counts {
         Snapshot { hour: rings.0.all(now / MINUTE), day: rings.1.all(now / QUARTER), since }
     }
 
-    // Nothing panics while it is held.
+    // No code panics while it holds the lock.
     fn rings(&self) -> MutexGuard<'_, (Ring<MINUTES>, Ring<QUARTERS>)> {
         self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_older_than_the_ring_is_forgotten_and_what_is_not_keeps_its_place() {
+    fn a_ring_drops_older_periods_and_keeps_the_others_in_place() {
         let mut ring = Ring::<4>::new();
         let objects = |ring: &mut Ring<4>, number| {
             ring.all(number).iter().map(|count| count.objects).collect::<Vec<_>>()
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(objects(&mut ring, 4), [5, 0, 7, 0]);
         assert_eq!(objects(&mut ring, 6), [7, 0, 0, 0]);
         assert_eq!(objects(&mut ring, 1_000_000), [0, 0, 0, 0]);
-        // What two threads count in the wrong order is not lost.
+        // An event that two threads count in the wrong order is not lost.
         ring.add(999_999, |count| count.objects += 1);
         assert_eq!(objects(&mut ring, 1_000_000), [0, 0, 0, 1]);
     }

@@ -1,4 +1,4 @@
-//! What is, as against what happened: read at each scrape.
+//! The gauges: current values that are read at each scrape, in contrast to counters.
 use crate::memory;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -8,10 +8,10 @@ use prometheus_client::registry::Registry;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::time::Duration;
 
-/// The state that a scrape shows; the HTTP layer gathers it.
+/// The state at a scrape, which the HTTP layer collects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Gauges {
-    /// Quads held.
+    /// Quads stored.
     pub quads: u64,
     /// The sequence of the newest commit.
     pub sequence: u64,
@@ -19,29 +19,29 @@ pub struct Gauges {
     pub journal_bytes: u64,
     /// Bytes of the quad index on disk.
     pub index_bytes: u64,
-    /// Bytes of index entries that wait for a checkpoint.
+    /// Bytes of index entries that have not been written by a checkpoint yet.
     pub write_back_bytes: u64,
     /// Bytes free on the disk of the data directory.
     pub disk_free_bytes: u64,
-    /// Whether less is free than `service.limits.disk-reserve`.
+    /// Whether free disk space is below `service.limits.disk-reserve`.
     pub disk_in_reserve: bool,
-    /// Whether the store takes no commits since a write failed.
+    /// Whether the store refuses commits because a write failed.
     pub poisoned: bool,
-    /// Bytes that the process may have; 0 when nothing bounds it.
+    /// Bytes that the process may use; 0 without a limit.
     pub memory_limit_bytes: u64,
-    /// 0 while there is enough memory, 1 when it is low, 2 when it is short.
+    /// 0 with enough memory, 1 if it is low, 2 if it is short.
     pub memory_level: u8,
-    /// Whether the clock is synchronised; absent when nothing is known about it.
+    /// Whether the clock is synchronised; `None` if that is unknown.
     pub clock_synchronised: Option<bool>,
-    /// When the certificate of HTTPS ends, in seconds since 1970; absent without one that ends.
+    /// When the certificate of HTTPS expires, in seconds since 1970; `None` without a certificate that expires.
     pub certificate_expiry_seconds: Option<i64>,
-    /// Bytes of exports that no target has taken, and how many there may be.
+    /// Bytes of exports that are not delivered yet, and their limit.
     pub spool_bytes: (u64, u64),
-    /// Exports that an operator took out of the way.
+    /// Exports that an operator parked.
     pub parked: u64,
-    /// Business Objects whose exports by themselves wait for room in the spool, by name.
+    /// The names of the Business Objects whose automatic exports wait for spool space.
     pub waiting: Vec<String>,
-    /// Each target's queue.
+    /// The queue of each target.
     pub targets: Vec<TargetGauges>,
 }
 
@@ -50,17 +50,17 @@ pub struct Gauges {
 pub struct TargetGauges {
     /// The bucketName.
     pub name: String,
-    /// Exports that wait.
+    /// Exports in the queue.
     pub depth: u64,
-    /// Business Objects whose exports by themselves wait for room in the spool.
+    /// Business Objects whose automatic exports wait for spool space.
     pub waiting: u64,
-    /// Bytes that wait.
+    /// Bytes of the exports in the queue.
     pub bytes: u64,
-    /// How long the oldest has waited; 0 when nothing waits.
+    /// The age of the oldest export in the queue; 0 if the queue is empty.
     pub oldest_age_seconds: f64,
-    /// Whether its head does not get through.
+    /// Whether the export at the head of the queue cannot be delivered.
     pub blocked: bool,
-    /// Failed attempts at its head.
+    /// Failed attempts to deliver the export at the head of the queue.
     pub attempts: u64,
     /// When the last export was delivered, in seconds since 1970; 0 before the first.
     pub last_delivery_seconds: f64,
@@ -79,7 +79,7 @@ struct BusinessObject {
 type Whole = Gauge<u64, AtomicU64>;
 type Real = Gauge<f64, AtomicU64>;
 
-/// A registry of the state, made for one scrape.
+/// Creates a registry of the current state for one scrape.
 pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
     let mut registry = Registry::default();
     let own = registry.sub_registry_with_prefix("penstock");
@@ -88,13 +88,13 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
         gauge.set(value);
         own.register(name, help, gauge);
     };
-    whole("store_quads", "Quads held", gauges.quads);
+    whole("store_quads", "Quads stored", gauges.quads);
     whole("store_sequence", "The sequence of the newest commit", gauges.sequence);
     whole("store_journal_bytes", "Bytes of the journal on disk", gauges.journal_bytes);
     whole("store_index_bytes", "Bytes of the quad index on disk", gauges.index_bytes);
     whole(
         "store_write_back_bytes",
-        "Bytes of index entries that wait for a checkpoint",
+        "Bytes of index entries that have not been written by a checkpoint yet",
         gauges.write_back_bytes,
     );
     whole(
@@ -104,40 +104,44 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
     );
     whole(
         "disk_in_reserve",
-        "1 while less is free than service.limits.disk-reserve, and ingestions are refused",
+        "1 while free disk space is below service.limits.disk-reserve and ingestions are refused",
         gauges.disk_in_reserve.into(),
     );
     whole(
         "store_poisoned",
-        "1 while the store takes no commits since a write to the disk failed",
+        "1 while the store refuses commits because a write to the disk failed",
         gauges.poisoned.into(),
     );
-    whole("spool_bytes", "Bytes of exports that no target has taken yet", gauges.spool_bytes.0);
+    whole("spool_bytes", "Bytes of exports that are not delivered yet", gauges.spool_bytes.0);
     whole(
         "spool_limit_bytes",
-        "Bytes of such exports at which no more are made (service.export.spool)",
+        "Bytes of undelivered exports at which no more exports are created (service.export.spool)",
         gauges.spool_bytes.1,
     );
-    whole("exports_parked", "Exports that an operator took out of the way", gauges.parked);
+    whole("exports_parked", "Exports that an operator parked", gauges.parked);
     whole(
         "memory_limit_bytes",
-        "Bytes of memory that the process may have; 0 when nothing bounds it",
+        "Bytes of memory that the process may use; 0 without a limit",
         gauges.memory_limit_bytes,
     );
     whole(
         "memory_level",
-        "0 while there is enough memory, 1 when it is low, 2 when it is short and bodies are refused",
+        "0 with enough memory, 1 if it is low, 2 if it is short and request bodies are refused",
         gauges.memory_level.into(),
     );
     if let Some(synchronised) = gauges.clock_synchronised {
-        whole("clock_synchronised", "1 while the clock follows a time server", synchronised.into());
+        whole(
+            "clock_synchronised",
+            "1 while the clock is synchronised with a time server",
+            synchronised.into(),
+        );
     }
     if let Some(seconds) = gauges.certificate_expiry_seconds {
         let expiry = Gauge::<i64, AtomicI64>::default();
         expiry.set(seconds);
         own.register(
             "certificate_expiry_timestamp_seconds",
-            "When the certificate of HTTPS ends (Unix time)",
+            "When the certificate of HTTPS expires (Unix time)",
             expiry,
         );
     }
@@ -148,7 +152,7 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
     own.register("uptime_seconds", "Time since the start", up);
     own.register(
         "build",
-        "The version that runs",
+        "The running version",
         Info::new([("version", env!("CARGO_PKG_VERSION"))]),
     );
     if let Some(bytes) = memory::resident() {
@@ -159,7 +163,8 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
     registry
 }
 
-/// One label value for each Business Object that waits now: there are as many as an Admin defines.
+/// Registers one label value for each Business Object that waits now. Admins define Business Objects, so the number
+/// of label values is limited.
 fn waiting(registry: &mut Registry, names: &[String]) {
     let waiting = Family::<BusinessObject, Whole>::default();
     for name in names {
@@ -167,7 +172,7 @@ fn waiting(registry: &mut Registry, names: &[String]) {
     }
     registry.register(
         "business_object_waiting",
-        "1 while the exports by themselves of a Business Object wait for room in the spool",
+        "1 while the automatic exports of a Business Object wait for spool space",
         waiting,
     );
 }
@@ -192,7 +197,7 @@ fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
     }
     registry.register(
         "target_failed_attempts",
-        "Failed attempts to deliver the head of the queue, since it came there or since the start",
+        "Failed attempts to deliver the export at the head of the queue, since it got there or since the start",
         attempts,
     );
     registry.register(
@@ -202,15 +207,15 @@ fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
     );
     registry.register(
         "target_waiting",
-        "Business Objects whose exports by themselves wait for room in the spool",
+        "Business Objects whose automatic exports wait for spool space",
         waiting,
     );
-    registry.register("target_queue_depth", "Exports that wait", depth);
-    registry.register("target_queue_bytes", "Bytes of the exports that wait", bytes);
-    registry.register("target_oldest_age_seconds", "How long the oldest export has waited", oldest);
+    registry.register("target_queue_depth", "Exports in the queue", depth);
+    registry.register("target_queue_bytes", "Bytes of the exports in the queue", bytes);
+    registry.register("target_oldest_age_seconds", "Age of the oldest export in the queue", oldest);
     registry.register(
         "target_blocked",
-        "1 while the head of the queue does not get through",
+        "1 while the export at the head of the queue cannot be delivered",
         blocked,
     );
 }

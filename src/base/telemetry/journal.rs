@@ -1,5 +1,5 @@
-//! Log events as entries of systemd's journal, each field a field of the entry:
-//! `journalctl BUSINESS_OBJECT=Pump`.
+//! Writes log events to systemd's journal, with each field as a field of the entry: `journalctl
+//! BUSINESS_OBJECT=Pump`.
 use log::kv::{Error, Key, Source, Value, VisitSource};
 use std::fmt::{self, Write as _};
 use systemd_journal_logger::JournalLog;
@@ -10,14 +10,14 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-/// The field of events that names an export's target; `target` is tracing's own word.
+/// The field of events that names an export's target. The name `target` is reserved by tracing.
 const TARGET: &str = "target_name";
 
-/// The journal, as a layer of the log.
+/// A layer that writes the log to the journal.
 pub(super) struct Journal(JournalLog);
 
 impl Journal {
-    /// `None` when no journal listens here.
+    /// Connects to the journal. Returns `None` if there is none.
     pub(super) fn open() -> Option<Self> {
         JournalLog::new().ok().map(Self)
     }
@@ -49,18 +49,18 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Journal {
             }
         }
         let meta = event.metadata();
-        // The client takes the record's target for the field TARGET, which is an export's here.
+        // The client writes the record's target into the field TARGET, which names an export's target here.
         let target = fields.named.iter().find(|(name, _)| *name == TARGET);
         let target = target.map_or_else(String::new, |(_, value)| value.clone());
-        // The client calls information a notice, and what is for debugging information: syslog's words are
-        // one step further on.
+        // The client maps each level to a priority one step more severe than syslog's: information becomes a notice,
+        // and debugging becomes information. So pass the next lower level.
         let level = match *meta.level() {
             Level::ERROR => log::Level::Error,
             Level::WARN => log::Level::Warn,
             Level::INFO => log::Level::Debug,
             Level::DEBUG | Level::TRACE => log::Level::Trace,
         };
-        // There is nowhere else to tell that the journal does not take it.
+        // If the journal refuses an entry, there is nowhere else to report it.
         let _ = self.0.journal_send(
             &log::Record::builder()
                 .level(level)
@@ -75,7 +75,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Journal {
     }
 }
 
-/// What an event or a span says: its message, and its fields by name.
+/// The message of an event or a span, and its fields by name.
 #[derive(Debug, Default)]
 struct Fields {
     message: String,
@@ -98,7 +98,7 @@ impl Visit for Fields {
 }
 
 impl fmt::Display for Fields {
-    /// The message and the fields in one line, for those who read the messages alone.
+    /// Writes the message and the fields in one line, for readers who see only messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         self.named.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_its_fields_and_they_stand_alone_too() {
+    fn fields_are_in_the_message_and_available_separately() {
         let kept = Kept::default();
         let subscriber = tracing_subscriber::registry().with(kept.clone());
         crate::telemetry::heard(subscriber, || {

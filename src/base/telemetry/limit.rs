@@ -1,8 +1,8 @@
-//! A bound on the log: what goes wrong a thousand times a second fills neither the journal nor the disk.
+//! Limits the log, so that an error that occurs a thousand times a second fills neither the journal nor the disk.
 //!
-//! Warnings and errors are bounded, each kind (each place in the program that says one) by itself: so many in
-//! a minute are written as they are, the rest are counted, and one line with their number follows. What is
-//! told beside them stands for work that was done, an ingestion or an export, and is all written.
+//! Each kind of warning or error (each place in the program that logs one) has a limit of its own. A number of them
+//! is written each minute, the rest are counted, and one line reports the count. All other events are written,
+//! because they record completed work, such as an ingestion or an export.
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,22 +13,22 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Lines of one kind that are written in a [`WINDOW`].
+/// The maximum number of lines of one kind in a [`WINDOW`].
 const MOST: u64 = 60;
 const WINDOW: Duration = Duration::from_mins(1);
 
 static KINDS: Mutex<Option<HashMap<Identifier, Kind>>> = Mutex::new(None);
 
-/// One kind of line, since it was first seen in this window.
+/// The lines of one kind in the current window, which begins with its first line.
 #[derive(Debug)]
 struct Kind {
     begun: Instant,
     seen: u64,
-    /// What the first one said that was left out.
+    /// The message of the first suppressed line.
     text: String,
 }
 
-/// What bounds the log.
+/// The layer that limits the log.
 pub(super) struct Limit;
 
 impl<S: Subscriber> Layer<S> for Limit {
@@ -52,14 +52,14 @@ fn is_taken(event: &Event<'_>, now: Instant) -> bool {
     kind.seen <= MOST
 }
 
-/// Tells how many lines were left out of the windows that are over. It is called from time to time.
+/// Logs how many lines were suppressed in the windows that have ended. The gateway calls it periodically.
 pub fn tell() {
     for (count, text) in over(Instant::now()) {
-        tracing::warn!(count, like = text, "More lines of one kind were left out of the log.");
+        tracing::warn!(count, like = text, "Suppressed further lines of one kind.");
     }
 }
 
-/// The windows that are over, and what was left out of them.
+/// Removes the windows that have ended, and returns the number and message of their suppressed lines.
 fn over(now: Instant) -> Vec<(u64, String)> {
     let mut told = Vec::new();
     if let Some(kinds) = kinds().as_mut() {
@@ -74,7 +74,7 @@ fn over(now: Instant) -> Vec<(u64, String)> {
     told
 }
 
-// Nothing panics while it is held.
+// No code panics while it holds the lock.
 fn kinds() -> MutexGuard<'static, Option<HashMap<Identifier, Kind>>> {
     KINDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_of_a_kind_are_bounded_and_what_is_left_out_is_counted() {
+    fn warnings_of_a_kind_are_limited_and_suppressed_ones_counted() {
         let count = Count::default();
         let subscriber = tracing_subscriber::registry().with(Limit).with(count.clone());
         crate::telemetry::heard(subscriber, || {
@@ -119,8 +119,8 @@ mod tests {
         assert_eq!(count.0.load(Ordering::Relaxed), MOST + MOST * 10 + 1);
         assert_eq!(over(Instant::now()), []);
         let later = Instant::now() + WINDOW;
-        let told = over(later);
-        assert!(told.contains(&(MOST * 9, "The same again.".to_owned())), "{told:?}");
+        let ended = over(later);
+        assert!(ended.contains(&(MOST * 9, "The same again.".to_owned())), "{ended:?}");
         assert_eq!(over(later), []);
     }
 }

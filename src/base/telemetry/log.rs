@@ -1,7 +1,7 @@
-//! The log: to the journal of systemd where there is one, else to standard error.
+//! Writes the log to systemd's journal, or else to standard error.
 //!
-//! A line of text is one event: line ends in a message are written as `\n`, so that nothing that came
-//! from outside can pass for an event of its own.
+//! An event is one line of text. Line ends in a message are written as `\n`, so that text from outside cannot pass
+//! for an event of its own.
 use super::journal::Journal;
 use super::limit::Limit;
 use super::recent::Recent;
@@ -21,28 +21,28 @@ use tracing_subscriber::{EnvFilter, Registry};
 /// `service.log.format`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// Readable lines.
+    /// Human-readable lines.
     #[default]
     Text,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// The filter that is in force; it can be changed while the service runs.
+/// The current filter, which can be changed while the service runs.
 static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Starts logging; `filter` as tracing's `EnvFilter` reads it. A second call changes nothing.
+/// Starts logging. `level` is a filter for tracing's `EnvFilter`. Further calls have no effect.
 ///
-/// Under systemd events go to the journal with their fields; as JSON, where that is asked for, they go
-/// to standard error everywhere.
+/// Under systemd, events go to the journal with their fields. In JSON format, they always go to standard error.
 pub fn start(level: &str, format: LogFormat) {
     let (filter, handle) = reload::Layer::new(filter(level));
     let subscriber = tracing_subscriber::registry().with(filter).with(Limit).with(Recent);
     let layer = fmt::layer()
         .with_writer(std::io::stderr)
-        // For the fields of spans, which are written apart from the events.
+        // This setting is for the fields of spans, which are written separately from the events.
         .with_ansi(std::io::stderr().is_terminal() && !is_journal())
-        // It would report a failed write to standard error by `eprintln!`, which panics there.
+        // With internal errors logged, a failed write would be reported by `eprintln!`, which panics if standard
+        // error fails.
         .log_internal_errors(false);
     let journal = if is_journal() { Journal::open() } else { None };
     let started = match (format, journal) {
@@ -62,23 +62,23 @@ pub fn start(level: &str, format: LogFormat) {
             .try_init(),
     };
     match started {
-        // It is set once, with the log itself.
+        // The cell is set once, together with the log.
         Ok(()) => drop(FILTER.set(handle)),
         Err(error) => tracing::debug!(%error, "The log was already started."),
     }
 }
 
-/// Changes what is logged from now on.
+/// Changes the filter of the log.
 pub fn set_level(level: &str) {
     if let Some(handle) = FILTER.get()
         && let Err(error) = handle.reload(filter(level))
     {
-        tracing::error!(%error, "The log level could not be changed.");
+        tracing::error!(%error, "Changing the log level failed.");
     }
 }
 
 fn filter(level: &str) -> EnvFilter {
-    // At this level the server and the scheduler beneath say again what the gateway says itself.
+    // At this level, the HTTP server and the scheduler would repeat what the gateway logs.
     let level = if level.eq_ignore_ascii_case("info") {
         "info,salvo_core=warn,tokio_cron_scheduler=warn"
     } else {
@@ -87,8 +87,8 @@ fn filter(level: &str) -> EnvFilter {
     EnvFilter::try_new(replace_earlier_targets(level)).unwrap_or_else(|_| EnvFilter::new("info"))
 }
 
-/// Whether standard error leads to systemd's journal: `$JOURNAL_STREAM` names the device and inode of
-/// the stream, and a program that redirects standard error inherits the variable all the same
+/// Whether standard error is connected to systemd's journal. `$JOURNAL_STREAM` names the device and inode of the
+/// stream. The comparison is necessary because a program with redirected standard error inherits the variable too
 /// (systemd.exec(5)).
 pub fn is_journal() -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -97,7 +97,7 @@ pub fn is_journal() -> bool {
         .is_ok_and(|found| named == format!("{}:{}", found.dev(), found.ino()))
 }
 
-/// The priority of syslog (RFC 5424, 6.2.1) as sd-daemon(3) takes it at the beginning of a line.
+/// Returns the syslog priority (RFC 5424, 6.2.1) in the form that sd-daemon(3) expects at the beginning of a line.
 fn priority(level: Level) -> &'static str {
     match level {
         Level::ERROR => "<3>",
@@ -107,7 +107,7 @@ fn priority(level: Level) -> &'static str {
     }
 }
 
-/// One event a line, whatever the event holds.
+/// A format with one line for each event, whatever its content.
 struct Lines<T> {
     priority: bool,
     format: Format<Full, T>,

@@ -1,7 +1,7 @@
 //! The metrics, in the two text formats that Prometheus reads.
 //!
-//! They belong to the process, so they are reached through functions rather than handed around. What
-//! happened is counted here as it happens; what is, is given as [`Gauges`] at the scrape.
+//! Metrics belong to the process, so functions give access to them. Counters are updated as events happen. The
+//! current state is passed as [`Gauges`] at each scrape.
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
@@ -19,7 +19,7 @@ pub use super::counts::{Count, Snapshot};
 use super::gauges;
 pub use super::gauges::{Gauges, TargetGauges};
 
-/// A format that metrics are written in.
+/// A text format for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// The text format of Prometheus, version 0.0.4.
@@ -29,7 +29,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns its media type, with the version.
+    /// Returns the media type, with its version.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Text => "text/plain; version=0.0.4; charset=utf-8",
@@ -38,18 +38,18 @@ impl Format {
     }
 }
 
-/// Business Objects that get a label of their own.
+/// The maximum number of Business Objects with a label of their own.
 const NAMES: usize = 200;
-/// An end that does not come.
+/// The value for a certificate that does not expire.
 const NEVER: i64 = i64::MAX;
 
-/// The methods that get a label of their own; a client can send any other word.
+/// The methods with a label of their own. Clients can send any other word.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
 
-/// One ingestion is done. `outcome` is `committed`, `validated`, `replayed` or `refused`; objects and
-/// bytes are counted when it is `committed`.
+/// Counts an ingestion. `outcome` is `committed`, `validated`, `replayed` or `refused`; objects and bytes count only
+/// if it is `committed`.
 pub fn ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds: f64) {
     METRICS.ingestions.get_or_create(&Outcome { outcome }).inc();
     METRICS.ingestion_seconds.observe(seconds);
@@ -63,7 +63,7 @@ pub fn ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds: f64) 
     }
 }
 
-/// One export was rendered and queued.
+/// Counts an export that was rendered and queued.
 pub fn export_queued(objects: u64, bytes: u64, seconds: f64) {
     METRICS.exports.inc();
     METRICS.exported_objects.inc_by(objects);
@@ -71,8 +71,8 @@ pub fn export_queued(objects: u64, bytes: u64, seconds: f64) {
     METRICS.export_seconds.observe(seconds);
 }
 
-/// One export of a Business Object was queued. Each name costs memory for good, so that those past the first
-/// [`NAMES`] share one.
+/// Counts a queued export of a Business Object. Each name takes memory until the process ends, so those after the
+/// first [`NAMES`] share one label.
 pub fn business_object_exported(name: &str, kind: &'static str, objects: u64) {
     let exported = |name: &str| Exported { business_object: name.to_owned(), kind };
     let mut names = METRICS.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ pub fn business_object_exported(name: &str, kind: &'static str, objects: u64) {
     METRICS.business_object_objects.get_or_create(&label).inc_by(objects);
 }
 
-/// One attempt to deliver ended.
+/// Counts a delivery attempt that has ended.
 pub fn delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
     let outcome = if delivered { "delivered" } else { "failed" };
     METRICS.deliveries.get_or_create(&Delivery { target: target.to_owned(), outcome }).inc();
@@ -97,8 +97,8 @@ pub fn delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
     }
 }
 
-/// One HTTP request was answered. `route` is the pattern that matched, never the path that was asked
-/// for: each label value costs memory for good.
+/// Counts an answered HTTP request. `route` is the pattern that matched, never the requested path, because each
+/// label value takes memory until the process ends.
 pub fn http_request(route: &str, method: &str, status: u16, seconds: f64) {
     let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
     let request = Request { route: route.to_owned(), method, status: u32::from(status) };
@@ -106,13 +106,12 @@ pub fn http_request(route: &str, method: &str, status: u16, seconds: f64) {
     METRICS.http_seconds.observe(seconds);
 }
 
-/// What happened in the last hour and the last day.
+/// Returns the counts of the last hour and the last day.
 pub fn recent_counts() -> Snapshot {
     METRICS.counts.snapshot()
 }
 
-/// Writes everything counted so far and `gauges`. The first call begins the uptime, so [`start`]
-/// comes before it.
+/// Writes all counters, and `gauges`. The first call starts the uptime, so call [`start`] before it.
 pub fn encode(gauges: &Gauges, format: Format) -> String {
     let mut text = String::new();
     let now = gauges::registry(gauges, METRICS.started.elapsed());
@@ -126,12 +125,12 @@ pub fn encode(gauges: &Gauges, format: Format) -> String {
     }
 }
 
-/// Turns `OpenMetrics` into the text format of Prometheus. The samples are the same; only the comments differ: there
-/// a metric is described under the names of its samples, so that a counter's end in `_total` and an info's in
-/// `_info`. An info is a gauge, and there is neither `# UNIT` nor `# EOF`.
+/// Converts `OpenMetrics` to the text format of Prometheus. The samples are the same, but the comments differ. The
+/// text format describes a metric under the names of its samples, which end in `_total` for a counter and in `_info`
+/// for an info. An info is a gauge, and there is neither `# UNIT` nor `# EOF`.
 fn to_text_format(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
-    // `# HELP` comes before `# TYPE`, which says how the metric is named.
+    // `# HELP` comes before `# TYPE`, which determines the suffix.
     let mut help = "";
     for line in open_metrics.lines() {
         if let Some(described) = line.strip_prefix("# HELP ") {
@@ -155,22 +154,23 @@ fn to_text_format(open_metrics: &str) -> String {
     text
 }
 
-/// How long the process runs; the first call of it, of [`start`] or of [`encode`] begins.
+/// Returns the uptime of the process, which starts with the first call of this function, of [`start`] or of
+/// [`encode`].
 pub fn uptime() -> Duration {
     METRICS.started.elapsed()
 }
 
-/// Notes when the certificate of HTTPS ends (seconds since 1970); `None` when it does not.
+/// Sets the expiry of the certificate of HTTPS, in seconds since 1970; `None` if it does not expire.
 pub fn certificate_ends(at: Option<i64>) {
     METRICS.certificate.store(at.unwrap_or(NEVER), Ordering::Relaxed);
 }
 
-/// When the certificate of HTTPS ends; `None` without one that does.
+/// Returns the expiry of the certificate of HTTPS; `None` without a certificate that expires.
 pub fn certificate_end() -> Option<i64> {
     Some(METRICS.certificate.load(Ordering::Relaxed)).filter(|at| *at != NEVER)
 }
 
-/// Begins to count, and with it the uptime.
+/// Starts counting, and with it the uptime.
 pub fn start() {
     LazyLock::force(&METRICS);
 }
@@ -227,7 +227,7 @@ struct Metrics {
     http_seconds: Histogram,
 }
 
-/// From a millisecond to half a minute.
+/// Creates a histogram with buckets from a millisecond to half a minute.
 fn seconds() -> Histogram {
     Histogram::new([
         0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
@@ -294,27 +294,27 @@ impl Metrics {
         );
         registry.register(
             "business_object_exports",
-            "Exports queued, one a target, by Business Object and kind",
+            "Exports queued, one for each target, by Business Object and kind",
             self.business_object_exports.clone(),
         );
         registry.register(
             "business_object_exported_objects",
-            "Objects in them",
+            "Objects in these exports",
             self.business_object_objects.clone(),
         );
         registry.register(
             "deliveries",
-            "Attempts to deliver an export, by target and outcome",
+            "Delivery attempts, by target and outcome",
             self.deliveries.clone(),
         );
         registry.register(
             "delivered_bytes",
-            "Bytes that targets have taken",
+            "Bytes delivered to targets",
             self.delivered_bytes.clone(),
         );
         registry.register(
             "delivery_seconds",
-            "Time of one attempt to deliver",
+            "Duration of a delivery attempt",
             self.delivery_seconds.clone(),
         );
         registry.register(
@@ -336,13 +336,13 @@ impl Metrics {
 mod tests {
     use super::*;
 
-    fn value(text: &str, line: &str) -> f64 {
+    fn sample_value(text: &str, line: &str) -> f64 {
         let found = text.lines().find_map(|l| l.strip_prefix(line));
         found.map_or(0.0, |rest| rest.trim().parse().unwrap())
     }
 
     #[test]
-    fn what_happened_is_counted_and_what_is_is_shown() {
+    fn events_are_counted_and_gauges_are_shown() {
         let before = encode(&Gauges::default(), Format::OpenMetrics);
         ingestion("committed", 3, 100, 0.01);
         ingestion("refused", 7, 900, 0.01);
@@ -364,7 +364,7 @@ mod tests {
             ..Gauges::default()
         };
         let after = encode(&gauges, Format::OpenMetrics);
-        let grown = |line: &str| value(&after, line) - value(&before, line);
+        let grown = |line: &str| sample_value(&after, line) - sample_value(&before, line);
         let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
         assert!(close(grown("penstock_ingestions_total{outcome=\"committed\"}"), 1.0));
         assert!(
@@ -380,7 +380,7 @@ mod tests {
         assert!(after.contains("penstock_store_quads 42\n"), "{after}");
         assert!(after.contains("penstock_target_blocked{target=\"plant\"} 1\n"), "{after}");
         assert!(after.contains(&format!("version=\"{}\"", env!("CARGO_PKG_VERSION"))), "{after}");
-        assert!(value(&after, "process_resident_memory_bytes") > 1e6, "{after}");
+        assert!(sample_value(&after, "process_resident_memory_bytes") > 1e6, "{after}");
         assert!(after.ends_with("# EOF\n") && after.matches("# EOF").count() == 1);
     }
 
@@ -398,7 +398,7 @@ mod tests {
         ] {
             assert!(text.contains(described), "{described:?} in {text}");
         }
-        // Other tests count meanwhile: the names are compared, not the values.
+        // Other tests count at the same time, so compare the names and not the values.
         let names = |text: &str| -> Vec<String> {
             let samples = text.lines().filter(|line| !line.starts_with('#'));
             let names = samples.filter_map(|line| line.split(['{', ' ']).next());

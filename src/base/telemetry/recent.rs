@@ -1,7 +1,7 @@
-//! The newest warnings and errors of the log, kept in memory for whoever looks after many gateways.
+//! Keeps recent warnings and errors of the log in memory, for operators of many gateways.
 //!
-//! One that is told again takes the place of the one before, so that what is told often does not drive out
-//! what was told once. They belong to the process, as the log does. What must not stand in the log stands not here either.
+//! A repeated line replaces its predecessor, so that frequent lines do not displace rare ones. The lines belong to
+//! the process, as the log does. What must not be in the log must not be here either.
 use crate::time;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -12,9 +12,9 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Lines that are kept.
+/// The maximum number of lines.
 const KEPT: usize = 50;
-/// Characters of a message, or of a field.
+/// The maximum number of characters of a message or a field.
 const LONGEST: usize = 400;
 
 static LINES: Mutex<VecDeque<Line>> = Mutex::new(VecDeque::new());
@@ -22,26 +22,26 @@ static LINES: Mutex<VecDeque<Line>> = Mutex::new(VecDeque::new());
 /// A warning or an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Line {
-    /// When (RFC 3339, UTC).
+    /// The time of the last occurrence (RFC 3339, UTC).
     pub time: String,
-    /// `warning`, or `error`, which means that an operator has to act.
+    /// `warning`, or `error`, which requires action by an operator.
     pub level: &'static str,
-    /// The part of the gateway that says it, such as `export::deliver`.
+    /// The part of the gateway that logged it, such as `export::deliver`.
     pub code: &'static str,
-    /// What, in words.
+    /// The message.
     pub text: String,
-    /// How often it was told.
+    /// The number of occurrences.
     pub count: u64,
-    /// The particulars: what it is about, and the cause.
+    /// The details, such as the subject and the cause.
     pub fields: BTreeMap<&'static str, String>,
 }
 
-/// The newest ones, the newest first.
+/// Returns the recent lines, the newest first.
 pub fn lines() -> Vec<Line> {
     LINES.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
 }
 
-/// What keeps them.
+/// The layer that keeps the recent lines.
 pub(super) struct Recent;
 
 impl<S: Subscriber> Layer<S> for Recent {
@@ -95,7 +95,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
 
     #[test]
-    fn the_newest_warnings_are_kept_and_no_more() {
+    fn only_the_newest_warnings_are_kept() {
         let subscriber = tracing_subscriber::registry().with(Recent);
         crate::telemetry::heard(subscriber, || {
             tracing::error!("It went wrong once.");
@@ -104,10 +104,10 @@ mod tests {
                 tracing::warn!(number, cause = "x".repeat(LONGEST * 2), "It did not.");
             }
         });
-        let told = lines();
-        assert_eq!(told.len(), 2);
-        assert_eq!((told[1].level, told[1].count), ("error", 1));
-        let newest = &told[0];
+        let recent = lines();
+        assert_eq!(recent.len(), 2);
+        assert_eq!((recent[1].level, recent[1].count), ("error", 1));
+        let newest = &recent[0];
         assert_eq!((newest.level, newest.text.as_str()), ("warning", "It did not."));
         assert_eq!(newest.count, KEPT as u64 * 2);
         assert_eq!(newest.code, "base::telemetry::recent::tests");

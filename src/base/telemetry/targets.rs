@@ -60,7 +60,10 @@ mod tests {
             ("penstock=debug", "penstock=debug"),
             ("penstock::export=debug", "penstock_export=debug"),
             ("penstock::export", "penstock_export"),
-            ("warn,penstock::business_object::ingest::run=trace", "warn,penstock_model::ingest::run=trace"),
+            (
+                "warn,penstock::business_object::ingest::run=trace",
+                "warn,penstock_model::ingest::run=trace",
+            ),
             ("penstock::business_object::json=info", "penstock_base::json=info"),
             ("penstock::time_zone=info", "penstock_base::time_zone=info"),
             ("penstock::http[request{path=x}]=debug", "penstock_http[request{path=x}]=debug"),

@@ -1,14 +1,14 @@
-//! The trace that a request is part of (W3C Trace Context, level 1): by its id the lines of several systems
-//! are found that tell of one thing.
+//! The trace of a request (W3C Trace Context, level 1). Its id connects the log lines of several systems about one
+//! operation.
 use std::fmt;
 
-/// The name of the header, and of the attribute of `CloudEvents` (Distributed Tracing extension).
+/// The name of the header, and of the `CloudEvents` attribute (Distributed Tracing extension).
 pub const HEADER: &str = "traceparent";
 
-/// What the header of a trace that is not sampled has last; the other flags are not ours to pass on.
+/// The flag for a sampled trace. Other flags are not forwarded.
 const SAMPLED: u8 = 1;
 
-/// A place in a trace: its id, and that of what is done here. Written as the header `traceparent`.
+/// A position in a trace: the id of the trace and the id of this span. Its text form is the header `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trace {
     id: u128,
@@ -17,15 +17,15 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The trace that a request's header names, with an id of our own for what is done here; one of its own
-    /// where there is no header, or none that can be read.
+    /// Continues the trace in a request's header with a new span id. Starts a new trace if the header is missing or
+    /// invalid.
     pub fn of(header: Option<&str>) -> Self {
         let (id, flags) = header.and_then(read).unwrap_or_else(|| (rand::random(), 0));
-        // 0 is no id.
+        // 0 is not a valid id.
         Self { id: id.max(1), span: rand::random::<u64>().max(1), flags }
     }
 
-    /// The id of the trace: 32 digits.
+    /// Returns the id of the trace, 32 hexadecimal digits.
     pub fn id(&self) -> String {
         format!("{:032x}", self.id)
     }
@@ -37,7 +37,7 @@ impl fmt::Display for Trace {
     }
 }
 
-/// The trace and the flags of a header (3.2.2). Of a later version the part is read that this one has.
+/// Parses the trace and the flags of a header (3.2.2). Of later versions, only the fields of this version are read.
 fn read(header: &str) -> Option<(u128, u8)> {
     let mut parts = header.split('-');
     let version = hex(parts.next()?, 2)?;
@@ -47,7 +47,7 @@ fn read(header: &str) -> Option<(u128, u8)> {
     (version < 0xff && id > 0 && parent > 0 && is_whole).then_some((id, flags & SAMPLED))
 }
 
-/// A number of so many digits, none of them in capitals.
+/// Parses a hexadecimal number with this number of digits, all in lower case.
 fn hex(text: &str, digits: usize) -> Option<u128> {
     let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     (text.len() == digits && text.bytes().all(is_hex)).then_some(())?;
@@ -61,7 +61,7 @@ mod tests {
     const ID: &str = "0af7651916cd43dd8448eb211c80319c";
 
     #[test]
-    fn a_trace_goes_on_with_an_id_of_our_own() {
+    fn a_trace_continues_with_a_new_span_id() {
         let trace = Trace::of(Some(&format!("00-{ID}-b7ad6b7169203331-01")));
         assert_eq!(trace.id(), ID);
         let header = trace.to_string();
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_begins_a_trace() {
+    fn an_invalid_header_starts_a_new_trace() {
         let parent = "b7ad6b7169203331";
         for bad in [
             String::new(),

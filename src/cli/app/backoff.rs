@@ -1,31 +1,31 @@
-//! Growing delays between starts that came to nothing, so that a gateway whose disk fails does not wear it
-//! down, and takes no more than it needs from what else runs there.
+//! Exponential backoff between failed starts. A gateway whose disk fails neither wears it down nor takes resources
+//! from other services.
 //!
-//! The service manager's own delay (`RestartSec=`) does not grow on every version of it, and whoever connects
-//! to the service's socket ends it early. So the starts are counted in the runtime directory, which is empty
-//! after each boot, and the service waits by itself.
+//! The service manager's own delay (`RestartSec=`) does not grow in all of its versions, and a connection to the
+//! service's socket ends it early. So the service counts its starts in the runtime directory, which is empty after
+//! each boot, and waits before it opens the store.
 use super::systemd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the unit has as `RestartSec=`: the first delay.
+/// The first delay, `RestartSec=` of the unit.
 const FIRST: Duration = Duration::from_secs(5);
 /// The longest delay.
 const LONGEST: Duration = Duration::from_mins(5);
-/// A service that has run for so long did not come to nothing.
+/// A start counts as successful after the service has run for this time.
 const RAN: Duration = Duration::from_mins(10);
 
-/// The count of the starts that came to nothing, one after the other.
+/// Counts consecutive failed starts.
 #[derive(Debug, Clone)]
 pub struct Backoff {
-    /// `None` without a service manager that keeps a directory.
+    /// The file with the count; `None` without a service manager that provides a runtime directory.
     file: Option<PathBuf>,
-    /// How many there were before this one.
+    /// The number of failed starts before this one.
     before: u32,
 }
 
 impl Backoff {
-    /// Counts this start (`$RUNTIME_DIRECTORY` of `systemd.exec(5)`, by `RuntimeDirectory=`).
+    /// Counts this start in `$RUNTIME_DIRECTORY`, which `RuntimeDirectory=` sets (`systemd.exec(5)`).
     #[must_use]
     pub fn of_service() -> Self {
         let directories = std::env::var("RUNTIME_DIRECTORY").unwrap_or_default();
@@ -39,19 +39,19 @@ impl Backoff {
         if let Some(file) = &file
             && let Err(error) = std::fs::write(file, format!("{}\n", before.saturating_add(1)))
         {
-            tracing::warn!(%error, file = %file.display(), "This start could not be counted.");
+            tracing::warn!(%error, file = %file.display(), "Counting this start failed; the delay of the next start may be too short.");
         }
         Self { file, before }
     }
 
-    /// Waits, and says so to the service manager.
+    /// Waits for the delay of this start, and reports that to the service manager.
     pub(super) async fn wait(&self) {
         let delay = self.delay();
         if delay.is_zero() {
             return;
         }
         let words = format!(
-            "Waiting {} s before it starts, since {} starts came to nothing",
+            "Waiting {} s before starting, after {} failed starts",
             delay.as_secs(),
             self.before
         );
@@ -60,7 +60,7 @@ impl Backoff {
         tokio::time::sleep(delay).await;
     }
 
-    /// How long this start waits: what the delay lacks that the service manager has kept already.
+    /// Returns how long this start waits: the backoff less the delay that the service manager has added already.
     fn delay(&self) -> Duration {
         if self.before < 2 {
             return Duration::ZERO;
@@ -69,15 +69,16 @@ impl Backoff {
         FIRST.saturating_mul(factor).min(LONGEST).saturating_sub(FIRST)
     }
 
-    /// The next start does not wait: this one ended in good order, or a person is needed.
+    /// Resets the count, so that the next start does not wait. For a service that was shut down in order, or that
+    /// needs a person's help.
     pub fn forget(&self) {
         if let Some(file) = &self.file {
-            // What is not there is forgotten.
+            // A missing file means a count of 0 already.
             let _ = std::fs::remove_file(file);
         }
     }
 
-    /// Forgets once the service has run for a while.
+    /// Resets the count once the service has run for [`RAN`].
     pub(super) async fn forget_later(self) {
         tokio::time::sleep(RAN).await;
         self.forget();
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_grow_until_a_start_went_well() {
+    fn delays_grow_until_a_start_succeeds() {
         let dir = tempfile::tempdir().unwrap();
         let file = Some(dir.path().join("starts"));
         let mut delays = Vec::new();

@@ -1,5 +1,4 @@
-//! What one address may hold of the connections: a client that opens them and says nothing keeps no other
-//! client out.
+//! Limits the connections of each address, so that a client with many idle connections does not lock out others.
 use penstock_base::network;
 use penstock_config::Settings;
 use salvo::async_trait;
@@ -9,14 +8,14 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The policy of a listener.
+/// The connection policy of a listener: timeouts, and the limit of each address.
 pub(super) struct Policy {
     pub(super) timeouts: FuseConfig,
     pub(super) settings: Arc<Settings>,
     pub(super) open: Open,
 }
 
-/// How many connections each address has open.
+/// The number of open connections of each address.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Open(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
@@ -32,7 +31,7 @@ impl Open {
     }
 }
 
-/// One connection, counted for as long as it lasts.
+/// One connection, counted until it is dropped.
 struct One {
     address: IpAddr,
     open: Open,
@@ -53,7 +52,8 @@ impl Drop for One {
 }
 
 impl Policy {
-    /// The address that a connection counts for. Trusted proxies bring many clients, and are not counted.
+    /// Returns the address that a connection is counted for. Trusted proxies are not counted, because they carry many
+    /// clients.
     fn counted(&self, remote: &SocketAddr) -> Option<IpAddr> {
         let address = remote.ip()?.to_canonical();
         (!self.settings.server.is_trusted_proxy(address)).then(|| network::of(address))
@@ -67,7 +67,7 @@ impl FusePolicy for Policy {
             Some(address)
                 if self.open.of(address) >= self.settings.server.connections_per_address =>
             {
-                tracing::debug!(%address, "A connection was refused: its address has too many.");
+                tracing::debug!(%address, "A connection was refused: its address has reached the limit of connections.");
                 FuseAction::Reject
             }
             _ => FuseAction::Accept(self.timeouts),

@@ -1,4 +1,4 @@
-//! Where the service listens: the socket that systemd holds for it, or one of its own.
+//! Binds the listening socket, or takes the one that systemd holds for the service.
 use listenfd::ListenFd;
 use penstock_base::fault::{Fault, Kind};
 use penstock_config::Server;
@@ -14,13 +14,13 @@ pub(super) struct Bound {
     listener: TcpListener,
 }
 
-/// Takes the socket that systemd passed on (`sd_listen_fds(3)`): connections that came while the service
-/// was restarted wait in it. Without one, `server.address` and `server.port` are bound.
+/// Takes the socket that systemd passes (`sd_listen_fds(3)`), in which connections wait while the service restarts.
+/// Without one, binds `server.address` and `server.port`.
 pub(super) async fn bind(server: &Server) -> Result<Bound, Fault> {
     let passed = ListenFd::from_env().take_tcp_listener(0).map_err(|error| {
         Fault::new(
             Kind::Invalid,
-            format!("systemd passed on something that is no TCP socket: {error}; see ListenStream= of penstock.socket"),
+            format!("the socket that systemd passed is not a TCP socket: {error}; check ListenStream= of penstock.socket"),
         )
     })?;
     let wanted = SocketAddr::new(server.address, server.port);
@@ -33,7 +33,7 @@ pub(super) async fn bind(server: &Server) -> Result<Bound, Fault> {
     server.may_serve(address.ip()).map_err(|why| {
         Fault::new(
             Kind::Invalid,
-            format!("the socket that systemd passed on is bound to {address}: {why}"),
+            format!("the socket that systemd passed is bound to {address}: {why}"),
         )
     })?;
     Ok(Bound { address, listener })
@@ -50,15 +50,16 @@ impl Listener for Bound {
 pub(super) fn not_bound(error: &std::io::Error, address: SocketAddr) -> Fault {
     let (kind, mend) = match error.kind() {
         ErrorKind::PermissionDenied => {
-            (Kind::Forbidden, "ports below 1024 need a privilege; set another server.port")
+            (Kind::Forbidden, "ports below 1024 need a privilege; set server.port to a higher one")
         }
-        ErrorKind::AddrInUse => {
-            (Kind::Conflict, "another program listens there; end it, or set another server.port")
-        }
+        ErrorKind::AddrInUse => (
+            Kind::Conflict,
+            "another program listens on it; stop that program, or set another server.port",
+        ),
         ErrorKind::AddrNotAvailable => {
-            (Kind::Conflict, "this machine has no such address; set another server.address")
+            (Kind::Conflict, "this machine does not have this address; set another server.address")
         }
-        _ => (Kind::Internal, "see server.address and server.port"),
+        _ => (Kind::Internal, "check server.address and server.port"),
     };
     Fault::new(kind, format!("cannot listen on {address}: {error}; {mend}"))
 }

@@ -1,5 +1,5 @@
-//! What the service manager is told (`sd_notify(3)`): that the service is ready, how it is, and that it
-//! is alive. Without one, all of it does nothing.
+//! Notifies the service manager (`sd_notify(3)`): readiness, the status text, and the watchdog. Does nothing without a
+//! service manager.
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::fault::Fault;
 use penstock_base::telemetry;
@@ -11,32 +11,32 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-/// How often the state in words is told, and the watchdog at least.
+/// The interval of status texts, and the maximum interval of watchdog notifications.
 const EVERY: Duration = Duration::from_secs(10);
-/// What the unit has as `TimeoutStartSec=`.
+/// `TimeoutStartSec=` of the unit.
 const START: Duration = Duration::from_mins(5);
-/// A store that is being opened and has made no step for so long is taken for dead.
+/// A store that is being opened counts as dead after this time without progress.
 const OPENING: Duration = Duration::from_mins(10);
 
-/// HTTP is answered. The store may still be opening: requests get 503 meanwhile, and a long replay is
-/// no reason to be ended.
+/// Reports that HTTP requests are answered. The store may still be opening: requests get 503 meanwhile, and the
+/// service manager must not end the service because of a long replay.
 pub(super) fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// The start waits for so long, and takes no more than it usually may after that.
+/// Reports that the start waits for `delay`, and extends the start timeout by it.
 pub(super) fn delayed(words: &str, delay: Duration) {
     let limit = delay + START;
     let limit = u32::try_from(limit.as_micros()).unwrap_or(u32::MAX);
     tell(&[NotifyState::Status(words), NotifyState::ExtendTimeoutUsec(limit)]);
 }
 
-/// The stop has begun.
+/// Reports that the service shuts down.
 pub(super) fn stopping() {
     tell(&[NotifyState::Stopping, NotifyState::Status("Stopping")]);
 }
 
-/// Runs what a reload does between the two notices of it.
+/// Runs `reload` between the notifications of its begin and end.
 pub(super) async fn reloading(reload: impl Future<Output = ()>) {
     if let Ok(now) = NotifyState::monotonic_usec_now() {
         tell(&[NotifyState::Reloading, now]);
@@ -45,7 +45,7 @@ pub(super) async fn reloading(reload: impl Future<Output = ()>) {
     ready();
 }
 
-/// Tells the state in words, and for as long as the gateway is alive the watchdog that it is.
+/// Sends the status text at intervals, and a watchdog notification with it while the gateway is alive.
 pub(super) async fn run(state: Arc<State>) {
     let every = sd_notify::watchdog_enabled().map_or(EVERY, |limit| EVERY.min(limit / 4));
     let mut opening = Opening { replayed: 0, since: Instant::now() };
@@ -60,7 +60,7 @@ pub(super) async fn run(state: Arc<State>) {
                 )
             }
             Some(gateway) => {
-                // Threads that block may all be taken for a while.
+                // All threads for blocking work may be busy for a while.
                 let words = timeout(every, words(gateway)).await;
                 let words = words.unwrap_or_else(|_| "Serving; busy".to_owned());
                 (words, pulse.is_alive(&gateway.store, every).await)
@@ -73,20 +73,20 @@ pub(super) async fn run(state: Arc<State>) {
             let stage = state.gateway_if_open().map(|gateway| gateway.store.stage().to_string());
             tracing::error!(
                 stage,
-                "The store does not answer, so the watchdog was not told that it does."
+                "The store does not answer; the watchdog was not notified, so the service manager may restart the service."
             );
         }
         tell(&notice);
         telemetry::limit::tell();
         tokio::select! {
             () = sleep(every) => {}
-            // What is told must not be that it is opening, for as long as the next turn is away.
+            // Wakes early, so that the status does not remain "Opening" until the next interval.
             () = state.is_opened() => {}
         }
     }
 }
 
-/// A store that is being opened, as the watchdog sees it.
+/// The progress of a store that is being opened, for the watchdog.
 struct Opening {
     replayed: u64,
     since: Instant,
@@ -101,18 +101,18 @@ impl Opening {
     }
 }
 
-/// Whether the store lives, as the watchdog sees it.
+/// The liveness of the opened store, for the watchdog.
 #[derive(Default)]
 struct Pulse {
     steps: u64,
-    /// The answer to the question whether it lets a writer in. There is one at a time, on a thread of its
-    /// own: those that may block can all be taken, which is no fault of the store's.
+    /// The pending result of a probe commit. There is one probe at a time, on a thread of its own: the threads for
+    /// blocking work can all be busy, which says nothing about the store.
     asked: Option<oneshot::Receiver<()>>,
 }
 
 impl Pulse {
-    /// Whether the store makes progress, be it within one long change, or lets a writer in. One that refuses
-    /// (`mend` opens it anew) is alive, too.
+    /// Whether the store makes progress, if only within one long change, or admits a writer. A store that refuses
+    /// commits is alive, too: `mend` reopens it.
     async fn is_alive(&mut self, store: &GuardedStore, within: Duration) -> bool {
         let now = store.steps();
         if std::mem::replace(&mut self.steps, now) != now {
@@ -129,19 +129,19 @@ fn ask(store: GuardedStore) -> oneshot::Receiver<()> {
     let (sender, answer) = oneshot::channel();
     let asking = std::thread::Builder::new().name("pulse".into()).spawn(move || {
         let _ = store.commit::<_, Fault>(&NoClient, |_| Ok(()));
-        // Nobody waits for it any more when the service ends.
+        // The receiver is gone when the service ends.
         let _ = sender.send(());
     });
     if let Err(error) = asking {
-        tracing::warn!(%error, "No thread could be started to ask the store whether it lives.");
+        tracing::warn!(%error, "Starting the thread that probes the store failed.");
     }
     answer
 }
 
-/// How the gateway is, in a line.
+/// Returns the gateway's state as one line of text.
 async fn words(gateway: &Gateway) -> String {
     if let Some(cause) = gateway.store.poisoned() {
-        return format!("The store takes no commits: {cause}");
+        return format!("The store refuses commits: {cause}");
     }
     let exporter = gateway.exporter.clone();
     let targets = tokio::task::spawn_blocking(move || exporter.targets()).await;
@@ -162,7 +162,7 @@ async fn words(gateway: &Gateway) -> String {
 
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::debug!(%error, "The service manager could not be told.");
+        tracing::debug!(%error, "Notifying the service manager failed.");
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
 
     const SOON: Duration = Duration::from_millis(100);
 
-    /// One thread that may block, which is taken.
+    /// A runtime whose only thread for blocking work is busy.
     fn busy() -> (tokio::runtime::Runtime, mpsc::Sender<()>) {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.max_blocking_threads(1).enable_all().build().unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_lives_while_all_threads_that_block_are_taken() {
+    fn a_store_is_alive_while_all_blocking_threads_are_busy() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let store = GuardedStore::from(store);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_is_stuck_is_asked_about_once() {
+    fn a_stuck_writer_is_probed_once() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let store = GuardedStore::from(store);
@@ -218,7 +218,7 @@ mod tests {
         });
         drop(free);
         writer.join().unwrap().unwrap();
-        // The first question is answered.
+        // The first probe gets its result.
         assert!(runtime.block_on(pulse.is_alive(&store, Duration::from_mins(1))));
     }
 }

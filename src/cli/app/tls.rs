@@ -1,4 +1,4 @@
-//! HTTPS: the certificate, where it comes from, and how it is read again while connections go on.
+//! HTTPS: reads or creates the certificate, and reads it again while connections stay open.
 mod validity;
 
 use futures_util::stream::{self, Stream};
@@ -19,24 +19,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// The folder in the data directory that holds what is made here.
+/// The folder in the data directory with the self-signed certificate and its key.
 const FOLDER: &str = "tls";
 const CERTIFICATE: &str = "certificate.pem";
 const PRIVATE_KEY: &str = "private-key.pem";
-/// Days before its end at which a certificate is warned of.
+/// The log warns of a certificate that expires in fewer than this many days.
 const SOON: i64 = 21;
 
-/// A text in PEM.
+/// Text in PEM format.
 type Pem<'a> = Cow<'a, [u8]>;
 
-/// The configurations of HTTPS: the first one, and later ones as they come.
+/// The configurations of HTTPS: the first one, and later ones as they arrive.
 pub(super) struct Configurations {
     first: ServerConfig,
     later: mpsc::Receiver<ServerConfig>,
 }
 
 impl Configurations {
-    /// The first configuration, and where to send others.
+    /// Creates the stream with its first configuration, and the sender for later ones.
     pub(super) fn new(first: ServerConfig) -> (Self, mpsc::Sender<ServerConfig>) {
         let (sender, later) = mpsc::channel(1);
         (Self { first, later }, sender)
@@ -58,10 +58,10 @@ impl IntoConfigStream<ServerConfig> for Configurations {
     }
 }
 
-/// Reads the certificate, and makes one where `server.ssl.self-signed` asks for it. Blocks.
+/// Reads the certificate, or creates one if `server.ssl.self-signed` asks for it. Blocking.
 ///
 /// # Errors
-/// `Kind::Invalid` when what is configured cannot be used; the fault names the setting.
+/// `Kind::Invalid` when a configured file or value is not usable; the error names the setting.
 pub(super) fn configuration(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, Fault> {
     let (certificate, private_key) = match &tls.certificate {
         Some((certificate, private_key)) => (
@@ -75,14 +75,14 @@ pub(super) fn configuration(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, 
     let private_key = PrivateKeyDer::from_pem_slice(&private_key).map_err(|error| {
         invalid(
             "server.ssl.certificate-private-key",
-            format!("it holds no private key in PEM: {error}"),
+            format!("it has no private key in PEM format: {error}"),
         )
     })?;
     let provider = Arc::new(crypto::ring::default_provider());
     let key = CertifiedKey::from_der(chain, private_key, &provider).map_err(|error| {
         invalid(
             "server.ssl.certificate-private-key",
-            format!("it does not go with the first certificate of server.ssl.certificate: {error}"),
+            format!("it does not match the first certificate of server.ssl.certificate: {error}"),
         )
     })?;
     let verifier = match &tls.client_authorities {
@@ -114,32 +114,33 @@ pub(super) fn configuration(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, 
     Ok(config)
 }
 
-/// Says of a certificate that it is over, or soon will be: nobody else may look.
+/// Logs that the certificate has expired or expires soon; the log may be the only place where an operator sees it.
 fn tell_end(end: Option<Timestamp>) {
     let Some(end) = end else { return };
     let days = end.duration_since(Timestamp::now()).as_hours() / 24;
     if end <= Timestamp::now() {
-        tracing::error!(%end, "The certificate of HTTPS has expired, or the clock is wrong.");
+        tracing::error!(%end, "The HTTPS certificate has expired, or the clock is wrong.");
     } else if days < SOON {
-        tracing::warn!(%end, days, "The certificate of HTTPS expires soon.");
+        tracing::warn!(%end, days, "The HTTPS certificate expires soon.");
     }
 }
 
-/// The PEM text that a setting is, or that the file it names holds.
+/// Returns the PEM text of a setting: its value, or the content of the file that it names.
 fn pem<'a>(name: &str, given: &'a str) -> Result<Pem<'a>, Fault> {
     if given.trim_start().starts_with("-----BEGIN ") {
         return Ok(Cow::Borrowed(given.as_bytes()));
     }
     std::fs::read(given)
         .map(Cow::Owned)
-        .map_err(|error| invalid(name, format!("{given} cannot be read: {error}")))
+        .map_err(|error| invalid(name, format!("reading {given} failed: {error}")))
 }
 
 fn certificates(name: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Fault> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let chain = chain.map_err(|error| invalid(name, format!("it is no PEM: {error}")))?;
+    let chain =
+        chain.map_err(|error| invalid(name, format!("it is not in PEM format: {error}")))?;
     if chain.is_empty() {
-        return Err(invalid(name, "it holds no certificate in PEM"));
+        return Err(invalid(name, "it has no certificate in PEM format"));
     }
     Ok(chain)
 }
@@ -148,29 +149,29 @@ fn invalid(name: &str, why: impl Display) -> Fault {
     Fault::new(Kind::Invalid, format!("{name}: {why}"))
 }
 
-/// The certificate and private key of our own making: made once, and kept, so that a client that trusts
-/// the certificate goes on trusting it.
+/// Returns the self-signed certificate and its private key. They are created once and kept, so that clients that
+/// trust the certificate continue to trust it.
 fn self_signed(folder: &Path) -> Result<(Pem<'static>, Pem<'static>), Fault> {
     let (certificate, private_key) = (folder.join(CERTIFICATE), folder.join(PRIVATE_KEY));
     let failed = |action: &str, path: &PathBuf, why: String| {
         Fault::new(
             Kind::Internal,
-            format!("server.ssl.self-signed: {action} {}: {why}", path.display()),
+            format!("server.ssl.self-signed: {action} {} failed: {why}", path.display()),
         )
     };
-    // The private key is written first: a certificate that is there has its key.
+    // The private key is written first, so that an existing certificate always has its key.
     if !certificate.exists() {
         let (made, key) =
-            make().map_err(|error| failed("making", &certificate, error.to_string()))?;
+            make().map_err(|error| failed("creating", &certificate, error.to_string()))?;
         create_folders(folder)
-            .map_err(|error| failed("making", &certificate, error.to_string()))?;
+            .map_err(|error| failed("creating", &certificate, error.to_string()))?;
         for (path, text) in [(&private_key, key), (&certificate, made)] {
             write_atomically(path, text.as_bytes())
                 .map_err(|error| failed("writing", path, error.to_string()))?;
         }
         tracing::info!(
             certificate = %certificate.display(),
-            "A certificate was made for HTTPS; clients that are to trust this gateway need this file."
+            "Created a self-signed certificate for HTTPS; clients need this file to trust the gateway."
         );
     }
     let read = |path: &PathBuf| {
@@ -181,8 +182,8 @@ fn self_signed(folder: &Path) -> Result<(Pem<'static>, Pem<'static>), Fault> {
     Ok((read(&certificate)?, read(&private_key)?))
 }
 
-/// A certificate for this host's name and for loopback. The clock may be wrong and nobody may be there
-/// to renew it, so that it holds from a day in the past on, and without an end (RFC 5280, 4.1.2.5).
+/// Creates a certificate for this host's name and for loopback. The clock may be wrong, and an unattended gateway has
+/// no one to renew it. So it is valid from a day in the past on and does not expire (RFC 5280, 4.1.2.5).
 fn make() -> Result<(String, String), rcgen::Error> {
     let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     let host = host.filter(|name| !name.is_empty()).unwrap_or_else(|| "penstock".to_owned());
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_made_once_and_its_key_is_private() {
+    fn a_certificate_is_created_once_and_its_key_is_private() {
         let dir = tempfile::tempdir().unwrap();
         configuration(&tls(None), dir.path()).unwrap();
         let file = |name| dir.path().join(FOLDER).join(name);
@@ -237,7 +238,7 @@ mod tests {
         let refused = configuration(&tls(Some(("/nowhere", &other))), dir.path()).unwrap_err();
         assert!(refused.detail.starts_with("server.ssl.certificate: /nowhere"), "{refused}");
         let refused = configuration(&tls(Some((&key, &key))), dir.path()).unwrap_err();
-        assert!(refused.detail.contains("holds no certificate"), "{refused}");
+        assert!(refused.detail.contains("no certificate in PEM format"), "{refused}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The demo's HTTP client: what any client of the gateway would do, one connection a request.
+//! The demo's HTTP client, with one connection for each request. It uses the API as any client would.
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -8,12 +8,12 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
 
-/// Why a step failed, in words.
+/// Why a step failed.
 pub(super) type Failure = Box<dyn std::error::Error>;
 
 /// A client of the gateway at one address.
 pub(super) struct Client {
-    /// Where the gateway listens.
+    /// The address of the gateway.
     pub(super) address: SocketAddr,
     /// The API key that goes with every request.
     pub(super) key: String,
@@ -22,7 +22,7 @@ pub(super) struct Client {
 /// A body and its media type.
 #[derive(Debug, Clone)]
 pub(super) enum Body {
-    /// None.
+    /// No body.
     Empty,
     /// `application/json`
     Json(String),
@@ -31,12 +31,12 @@ pub(super) enum Body {
 }
 
 impl Client {
-    /// The JSON of a GET.
+    /// Sends a GET, and returns the JSON of the response.
     pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.json(Method::GET, path, Body::Empty).await
     }
 
-    /// The JSON of a request that succeeds.
+    /// Sends a request that must succeed, and returns the JSON of the response.
     pub(super) async fn json(
         &self,
         method: Method,
@@ -46,7 +46,7 @@ impl Client {
         Ok(serde_json::from_str(&self.text(method, path, body).await?)?)
     }
 
-    /// The text of a request that succeeds.
+    /// Sends a request that must succeed, and returns the text of the response.
     pub(super) async fn text(
         &self,
         method: Method,
@@ -57,10 +57,10 @@ impl Client {
         if status.is_success() {
             return Ok(text);
         }
-        Err(format!("{method} {path} was answered with {status}: {text}").into())
+        Err(format!("{method} {path} failed with {status}: {text}").into())
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request, and returns the status and the text of the response.
     pub(super) async fn send(
         &self,
         method: Method,

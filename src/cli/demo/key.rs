@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// The name of the key, and of the file in the data directory that holds it.
 const NAME: &str = "demo-api-key";
 
-/// Makes a key and writes it into a file that its owner alone reads; the ones of earlier demos, which
-/// nobody needs any more, are revoked. Blocks.
+/// Creates a key and writes it into a file that only its owner can read. Revokes the keys of earlier demos, which are
+/// no longer needed. Blocking.
 pub(super) fn make(gateway: &Gateway) -> Result<(String, PathBuf), Fault> {
     let by = Authorized::local();
     let keys = &gateway.auth.keys;
@@ -24,7 +24,7 @@ pub(super) fn make(gateway: &Gateway) -> Result<(String, PathBuf), Fault> {
     let (_, key) = keys.create(&by, new)?;
     let file = gateway.settings.data_dir.join(NAME);
     write_atomically(&file, format!("{key}\n").as_bytes()).map_err(|error| {
-        Fault::new(Kind::Internal, format!("writing {}: {error}", file.display()))
+        Fault::new(Kind::Internal, format!("writing {} failed: {error}", file.display()))
     })?;
     Ok((key, file))
 }

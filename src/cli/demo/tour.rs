@@ -1,4 +1,4 @@
-//! The steps of the demo, each done over HTTP as a user would and told in a sentence or two.
+//! The steps of the demo. Each uses HTTP as a user would, and prints a sentence or two.
 use super::client::{Body, Client, Failure};
 use hyper::{Method, StatusCode};
 use oxrdf::NamedNode;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const PLANTS: &str = include_str!("plants.json");
 const ROUNDS: &str = include_str!("rounds.ndjson");
-/// What the identifiers of the sample data begin with, in the files.
+/// The base of all identifiers in the files of the sample data.
 const SAMPLE_BASE: &str = "https://demo.example/id/";
 /// The first plant of the sample data, after the base.
 const FIRST_PLANT: &str = "Plants/altusried";
@@ -37,7 +37,7 @@ const SAMPLES: [Sample; 3] = [
     },
     Sample {
         name: "Rounds",
-        description: "Operators' rounds with what each sensor read; the released ones alone",
+        description: "Operators' rounds with the readings of the sensors; only the released ones",
         config: include_str!("rounds.yaml"),
         conditions: &[(
             "https://demo.example/vocabulary/status",
@@ -65,7 +65,7 @@ pub(super) struct Tour<'a, W> {
 }
 
 impl<W: Write> Tour<'_, W> {
-    /// Goes through every step, and gives what identifiers begin with on this gateway.
+    /// Runs every step, and returns the base of identifiers on this gateway.
     pub(super) async fn run(&mut self) -> Result<String, Failure> {
         writeln!(self.out, "Penstock demo: the main job, end to end, on sample plant data.")?;
         self.say(&format!(
@@ -75,8 +75,8 @@ impl<W: Write> Tour<'_, W> {
         ))?;
         let file = self.key_file.display().to_string();
         self.say(&format!(
-            "It answers nobody unknown. The demo made itself an API key with the role Admin, which it \
-             sends with every request (Authorization: Bearer ...) and keeps in {file}."
+            "Every request needs credentials. The demo created an API key with the role Admin. It sends \
+             the key with every request (Authorization: Bearer ...) and keeps it in {file}."
         ))?;
         let base = self.define().await?;
         self.ingest_plants(&base).await?;
@@ -91,7 +91,7 @@ impl<W: Write> Tour<'_, W> {
         Ok(base)
     }
 
-    /// Defines the Business Objects, and gives what identifiers begin with on this gateway.
+    /// Defines the Business Objects, and returns the base of identifiers on this gateway.
     async fn define(&mut self) -> Result<String, Failure> {
         let (status, known) =
             self.client.send(Method::GET, "/api/v1/namespaces/Rounds", Body::Empty).await?;
@@ -111,7 +111,11 @@ impl<W: Write> Tour<'_, W> {
         };
         let known: Value = serde_json::from_str(&known)?;
         let base = at(&known, "/uriBase").as_str().and_then(|base| base.strip_suffix("Rounds/"));
-        let base = base.ok_or("the namespace Rounds is not the demo's own")?.to_owned();
+        let base = base
+            .ok_or(
+                "the namespace Rounds was not created by the demo; use another --service.data-dir",
+            )?
+            .to_owned();
 
         self.say("Three Business Objects were defined (PUT /api/v1/business-objects):")?;
         for sample in &SAMPLES {
@@ -163,7 +167,11 @@ impl<W: Write> Tour<'_, W> {
         let subject = NamedNode::new(&uri)?.into();
         let quads = tokio::task::spawn_blocking(move || gateway.store.read().quads_about(&subject))
             .await??;
-        writeln!(self.out, "   On the disk these are RDF quads; the {} about it:", quads.len())?;
+        writeln!(
+            self.out,
+            "   The store has it as RDF quads; the {} about this plant:",
+            quads.len()
+        )?;
         for quad in quads {
             writeln!(self.out, "     {quad} .")?;
         }
@@ -182,7 +190,7 @@ impl<W: Write> Tour<'_, W> {
         let count = |member: &str| -> u64 {
             chunks.iter().filter_map(|chunk| chunk.get(member)?.as_u64()).sum()
         };
-        // A warning about one object: it would not be exported. (The others are about a whole chunk.)
+        // A warning about one object: it would not be exported. (Other warnings are about a whole chunk.)
         let drafts = chunks
             .iter()
             .filter_map(|chunk| at(chunk, "/warnings").as_array())
@@ -190,9 +198,9 @@ impl<W: Write> Tour<'_, W> {
             .filter(|warning| at(warning, "/pointer").as_str().is_some_and(|p| p != "/data"))
             .count();
         self.say(&format!(
-            "{} rounds were ingested as NDJSON, an object a line (POST {path}): {} created, {} \
-             updated, {} unchanged. {drafts} are drafts: stored, but the condition keeps them out of \
-             what is exported.",
+            "{} rounds were ingested as NDJSON, one object on a line (POST {path}): {} created, {} \
+             updated, {} unchanged. {drafts} are drafts: they are stored, but the condition excludes \
+             them from exports.",
             ROUNDS.lines().count(),
             count("created"),
             count("updated"),
@@ -200,7 +208,7 @@ impl<W: Write> Tour<'_, W> {
         ))
     }
 
-    /// A round without a URI.
+    /// Ingests a round without a URI, so that the gateway mints one.
     async fn mint(&mut self, base: &str) -> Result<(), Failure> {
         let vocabulary = "https://demo.example/vocabulary/";
         let now = penstock_base::time::rfc3339();
@@ -221,8 +229,8 @@ impl<W: Write> Tour<'_, W> {
         let answer = self.client.json(Method::POST, path, body).await?;
         let made = at(&answer, "/objects/0");
         self.say(&format!(
-            "A round that came without a URI got one, and so did the reading nested in it (POST \
-             {path}):"
+            "A round was ingested without a URI. The gateway minted one for it, and one for the reading \
+             nested in it (POST {path}):"
         ))?;
         writeln!(self.out, "     {}", text(at(made, "/uri")))?;
         for nested in at(made, "/nested").as_array().into_iter().flatten() {
@@ -241,19 +249,16 @@ impl<W: Write> Tour<'_, W> {
         let path = format!("{plants}?uri={}", encode(&format!("{base}{FIRST_PLANT}")));
         let plant = self.client.get(&path).await?;
         self.say(&format!(
-            "Read back through the view, the plant is nested as it came (GET {path}):"
+            "Read back through the view, the plant is nested as it was ingested (GET {path}):"
         ))?;
         self.show_json(&plant, 6)?;
         let path = "/api/v1/business-objects/Machines/objects?limit=1";
         let machines = self.client.get(path).await?;
-        writeln!(
-            self.out,
-            "   and its machines are a flat list through another view (GET {path}):"
-        )?;
+        writeln!(self.out, "   Through another view its machines are a flat list (GET {path}):")?;
         self.show_json(at(&machines, "/items/0"), 12)
     }
 
-    /// Pushes, waits for the delivery, and verifies the file.
+    /// Pushes a Business Object, waits for the delivery, and verifies the file.
     async fn export(&mut self, name: &str, bucket: &str) -> Result<(), Failure> {
         let path = format!("/api/v1/business-objects/{name}/push");
         let push = self.client.json(Method::POST, &path, Body::Empty).await?;
@@ -269,7 +274,7 @@ impl<W: Write> Tour<'_, W> {
             match at(&entry, "/status").as_str() {
                 Some("delivered") => break,
                 Some("blocked" | "parked") => {
-                    return Err(format!("the export does not get through: {entry}").into());
+                    return Err(format!("the export was not delivered: {entry}").into());
                 }
                 _ => tokio::time::sleep(Duration::from_millis(20)).await,
             }
@@ -291,7 +296,7 @@ impl<W: Write> Tour<'_, W> {
         Ok(())
     }
 
-    /// Says where to look next, while the gateway stays up.
+    /// Prints what to try next while the gateway is running.
     pub(super) fn look_around(&mut self, base: &str) -> Result<(), Failure> {
         let url = format!("http://{}", self.client.address);
         let key = quoted(&self.key_file.display().to_string());
@@ -336,14 +341,14 @@ Try, in another terminal in this folder:
         Ok(())
     }
 
-    /// Begins the next step.
+    /// Prints the number and the first sentence of the next step.
     fn say(&mut self, sentence: &str) -> Result<(), Failure> {
         self.step += 1;
         writeln!(self.out, "\n{}. {sentence}", self.step)?;
         Ok(())
     }
 
-    /// Writes the first lines of a value.
+    /// Prints the first lines of a value.
     fn show_json(&mut self, value: &Value, lines: usize) -> Result<(), Failure> {
         let pretty = serde_json::to_string_pretty(value)?;
         for line in pretty.lines().take(lines) {
@@ -357,12 +362,12 @@ Try, in another terminal in this folder:
     }
 }
 
-/// What stands at a JSON Pointer; null when nothing does.
+/// Returns the value at a JSON Pointer, or null.
 fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if text.chars().all(plain) {
@@ -376,7 +381,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A URI as the value of a query's parameter (RFC 3986, section 3.4).
+/// Percent-encodes a URI as the value of a query parameter (RFC 3986, section 3.4).
 fn encode(uri: &str) -> String {
     const RESERVED: &AsciiSet =
         &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+');

@@ -1,22 +1,22 @@
-//! A run of a schedule that has nothing to export.
-use super::{By, Defined, NAMES, World};
+//! Tests a scheduled run that has nothing to export.
+use super::{By, Defined, Fixture, NAMES};
 use chrono::{TimeDelta, Utc};
 use std::sync::Arc;
 
 #[test]
 fn a_run_without_objects_logs_the_reason_that_a_push_gives() {
-    let mut world = World::new();
+    let mut fixture = Fixture::new();
     let defined =
         Defined { on_change: false, scheduled: true, conditions: true, ..Defined::to(&[0]) };
-    world.define(0, &defined);
-    world.turn();
-    let business_object = world.catalogue.get(NAMES[0]).unwrap();
-    world.plan.run_now(&business_object.object.id, Utc::now() - TimeDelta::hours(1));
+    fixture.define(0, &defined);
+    fixture.turn();
+    let business_object = fixture.catalogue.get(NAMES[0]).unwrap();
+    fixture.plan.run_now(&business_object.object.id, Utc::now() - TimeDelta::hours(1));
     let log = tempfile::NamedTempFile::new().unwrap();
     let writer = Arc::new(log.reopen().unwrap());
     let subscriber = tracing_subscriber::fmt().json().with_writer(writer).finish();
-    penstock_base::telemetry::heard(subscriber, || world.turn());
-    let reason = world.exporter.push(&business_object, By::gateway()).unwrap().reason.unwrap();
+    penstock_base::telemetry::heard(subscriber, || fixture.turn());
+    let reason = fixture.exporter.push(&business_object, By::gateway()).unwrap().reason.unwrap();
     assert!(reason.contains("urn:x-part:1"), "{reason}");
     let text = std::fs::read_to_string(log.path()).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());

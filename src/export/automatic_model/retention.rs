@@ -1,5 +1,5 @@
-//! Retention in the world of the model.
-use super::{Defined, NAMES, TARGETS, World, uri};
+//! Tests retention with the model.
+use super::{Defined, Fixture, NAMES, TARGETS, uri};
 use crate::By;
 use crate::entry::Status;
 use crate::{record, retention};
@@ -12,13 +12,13 @@ use penstock_store::Error;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-impl World {
+impl Fixture {
     /// Defines the plants with a retention of ten days.
-    fn keep(&self, on_change: bool, targets: Vec<usize>) {
-        self.keep_for("P10D", on_change, targets);
+    fn set_retention(&self, on_change: bool, targets: Vec<usize>) {
+        self.set_retention_period("P10D", on_change, targets);
     }
 
-    fn keep_for(&self, retention: &str, on_change: bool, targets: Vec<usize>) {
+    fn set_retention_period(&self, retention: &str, on_change: bool, targets: Vec<usize>) {
         let defined = Defined {
             on_change,
             scheduled: false,
@@ -39,14 +39,14 @@ impl World {
         self.elapse(Duration::from_hours(24 * days));
     }
 
-    /// Lets so much time pass.
+    /// Advances the elapsed time.
     pub(super) fn elapse(&self, time: Duration) {
         let milliseconds = u64::try_from(time.as_millis()).unwrap();
         self.elapsed.fetch_add(milliseconds, Ordering::Relaxed);
     }
 
-    /// Looks for objects whose time is over, and names the plants that are left.
-    fn left(&self) -> Vec<String> {
+    /// Removes objects past their retention and returns the remaining plants.
+    fn remaining_plants(&self) -> Vec<String> {
         let plant = self.catalogue.get(NAMES[0]).unwrap();
         let time = plant.object.definition.automatic().unwrap().retention.unwrap();
         retention::sweep(&self.exporter.inner, &plant, time).unwrap();
@@ -54,50 +54,50 @@ impl World {
         left.into_iter().map(NamedNode::into_string).collect()
     }
 
-    fn held(&self, target: &str, name: &str) -> Vec<String> {
-        self.consumer.holds(target, name).into_keys().collect()
+    fn consumer_uris(&self, target: &str, name: &str) -> Vec<String> {
+        self.consumer.objects(target, name).into_keys().collect()
     }
 }
 
-fn two_plants() -> World {
-    let mut world = World::new();
-    world.keep(true, vec![0, 1]);
-    world.ingest(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![1])]);
-    world.settle();
-    world
+fn two_plants() -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.set_retention(true, vec![0, 1]);
+    fixture.ingest(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![1])]);
+    fixture.settle();
+    fixture
 }
 
 #[test]
 fn a_definition_that_was_replaced_removes_nothing() {
-    let world = two_plants();
-    world.days_pass(20);
-    let replaced = world.catalogue.get("Plant").unwrap();
+    let fixture = two_plants();
+    fixture.days_pass(20);
+    let replaced = fixture.catalogue.get("Plant").unwrap();
     let ten_days = replaced.object.definition.automatic().unwrap().retention.unwrap();
-    world.keep_for("P90D", true, vec![0, 1]);
-    retention::sweep(&world.exporter.inner, &replaced, ten_days).unwrap();
-    assert_eq!(world.left(), [uri(0), uri(1)]);
-    world.days_pass(90);
-    assert_eq!(world.left(), Vec::<String>::new());
+    fixture.set_retention_period("P90D", true, vec![0, 1]);
+    retention::sweep(&fixture.exporter.inner, &replaced, ten_days).unwrap();
+    assert_eq!(fixture.remaining_plants(), [uri(0), uri(1)]);
+    fixture.days_pass(90);
+    assert_eq!(fixture.remaining_plants(), Vec::<String>::new());
 }
 
 #[test]
-fn what_many_objects_hold_keeps_all_of_them_when_it_changes() {
-    let mut world = World::noting(1);
-    world.keep(true, vec![0, 1]);
-    world.ingest(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![0])]);
-    world.settle();
-    world.days_pass(9);
-    world.ingest(1, Mode::Update, &[(0, 2, vec![])]);
-    world.settle();
-    world.days_pass(2);
-    assert_eq!(world.left(), [uri(0), uri(1)]);
-    world.days_pass(8);
-    assert_eq!(world.left(), Vec::<String>::new());
+fn a_change_to_a_shared_part_restarts_the_retention_of_all_plants_with_it() {
+    let mut fixture = Fixture::with_max_holders(1);
+    fixture.set_retention(true, vec![0, 1]);
+    fixture.ingest(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![0])]);
+    fixture.settle();
+    fixture.days_pass(9);
+    fixture.ingest(1, Mode::Update, &[(0, 2, vec![])]);
+    fixture.settle();
+    fixture.days_pass(2);
+    assert_eq!(fixture.remaining_plants(), [uri(0), uri(1)]);
+    fixture.days_pass(8);
+    assert_eq!(fixture.remaining_plants(), Vec::<String>::new());
 }
 
 #[test]
-fn a_retention_that_was_taken_away_begins_to_count_anew() {
-    let mut world = two_plants();
+fn a_retention_that_is_removed_and_set_again_restarts() {
+    let mut fixture = two_plants();
     let without = Defined {
         on_change: true,
         scheduled: false,
@@ -106,134 +106,134 @@ fn a_retention_that_was_taken_away_begins_to_count_anew() {
         other_mapping: false,
         targets: vec![0, 1],
     };
-    world.define(0, &without);
-    world.days_pass(9);
-    world.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
-    world.settle();
-    world.days_pass(2);
-    world.keep(true, vec![0, 1]);
-    assert_eq!(world.left(), [uri(0), uri(1)]);
-    world.days_pass(10);
-    assert_eq!(world.left(), Vec::<String>::new());
+    fixture.define(0, &without);
+    fixture.days_pass(9);
+    fixture.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
+    fixture.settle();
+    fixture.days_pass(2);
+    fixture.set_retention(true, vec![0, 1]);
+    assert_eq!(fixture.remaining_plants(), [uri(0), uri(1)]);
+    fixture.days_pass(10);
+    assert_eq!(fixture.remaining_plants(), Vec::<String>::new());
 }
 
 #[test]
-fn what_every_target_has_is_removed_after_its_time_and_nobody_is_told() {
-    let mut world = two_plants();
-    world.days_pass(9);
-    assert_eq!(world.left(), [uri(0), uri(1)]);
-    world.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
-    world.settle();
-    world.days_pass(2);
-    assert_eq!(world.left(), [uri(1)]);
-    world.settle();
+fn objects_that_every_target_has_are_removed_without_a_deletion_export() {
+    let mut fixture = two_plants();
+    fixture.days_pass(9);
+    assert_eq!(fixture.remaining_plants(), [uri(0), uri(1)]);
+    fixture.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
+    fixture.settle();
+    fixture.days_pass(2);
+    assert_eq!(fixture.remaining_plants(), [uri(1)]);
+    fixture.settle();
     for target in TARGETS {
-        assert_eq!(world.held(target, "Plant"), [uri(0), uri(1)]);
-        // The other view, of the parts that were nested, says that one is gone.
-        assert_eq!(world.held(target, "Part"), [uri(4)]);
+        assert_eq!(fixture.consumer_uris(target, "Plant"), [uri(0), uri(1)]);
+        // The view of the parts, which were nested in it, reports a deletion.
+        assert_eq!(fixture.consumer_uris(target, "Part"), [uri(4)]);
     }
-    // It may come back, as a new one.
-    world.ingest(0, Mode::Add, &[(0, 1, vec![0])]);
-    world.settle();
-    world.days_pass(9);
-    assert_eq!(world.left(), [uri(0)]);
+    // It may be added again as a new object.
+    fixture.ingest(0, Mode::Add, &[(0, 1, vec![0])]);
+    fixture.settle();
+    fixture.days_pass(9);
+    assert_eq!(fixture.remaining_plants(), [uri(0)]);
 }
 
 #[test]
-fn what_some_target_lacks_is_kept() {
-    let mut world = two_plants();
-    world.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
-    world.turn();
-    while world.deliver("north") {}
-    world.days_pass(20);
-    // South has the first one, and not the change of the second.
-    assert_eq!(world.left(), [uri(1)]);
-    let listed = world.exporter.list(None, 100).unwrap().into_iter();
+fn objects_that_a_target_lacks_are_kept() {
+    let mut fixture = two_plants();
+    fixture.ingest(0, Mode::Update, &[(1, 2, vec![1])]);
+    fixture.turn();
+    while fixture.deliver("north") {}
+    fixture.days_pass(20);
+    // South has the first plant, but not the change of the second.
+    assert_eq!(fixture.remaining_plants(), [uri(1)]);
+    let listed = fixture.exporter.list(None, 100).unwrap().into_iter();
     let lacking: Vec<String> = listed
         .filter(|entry| entry.status == Status::Queued && entry.target == "south")
         .map(|entry| entry.id)
         .collect();
     assert!(!lacking.is_empty());
     for id in &lacking {
-        world.exporter.park(&NoClient, id).unwrap();
+        fixture.exporter.park(&NoClient, id).unwrap();
     }
-    assert_eq!(world.left(), [uri(1)], "a parked export holds back");
+    assert_eq!(fixture.remaining_plants(), [uri(1)], "a parked export blocks the removal");
     for id in &lacking {
-        world.exporter.retry(&NoClient, id).unwrap();
+        fixture.exporter.retry(&NoClient, id).unwrap();
     }
-    let mut world = world.restart();
-    while world.deliver("south") {}
-    assert_eq!(world.left(), Vec::<String>::new());
+    let mut fixture = fixture.restart();
+    while fixture.deliver("south") {}
+    assert_eq!(fixture.remaining_plants(), Vec::<String>::new());
 }
 
 #[test]
-fn what_was_there_before_its_retention_begins_to_count_with_it() {
-    let mut world = World::new();
-    world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-    world.settle();
-    world.days_pass(100);
-    world.keep(false, vec![0]);
-    assert_eq!(world.left(), [uri(0)]);
-    world.exporter.push(&world.catalogue.get("Plant").unwrap(), By::gateway()).unwrap();
-    world.settle();
-    assert_eq!(world.left(), [uri(0)]);
-    world.days_pass(9);
-    assert_eq!(world.left(), [uri(0)]);
-    world.days_pass(1);
-    assert_eq!(world.left(), Vec::<String>::new());
+fn existing_objects_start_to_age_when_the_retention_is_set() {
+    let mut fixture = Fixture::new();
+    fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.settle();
+    fixture.days_pass(100);
+    fixture.set_retention(false, vec![0]);
+    assert_eq!(fixture.remaining_plants(), [uri(0)]);
+    fixture.exporter.push(&fixture.catalogue.get("Plant").unwrap(), By::gateway()).unwrap();
+    fixture.settle();
+    assert_eq!(fixture.remaining_plants(), [uri(0)]);
+    fixture.days_pass(9);
+    assert_eq!(fixture.remaining_plants(), [uri(0)]);
+    fixture.days_pass(1);
+    assert_eq!(fixture.remaining_plants(), Vec::<String>::new());
 }
 
 #[test]
-fn what_some_target_lacks_of_before_the_retention_is_kept() {
-    let mut world = World::new();
-    world.ingest(0, Mode::Add, &[(0, 1, vec![]), (1, 1, vec![])]);
-    world.settle();
-    // The change of the first is parked for one target, and that of the second is delivered.
-    world.ingest(0, Mode::Replace, &[(0, 2, vec![])]);
-    world.turn();
-    while world.deliver("north") {}
-    let listed = world.exporter.list(None, 100).unwrap().into_iter();
+fn objects_with_an_undelivered_change_from_before_the_retention_are_kept() {
+    let mut fixture = Fixture::new();
+    fixture.ingest(0, Mode::Add, &[(0, 1, vec![]), (1, 1, vec![])]);
+    fixture.settle();
+    // The change of the first plant is parked for one target, the change of the second is delivered.
+    fixture.ingest(0, Mode::Replace, &[(0, 2, vec![])]);
+    fixture.turn();
+    while fixture.deliver("north") {}
+    let listed = fixture.exporter.list(None, 100).unwrap().into_iter();
     let lacking: Vec<String> =
         listed.filter(|entry| entry.status == Status::Queued).map(|entry| entry.id).collect();
     assert_eq!(lacking.len(), 1);
-    world.exporter.park(&NoClient, &lacking[0]).unwrap();
-    world.ingest(0, Mode::Replace, &[(1, 2, vec![])]);
-    world.settle();
-    world.keep(true, vec![0, 1]);
-    assert_eq!(world.left(), [uri(0), uri(1)], "it begins to count");
-    world.days_pass(20);
-    assert_eq!(world.left(), [uri(0), uri(1)]);
-    world.exporter.retry(&NoClient, &lacking[0]).unwrap();
-    while world.deliver("south") {}
-    assert_eq!(world.left(), Vec::<String>::new());
+    fixture.exporter.park(&NoClient, &lacking[0]).unwrap();
+    fixture.ingest(0, Mode::Replace, &[(1, 2, vec![])]);
+    fixture.settle();
+    fixture.set_retention(true, vec![0, 1]);
+    assert_eq!(fixture.remaining_plants(), [uri(0), uri(1)], "its age starts now");
+    fixture.days_pass(20);
+    assert_eq!(fixture.remaining_plants(), [uri(0), uri(1)]);
+    fixture.exporter.retry(&NoClient, &lacking[0]).unwrap();
+    while fixture.deliver("south") {}
+    assert_eq!(fixture.remaining_plants(), Vec::<String>::new());
 }
 
 #[test]
-fn what_was_not_exported_when_the_retention_came_is_kept() {
-    let mut world = World::new();
-    world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-    world.settle();
-    world.ingest(0, Mode::Replace, &[(0, 2, vec![])]);
-    world.keep(true, vec![0, 1]);
-    assert_eq!(world.left(), [uri(0)], "it begins to count");
-    world.days_pass(20);
-    assert_eq!(world.left(), [uri(0)]);
-    world.settle();
-    assert_eq!(world.left(), Vec::<String>::new());
+fn objects_not_exported_when_the_retention_is_set_are_kept() {
+    let mut fixture = Fixture::new();
+    fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.settle();
+    fixture.ingest(0, Mode::Replace, &[(0, 2, vec![])]);
+    fixture.set_retention(true, vec![0, 1]);
+    assert_eq!(fixture.remaining_plants(), [uri(0)], "its age starts now");
+    fixture.days_pass(20);
+    assert_eq!(fixture.remaining_plants(), [uri(0)]);
+    fixture.settle();
+    assert_eq!(fixture.remaining_plants(), Vec::<String>::new());
     for target in TARGETS {
-        assert_eq!(world.consumer.holds(target, "Plant")[&uri(0)]["name"], "n2");
+        assert_eq!(fixture.consumer.objects(target, "Plant")[&uri(0)]["name"], "n2");
     }
 }
 
 #[test]
-fn nothing_is_removed_while_a_record_of_the_queue_cannot_be_read() {
-    let mut world = two_plants();
+fn nothing_is_removed_while_a_queue_record_is_unreadable() {
+    let mut fixture = two_plants();
     let order = (1_u64 << 40).to_be_bytes();
-    world.store().transact::<_, Error>(|t| t.put(record::EXPORTS, &order, b"{}")).unwrap();
-    world = world.restart();
-    world.days_pass(20);
-    assert_eq!(world.left(), [uri(0), uri(1)]);
-    world.store().transact::<_, Error>(|t| t.delete(record::EXPORTS, &order)).unwrap();
-    let world = world.restart();
-    assert_eq!(world.left(), Vec::<String>::new());
+    fixture.store().transact::<_, Error>(|t| t.put(record::EXPORTS, &order, b"{}")).unwrap();
+    fixture = fixture.restart();
+    fixture.days_pass(20);
+    assert_eq!(fixture.remaining_plants(), [uri(0), uri(1)]);
+    fixture.store().transact::<_, Error>(|t| t.delete(record::EXPORTS, &order)).unwrap();
+    let fixture = fixture.restart();
+    assert_eq!(fixture.remaining_plants(), Vec::<String>::new());
 }

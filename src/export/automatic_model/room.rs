@@ -1,5 +1,5 @@
-//! A disk without room, in the world of the model.
-use super::{Defined, NAMES, World, uri};
+//! Tests a full disk with the model.
+use super::{Defined, Fixture, NAMES, uri};
 use crate::By;
 use crate::automatic::turn;
 use crate::entry::{Kind, Status};
@@ -13,15 +13,15 @@ use penstock_model::ingest::Mode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-impl World {
-    /// Keeps so much of the disk in reserve.
-    fn reserve(&mut self, bytes: u64) {
+impl Fixture {
+    /// Sets the disk reserve in bytes.
+    fn set_disk_reserve(&mut self, bytes: u64) {
         let disk = Disk::new(self.dir.path().to_owned(), bytes);
         Arc::get_mut(&mut self.exporter.inner).unwrap().options.disk = disk;
     }
 
-    /// Gives the first plant names of 8 MiB in all.
-    fn grow(&self) {
+    /// Adds plants with names of 8 MiB in total.
+    fn add_large_plants(&self) {
         let node = |iri: String| NamedNode::new(iri).unwrap();
         let graph = node("https://plant.example/id/Plant/".to_owned());
         self.store()
@@ -43,95 +43,98 @@ impl World {
 }
 
 #[test]
-fn a_long_export_leaves_half_of_the_reserve_and_is_not_tried_again_at_once() {
-    let mut world = World::new();
-    world.grow();
-    world.reserve(u64::MAX);
-    world.turn();
-    let waiting = world.exporter.list(None, 10).unwrap();
+fn a_large_export_leaves_half_of_the_reserve_and_is_retried_with_backoff() {
+    let mut fixture = Fixture::new();
+    fixture.add_large_plants();
+    fixture.set_disk_reserve(u64::MAX);
+    fixture.turn();
+    let waiting = fixture.exporter.list(None, 10).unwrap();
     assert_eq!(waiting.len(), 2);
     for entry in &waiting {
         assert_eq!((entry.status, entry.kind), (Status::Waiting, Kind::Full));
         let cause = entry.last_error.as_ref().unwrap();
         assert!(cause.contains("service.limits.disk-reserve"), "{cause}");
     }
-    assert_eq!((world.plan.failures(), world.spooled()), (1, 0));
-    world.turn();
-    assert_eq!(world.plan.failures(), 1, "it waits");
-    let plant = world.catalogue.get(NAMES[0]).unwrap();
-    assert_eq!(world.exporter.push(&plant, By::gateway()).unwrap_err().kind, fault::Kind::NoRoom);
-    assert_eq!(world.spooled(), 0);
-    assert_eq!(world.exporter.retry(&NoClient, &waiting[0].id).unwrap().status, Status::Waiting);
-    world.turn();
-    assert_eq!(world.plan.failures(), 2, "somebody asked for it");
+    assert_eq!((fixture.plan.failures(), fixture.spooled()), (1, 0));
+    fixture.turn();
+    assert_eq!(fixture.plan.failures(), 1, "it waits");
+    let plant = fixture.catalogue.get(NAMES[0]).unwrap();
+    assert_eq!(fixture.exporter.push(&plant, By::gateway()).unwrap_err().kind, fault::Kind::NoRoom);
+    assert_eq!(fixture.spooled(), 0);
+    assert_eq!(fixture.exporter.retry(&NoClient, &waiting[0].id).unwrap().status, Status::Waiting);
+    fixture.turn();
+    assert_eq!(fixture.plan.failures(), 2, "somebody asked for it");
 
-    world.reserve(0);
-    world.turn();
-    assert_eq!(world.plan.failures(), 2, "it waits for twice as long");
-    world.settle();
-    assert_eq!(world.plan.failures(), 0);
-    world.check();
+    fixture.set_disk_reserve(0);
+    fixture.turn();
+    assert_eq!(fixture.plan.failures(), 2, "it waits for twice as long");
+    fixture.settle();
+    assert_eq!(fixture.plan.failures(), 0);
+    fixture.check();
 }
 
 #[test]
-fn what_fails_once_there_is_room_again_waits_as_long_as_anything() {
-    let mut world = World::new();
-    world.grow();
-    world.reserve(u64::MAX);
-    world.turn();
-    assert_eq!(world.plan.failures(), 1);
-    world.reserve(0);
-    world.plan.has_more_room();
-    let spool = world.exporter.spool().to_owned();
+fn a_later_failure_of_another_kind_gets_the_usual_backoff() {
+    let mut fixture = Fixture::new();
+    fixture.add_large_plants();
+    fixture.set_disk_reserve(u64::MAX);
+    fixture.turn();
+    assert_eq!(fixture.plan.failures(), 1);
+    fixture.set_disk_reserve(0);
+    fixture.plan.has_more_room();
+    let spool = fixture.exporter.spool().to_owned();
     std::fs::remove_dir(&spool).unwrap();
     std::fs::write(&spool, "").unwrap();
-    world.turn();
-    assert_eq!(world.plan.failures(), 2, "it was tried at once, and something else went wrong");
-    world.turn();
-    assert_eq!(world.plan.failures(), 2, "it waits");
+    fixture.turn();
+    assert_eq!(fixture.plan.failures(), 2, "it was retried at once and failed for another reason");
+    fixture.turn();
+    assert_eq!(fixture.plan.failures(), 2, "it waits");
     std::fs::remove_file(&spool).unwrap();
     std::fs::create_dir(&spool).unwrap();
-    world.settle();
-    world.check();
+    fixture.settle();
+    fixture.check();
 }
 
 #[test]
 fn a_small_export_may_use_the_reserve() {
-    let mut world = World::new();
-    world.reserve(u64::MAX);
-    world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-    world.turn();
-    let listed = world.exporter.list(None, 10).unwrap();
+    let mut fixture = Fixture::new();
+    fixture.set_disk_reserve(u64::MAX);
+    fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.turn();
+    let listed = fixture.exporter.list(None, 10).unwrap();
     let queued = listed.iter().filter(|entry| entry.status == Status::Queued);
     assert_eq!(queued.count(), 2);
 }
 
 #[test]
-fn what_failed_is_waited_for_once_its_wait_is_over_too() {
-    let mut world = World::new();
-    world.settle();
+fn the_next_round_waits_for_the_debounce_after_a_backoff_ends() {
+    let mut fixture = Fixture::new();
+    fixture.settle();
     let mut definition = Defined::to(&[0]).json(0);
     definition["debounce"] = "2s".into();
     let body = definition.to_string();
-    world
+    fixture
         .catalogue
         .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
         .unwrap();
-    world.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-    world.turn();
-    assert_eq!(world.consumer.holds("north", "Plant").into_keys().collect::<Vec<_>>(), [uri(0)]);
-    // What waits for its target would hold it up before it is tried.
-    while world.deliver("north") {}
+    fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.turn();
+    assert_eq!(
+        fixture.consumer.objects("north", "Plant").into_keys().collect::<Vec<_>>(),
+        [uri(0)]
+    );
+    // Undelivered exports would delay it before the attempt.
+    while fixture.deliver("north") {}
 
-    world.grow();
-    world.reserve(u64::MAX);
+    fixture.add_large_plants();
+    fixture.set_disk_reserve(u64::MAX);
     let begun = Instant::now();
-    while world.plan.failures() == 0 {
+    while fixture.plan.failures() == 0 {
         assert!(begun.elapsed() < Duration::from_mins(1), "nothing failed");
-        world.turn();
+        fixture.turn();
     }
-    world.plan.try_now();
-    // What changed is due again in two seconds, and the wait after the failure is over before.
-    let next = turn(&world.inner(), &mut world.plan);
+    fixture.plan.try_now();
+    // The changes are due again in two seconds, and the backoff ends before that.
+    let next = turn(&fixture.inner(), &mut fixture.plan);
     assert!(!next.is_now());
 }

@@ -1,4 +1,4 @@
-//! Reading a bucket: its keys in order, and its objects, for whoever checks them.
+//! Reading a bucket: its keys in order, and its objects, to check them.
 use super::Bucket;
 use super::request::Ask;
 use super::words::{element, elements};
@@ -6,17 +6,17 @@ use crate::cause::Failure;
 use reqwest::{Method, Response};
 use std::collections::VecDeque;
 
-/// One page of keys.
+/// A page of keys.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
-    /// In order.
+    /// The keys in order.
     pub(crate) keys: VecDeque<String>,
-    /// What the next page is asked for with.
+    /// The continuation token of the next page.
     pub(crate) next: Option<String>,
 }
 
 impl Bucket {
-    /// The keys with this prefix, a page at a time.
+    /// Lists a page of the keys with this prefix.
     pub(crate) async fn page(&self, prefix: &str, after: Option<&str>) -> Result<Page, Failure> {
         let mut query = vec![("encoding-type", "url"), ("list-type", "2"), ("prefix", prefix)];
         query.extend(after.map(|after| ("continuation-token", after)));
@@ -36,7 +36,7 @@ impl Bucket {
         Ok(Page { keys, next })
     }
 
-    /// An object, whose body is left to be read; `None` when it is not there.
+    /// Requests an object. The caller reads the body. Returns `None` if the object does not exist.
     pub(crate) async fn object(&self, key: &str) -> Result<Option<Response>, Failure> {
         let response = self.requests.get(key).await.map_err(|lost| self.lost(&lost))?;
         if response.status().is_success() {
@@ -51,12 +51,12 @@ impl Bucket {
     }
 }
 
-/// Whether a listing has its keys encoded, as it was asked to.
+/// Returns whether the keys of a listing are URL-encoded, as requested.
 fn is_encoded(body: &str) -> bool {
     element(body, "EncodingType").as_deref() == Some("url")
 }
 
-/// A key of a listing.
+/// Decodes a key of a listing.
 fn decoded(key: &str, encoded: bool) -> String {
     if !encoded {
         return key.to_owned();

@@ -1,4 +1,4 @@
-//! Long files: a multipart upload, one part after the other, gone on with where it was.
+//! Multipart uploads of long files. Parts are sent one after the other, and an interrupted upload continues.
 use super::request::{Ask, Sending};
 use super::words::{element, elements};
 use super::{Bucket, Held, unsaid};
@@ -15,25 +15,25 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The least that S3 takes as a part that is not the last: what a broken connection costs at most.
+/// The minimum size of a part except the last one (S3). A broken connection costs at most one part.
 const PART: u64 = 5 << 20;
-/// Parts of one upload (S3 takes 10,000).
+/// The maximum number of parts of one upload (S3 allows 10,000).
 const MOST_PARTS: u64 = 9_000;
-/// How long a server may take to put the parts together.
+/// The extra timeout for the server to assemble the parts.
 const JOINING: Duration = Duration::from_mins(5);
 
-/// How an attempt to bring an upload to its end ended.
+/// The result of completing an upload.
 enum End {
-    /// The object is there, as it was sent.
+    /// The object is stored as it was sent.
     Stored,
-    /// There is an object under its key already.
+    /// Another object exists under its key.
     Taken,
-    /// The server does not know the upload, or not its parts.
+    /// The server does not know the upload or one of its parts.
     Unknown,
 }
 
 impl Bucket {
-    /// Sends the file in parts; false when there is an object under its key.
+    /// Sends the file in parts. Returns false if there is an object under its key.
     pub(super) async fn put_in_parts(
         &self,
         content: &Content,
@@ -56,7 +56,7 @@ impl Bucket {
             match self.go_on(&begun, parts, content, entry, over, uploads, uplink).await? {
                 End::Stored => return Ok(true),
                 End::Taken => return Ok(false),
-                // It may have ended well without our hearing of it.
+                // It may have been completed although the answer was lost.
                 End::Unknown => {
                     uploads.end(&entry.id);
                     if self.look(entry).await? == Held::Same {
@@ -66,7 +66,7 @@ impl Bucket {
             }
         }
         if *before != Held::Untold {
-            // What is not ended now is once the file is stored.
+            // Uploads that cannot be aborted now are aborted once the file is stored.
             let _ = self.clear(&entry.key).await;
         }
         let begun = self.begin(content, entry, part_size, uploads).await?;
@@ -78,7 +78,7 @@ impl Bucket {
                 Err(Failure::new(
                     Class::Broken,
                     format!(
-                        "the bucket `{}` lost the parts of a long file that it had taken",
+                        "the bucket `{}` no longer has the uploaded parts of a long file",
                         self.name
                     ),
                 ))
@@ -86,7 +86,7 @@ impl Bucket {
         }
     }
 
-    /// Begins an upload, and notes it.
+    /// Creates an upload and records it.
     async fn begin(
         &self,
         content: &Content,
@@ -116,8 +116,8 @@ impl Bucket {
         Ok(begun)
     }
 
-    /// Sends the parts that are missing and has them put together.
-    #[expect(clippy::too_many_arguments, reason = "it is what one upload is made of")]
+    /// Sends the missing parts and completes the upload.
+    #[expect(clippy::too_many_arguments, reason = "one upload needs all of them")]
     async fn go_on(
         &self,
         begun: &Begun,
@@ -133,7 +133,7 @@ impl Bucket {
                 continue;
             }
             if !uplink.is_open() {
-                return Err(Failure::new(Class::Closed, "the window closed"));
+                return Err(Failure::new(Class::Closed, "the delivery window closed"));
             }
             let from = (number - 1) * begun.part_size;
             let range = from..(from + begun.part_size).min(content.length);
@@ -177,7 +177,7 @@ impl Bucket {
             ask.body = Sending::Text(list.clone());
             ask.work = JOINING;
             let answer = self.send_whole(ask).await?;
-            // A server that began to answer before it was done says there how it ended.
+            // A server that starts its answer before it is done reports an error in the body.
             let failed = element(&answer.body, "Code");
             return match (answer.status, failed.as_deref()) {
                 (200..=299, None) => Ok(End::Stored),
@@ -198,7 +198,7 @@ impl Bucket {
         }
     }
 
-    /// Ends an upload, so that its parts take no room in the bucket.
+    /// Aborts an upload, so that its parts use no space in the bucket.
     pub(super) async fn abort(&self, key: &str, upload: &str) -> Result<(), Failure> {
         let query = [("uploadId", upload)];
         let mut ask = Ask::new(Method::DELETE, key);
@@ -210,8 +210,8 @@ impl Bucket {
         }
     }
 
-    /// Leaves nothing behind of the uploads of an export that is stored. Where that does not work now, the
-    /// note of the upload stays, for the sweep.
+    /// Cleans up the uploads of a stored export. If that fails now, the record of the upload stays for the
+    /// cleanup.
     pub(crate) async fn tidy(&self, id: &str, uploads: &Uploads) -> Result<(), Failure> {
         let (notes, of) = (uploads.clone(), id.to_owned());
         let Some((begun, parts)) = on_disk(move || Ok(notes.find(&of))).await? else {
@@ -222,9 +222,9 @@ impl Bucket {
                 if upload != begun.upload {
                     self.abort(&begun.key, &upload).await?;
                 } else if parts.len() as u64 == begun.parts() {
-                    // Swift does not forget the upload when the connection breaks while it puts the parts
-                    // together, and to end it would take the object's parts away. So would putting together
-                    // fewer than all; such an upload is left alone.
+                    // Swift keeps the upload if the connection breaks while the parts are assembled, and
+                    // aborting it would remove the object's parts. Completing it with fewer than all parts
+                    // would do so too, so such an upload is not touched.
                     self.complete(&begun, &parts, true).await?;
                 }
             }
@@ -233,7 +233,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Ends the uploads of an export that nobody will go on with, where nothing is stored under its key.
+    /// Aborts the uploads of an export that will not be continued, if there is no object under its key.
     pub(crate) async fn abandon(&self, begun: &Begun) -> Result<(), Failure> {
         if begun.place == self.requests.place()
             && self.send(Ask::new(Method::HEAD, &begun.key)).await?.status == 404
@@ -244,7 +244,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Ends uploads of this key that are not noted here: what came back from their beginning was lost.
+    /// Aborts uploads of this key that are not recorded here, because the answer to their creation was lost.
     /// Nothing may be stored under the key.
     async fn clear(&self, key: &str) -> Result<(), Failure> {
         for id in self.open_uploads(key).await? {
@@ -253,7 +253,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// The ids of the uploads of this key; none where the account may not ask for them.
+    /// Returns the ids of the uploads of this key, or none if the account may not list them.
     async fn open_uploads(&self, key: &str) -> Result<Vec<String>, Failure> {
         let query = [("prefix", key), ("uploads", "")];
         let mut ask = Ask::new(Method::GET, "");
@@ -272,7 +272,7 @@ fn is(body: &str, code: &str) -> bool {
     element(body, "Code").as_deref() == Some(code)
 }
 
-/// SHA-256 of a range, in a buffer of moderate size.
+/// Computes the SHA-256 of a range of a file with a small buffer.
 async fn digest(file: &Arc<File>, range: std::ops::Range<u64>) -> Result<String, Failure> {
     const BUFFER: usize = 256 << 10;
     let file = Arc::clone(file);
@@ -296,6 +296,7 @@ async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(io::Error::other(error)))
-        .map_err(|error| Failure::gateway(format!("the disk of the gateway failed: {error}")))
+    done.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| {
+        Failure::gateway(format!("reading or writing the gateway's disk failed: {error}"))
+    })
 }

@@ -1,35 +1,35 @@
-//! Whether a request still moves.
+//! Detects requests that make no progress.
 //!
-//! A connection that is dead is noticed by the kernel (`TCP_USER_TIMEOUT`, keepalive). What is watched
-//! here is a server, or something on the way, that keeps the connection and does nothing: no byte taken
-//! and no answer. Bytes that were handed to the kernel may be in its buffer for a while on a slow link,
-//! so that they count for some time; time spent waiting for the bandwidth that is allowed does not count.
+//! The kernel detects a dead connection (`TCP_USER_TIMEOUT`, keepalive). This module detects a server or proxy
+//! that keeps the connection open but reads no bytes and sends no answer. On a slow link, bytes may stay in the
+//! kernel's buffer for a while, so sent bytes extend the timeout. Time spent waiting for the configured
+//! bandwidth does not count.
 use super::request::Why;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Bytes a second that a link is thought to take at least from the kernel's buffer.
+/// The assumed minimum rate in bytes per second at which a link drains the kernel's buffer.
 const DRAIN: u64 = 32 << 10;
-/// Bytes that the kernel buffers at most, as Linux has it by default.
+/// The maximum bytes in the kernel's send buffer, the default of Linux.
 const BUFFERED: u64 = 4 << 20;
-/// Bytes a second below which a whole request counts as broken.
+/// The minimum rate in bytes per second of a whole request.
 const SLOWEST: u64 = 1 << 10;
-/// Each whole request may take so long, beside what its bytes take.
+/// The timeout of a whole request, in addition to the time for its bytes.
 const WHOLE: Duration = Duration::from_mins(2);
 
-/// How long is waited for what.
+/// The timeouts of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Patience {
-    /// For a connection.
+    /// For connecting.
     pub(super) connect: Duration,
     /// For the next byte to move.
     pub(super) idle: Duration,
-    /// For any answer, when it is asked whether the link is back.
+    /// For any answer to a probe of the link.
     pub(super) probe: Duration,
 }
 
-/// How far a request has come.
+/// The progress of a request.
 #[derive(Debug)]
 pub(super) struct Progress {
     begun: Instant,
@@ -40,14 +40,14 @@ pub(super) struct Progress {
 #[derive(Debug)]
 struct State {
     last: Instant,
-    /// Since when the bandwidth holds it up.
+    /// Since when it waits for bandwidth.
     held: Option<Instant>,
-    /// How long it has in all.
+    /// The total time that it has waited for bandwidth.
     held_for: Duration,
     source: Option<String>,
 }
 
-/// While it lives the request waits for bandwidth.
+/// A guard: the request waits for bandwidth until it is dropped.
 pub(super) struct Held<'a>(&'a Progress);
 
 impl Progress {
@@ -57,13 +57,13 @@ impl Progress {
         Self { begun, state: Mutex::new(state), sent: AtomicU64::new(0) }
     }
 
-    /// So many bytes went out, or some came in.
+    /// Records that `bytes` were sent, or that bytes were received.
     pub(super) fn moved(&self, bytes: u64) {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
         self.state().last = Instant::now();
     }
 
-    /// Bytes of the body that went out.
+    /// Returns the bytes of the body that were sent.
     pub(super) fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
@@ -77,7 +77,7 @@ impl Progress {
         self.state().source = Some(error.to_string());
     }
 
-    /// What an error of the request was.
+    /// Converts an error of the request. An error of reading the file comes first.
     pub(super) fn lost(&self, error: reqwest::Error) -> Why {
         match self.state().source.take() {
             Some(source) => Why::Source(source),
@@ -85,7 +85,7 @@ impl Progress {
         }
     }
 
-    /// Ends when nothing moved for too long, and says for how long.
+    /// Waits until the request makes no progress for too long. Returns the time since the last byte.
     pub(super) async fn stalled(
         &self,
         patience: &Patience,
@@ -136,7 +136,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn silence_ends_a_request_and_waiting_for_bandwidth_does_not() {
+    async fn a_silent_server_ends_a_request_but_waiting_for_bandwidth_does_not() {
         let progress = Progress::begin();
         assert!(progress.stalled(&PATIENCE, 0, Duration::ZERO).await > PATIENCE.idle);
         let held = progress.hold();

@@ -1,7 +1,7 @@
-//! One signed request (AWS Signature Version 4, by header) and its answer. This file alone knows rust-s3.
+//! One signed request (AWS Signature Version 4, in headers) and its answer. Only this file uses rust-s3.
 //!
-//! Every request carries the SHA-256 of its body under the signature, so that the server takes the bytes
-//! that were meant or none. The body is read from its file as it is sent: no part is ever whole in memory.
+//! Every request has the SHA-256 of its body under the signature, so a server accepts exactly the intended
+//! bytes or none. The body is read from its file while it is sent; no part is completely in memory.
 use super::progress::{Patience, Progress};
 use crate::uplink::Uplink;
 use bytes::Bytes;
@@ -22,13 +22,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use time::OffsetDateTime;
 
-/// The SHA-256 of no bytes.
+/// The SHA-256 of an empty body.
 const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-/// Bytes of an answer that are read.
+/// The maximum bytes of an answer that are read.
 const LONGEST_ANSWER: usize = 4 << 20;
-/// Idle connections are let go before servers and gateways on the way let go of them in silence.
+/// The time after which idle connections are closed, before servers and proxies drop them silently.
 const KEEP_IDLE: Duration = Duration::from_secs(15);
-/// Seconds that a clock may be off; servers refuse signatures from 15 minutes on.
+/// The tolerated difference of the clocks in seconds. Servers refuse signatures from 15 minutes on.
 const FAR: i64 = 5 * 60;
 
 /// Sends requests to one bucket.
@@ -37,22 +37,22 @@ pub(super) struct Requests {
     region: Region,
     key_id: String,
     secret: String,
-    /// The URL of the bucket, without a slash at its end.
+    /// The URL of the bucket, without a trailing slash.
     place: Url,
     patience: Patience,
-    /// Seconds that the server's clock is ahead of ours, as far as requests are signed by it.
+    /// The seconds that the server's clock is ahead of ours, if requests are signed with the server's time.
     ahead: AtomicI64,
 }
 
-/// What is asked.
+/// A request to send.
 pub(super) struct Ask<'a> {
     pub(super) method: Method,
-    /// The key, or nothing for the bucket itself.
+    /// The key, or empty for the bucket itself.
     pub(super) key: &'a str,
     pub(super) query: &'a [(&'a str, &'a str)],
     pub(super) headers: HeaderMap,
     pub(super) body: Sending<'a>,
-    /// How much longer than others the answer may take.
+    /// The extra time that the answer may take.
     pub(super) work: Duration,
 }
 
@@ -60,38 +60,38 @@ pub(super) struct Ask<'a> {
 pub(super) enum Sending<'a> {
     Nothing,
     Text(String),
-    /// A range of a file, and the SHA-256 of those bytes.
+    /// A range of a file, and the SHA-256 of its bytes.
     File(&'a Arc<File>, Range<u64>, String, &'a Arc<Uplink>),
 }
 
-/// What came back.
+/// The answer to a request.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
-    /// Bounded.
+    /// The body, up to a limit.
     pub(super) body: String,
 }
 
-/// Nothing came back.
+/// A request without an answer.
 #[derive(Debug)]
 pub(super) struct Lost {
     pub(super) why: Why,
-    /// The whole request had gone out, as far as the gateway can tell: the server may have done what it was
-    /// asked to do, or may be doing it still.
+    /// Whether the whole request was sent, as far as the gateway knows. Then the server may have carried it
+    /// out, or may still be doing so.
     pub(super) whole: bool,
 }
 
-/// Why nothing came back.
+/// The reason why there was no answer.
 #[derive(Debug)]
 pub(super) enum Why {
-    /// The request could not be made.
+    /// The request could not be created.
     Unmade(String),
-    /// The connection could not be made, or broke.
+    /// The connection failed or broke.
     Http(reqwest::Error),
-    /// Nothing moved for so long.
+    /// There was no progress for this long.
     Stalled(Duration),
-    /// What was to be sent could not be read.
+    /// The file to send could not be read.
     Source(String),
 }
 
@@ -109,7 +109,7 @@ impl<'a> Ask<'a> {
 }
 
 impl Why {
-    /// Whether nothing of the request can have reached the server.
+    /// Returns whether nothing of the request can have reached the server.
     fn is_before_all(&self) -> bool {
         match self {
             Self::Unmade(_) | Self::Source(_) => true,
@@ -132,10 +132,10 @@ impl Answer {
 }
 
 impl Requests {
-    /// Prepares requests to the bucket; nothing is sent.
+    /// Prepares requests to the bucket. Sends nothing.
     ///
     /// # Errors
-    /// What in the settings is in the way.
+    /// The setting that is not usable.
     pub(super) fn open(
         target: &TargetKind,
         bucket_name: &str,
@@ -152,7 +152,7 @@ impl Requests {
             ..
         } = target
         else {
-            return Err("the target is no S3 bucket".to_owned());
+            return Err("the target is not an S3 bucket".to_owned());
         };
         let bucket = bucket.as_deref().unwrap_or(bucket_name);
         let endpoint = endpoint.trim_end_matches('/');
@@ -166,7 +166,7 @@ impl Requests {
             let host = format!("{bucket}.{}", place.host_str().unwrap_or_default());
             place.set_host(Some(&host)).map_err(|error| wrong(&error))?;
         }
-        // The kernel counts in whole seconds.
+        // The kernel uses whole seconds.
         let probes = (patience.idle / 3).max(Duration::from_secs(1));
         let mut client = Client::builder()
             .http1_only()
@@ -174,7 +174,7 @@ impl Requests {
             .connect_timeout(patience.connect)
             .pool_idle_timeout(KEEP_IDLE)
             .tcp_nodelay(true)
-            // A dead connection is noticed while bytes are under way, and while an answer is waited for.
+            // Detects a dead connection both while bytes are sent and while an answer is awaited.
             .tcp_user_timeout(patience.idle)
             .tcp_keepalive(probes)
             .tcp_keepalive_interval(probes)
@@ -195,23 +195,23 @@ impl Requests {
         })
     }
 
-    /// The URL of the bucket.
+    /// Returns the URL of the bucket.
     pub(super) fn place(&self) -> &str {
         self.place.as_str()
     }
 
-    /// Whether anybody answers, whatever it is.
+    /// Returns whether the server answers with any status.
     pub(super) async fn is_answered(&self) -> bool {
         let mut root = self.place.clone();
         root.set_path("/");
         self.client.head(root).timeout(self.patience.probe).send().await.is_ok()
     }
 
-    /// Sends a request, and reads the answer, of whatever status.
+    /// Sends a request and reads the answer, whatever its status.
     ///
-    /// A server refuses what is signed at a time that is not its own. Where nobody vouches for the clock of
-    /// this gateway, the server's counts for signatures from then on, so that one without a clock delivers
-    /// before it is synchronised; a request that was refused so is sent once more, if it has no body.
+    /// A server refuses signatures with a wrong time. If the gateway's clock is not synchronized, the gateway
+    /// signs with the server's time from then on, so that it delivers before its clock is synchronized. A
+    /// request without a body that was refused for this reason is sent once more.
     pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Answer, Lost> {
         let again = match ask.body {
             Sending::Nothing => Some(Ask {
@@ -230,8 +230,8 @@ impl Requests {
         }
     }
 
-    /// Takes over the time of a server that refused a request, where it is far from ours and nobody vouches
-    /// for ours; true when it is another one than before.
+    /// Uses the time of a server that refused a request, if it differs much from ours and our clock is not
+    /// synchronized. Returns whether the offset changed.
     fn go_by(&self, answer: &Answer) -> bool {
         if answer.status != 403 || clock::is_synchronised() == Some(true) {
             return false;
@@ -246,7 +246,7 @@ impl Requests {
         tracing::warn!(
             ahead_seconds = ahead,
             server = self.place.host_str(),
-            "The clock is far from that of the server, and nobody vouches for it; requests are signed by the server's."
+            "The clock is not synchronized and differs from the server's; requests are signed with the server's time."
         );
         true
     }
@@ -272,7 +272,7 @@ impl Requests {
         told.map_err(|why| Lost { whole: !why.is_before_all() && progress.sent() >= bytes, why })
     }
 
-    /// Asks for an object, or a part of it; the body is left to be read.
+    /// Requests an object. The caller reads the body.
     pub(super) async fn get(&self, key: &str) -> Result<Response, Lost> {
         let progress = Arc::new(Progress::begin());
         let request = self.request(Ask::new(Method::GET, key), &progress)?;
@@ -327,7 +327,7 @@ impl Requests {
         Url::parse(&text).map_err(|error| Why::Unmade(error.to_string()).into())
     }
 
-    /// The headers, with those that sign them.
+    /// Returns the headers with the signature.
     fn signed(
         &self,
         method: &Method,
@@ -371,14 +371,14 @@ impl Requests {
     }
 }
 
-/// SHA-256, lowercase hex.
+/// Computes a SHA-256 in lowercase hex.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     crate::file::hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }
 
 fn value(text: &str) -> Result<HeaderValue, Lost> {
     HeaderValue::from_str(text).map_err(|_| {
-        let why = "a setting of the target holds a character that no request can carry";
+        let why = "a setting of the target has a character that is not allowed in a request header";
         Why::Unmade(why.to_owned()).into()
     })
 }
@@ -390,12 +390,12 @@ fn certificates(ca_file: &std::path::Path) -> Result<Vec<Certificate>, String> {
     let pem = std::fs::read(ca_file).map_err(|error| cannot(&error))?;
     let certificates = Certificate::from_pem_bundle(&pem).map_err(|error| cannot(&error))?;
     if certificates.is_empty() {
-        return Err(cannot(&"it holds none in the PEM format"));
+        return Err(cannot(&"it has none in the PEM format"));
     }
     Ok(certificates)
 }
 
-/// The bytes of a range, read as they go out, as fast as the uplink may be used.
+/// Creates a body that reads the range while it is sent, limited to the bandwidth of the uplink.
 fn body(file: Arc<File>, range: Range<u64>, uplink: Arc<Uplink>, progress: Arc<Progress>) -> Body {
     let end = range.end;
     Body::wrap_stream(stream::try_unfold(range.start, move |at| {
@@ -425,7 +425,7 @@ fn body(file: Arc<File>, range: Range<u64>, uplink: Arc<Uplink>, progress: Arc<P
     }))
 }
 
-/// So many bytes of a file.
+/// Reads `length` bytes of a file at the offset `at`.
 async fn read_at(file: Arc<File>, at: u64, length: usize) -> io::Result<Bytes> {
     let read = tokio::task::spawn_blocking(move || {
         let mut bytes = vec![0; length];

@@ -1,13 +1,13 @@
-//! What a server answers and what breaks on the way, in words for an operator.
+//! Explains error answers and connection errors to the operator.
 use super::request::{Answer, Lost, Why};
 use crate::cause::{Class, Failure};
 use penstock_base::time;
 use std::time::Duration;
 
-/// The longest that a server is left alone because it asks for it.
+/// The maximum `Retry-After` in seconds that is respected.
 const MOST_PATIENCE: u64 = 300;
 
-/// What an answer that is none of success means.
+/// Converts an error answer into a failure.
 pub(super) fn refused(answer: &Answer, bucket: &str, endpoint: &str) -> Failure {
     let code = element(&answer.body, "Code").unwrap_or_default();
     let (class, cause) = told(answer.status, &code, &answer.body, bucket, endpoint);
@@ -20,12 +20,12 @@ fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (C
     match (status, code) {
         (_, "InvalidAccessKeyId") => (
             Class::Credentials,
-            format!("{endpoint} does not know the `access-key-id` of the target"),
+            format!("{endpoint} does not know the `access-key-id` of the target; correct it"),
         ),
         (_, "SignatureDoesNotMatch") => (
             Class::Credentials,
             format!(
-                "{endpoint} refuses the credentials: the `secret-access-key` of the target is wrong"
+                "{endpoint} refuses the credentials: the `secret-access-key` of the target is wrong; correct it"
             ),
         ),
         (_, "UserSuspended" | "AccountProblem" | "ExpiredToken" | "InvalidToken") => (
@@ -49,13 +49,13 @@ fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (C
         (_, "QuotaExceeded" | "EntityTooLargeForQuota") | (507, _) => (
             Class::Quota,
             format!(
-                "the quota of the bucket `{bucket}` at {endpoint} is used up; raise it, or make room"
+                "the quota of the bucket `{bucket}` at {endpoint} is used up; raise it, or free space there"
             ),
         ),
         (413, _) | (_, "EntityTooLarge") => (
             Class::Quota,
             format!(
-                "{endpoint} takes no file of this size in the bucket `{bucket}`; its quota may be used up"
+                "{endpoint} accepts no file of this size in the bucket `{bucket}`; check its quota"
             ),
         ),
         (
@@ -69,7 +69,7 @@ fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (C
         | (429 | 503, _) => (
             Class::Busy,
             format!(
-                "{endpoint} asks to be left alone for a while ({status}{}{})",
+                "{endpoint} is overloaded or unavailable ({status}{}{})",
                 space(code),
                 bounded(code)
             ),
@@ -77,7 +77,7 @@ fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (C
         (_, "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => (
             Class::Gateway,
             format!(
-                "{endpoint} has another region than the target's `region`{}; mend it",
+                "{endpoint} has another region than the target's `region`{}; correct it",
                 element(body, "Region")
                     .map(|region| format!(", `{}`", bounded(&region)))
                     .unwrap_or_default(),
@@ -86,7 +86,7 @@ fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (C
         (401 | 403, _) => (
             Class::Policy,
             format!(
-                "the credentials of the target may not write to the bucket `{bucket}` at {endpoint} ({}); mend its policy",
+                "the credentials of the target may not write to the bucket `{bucket}` at {endpoint} ({}); fix its policy",
                 if code.is_empty() { "403" } else { bounded(code) }
             ),
         ),
@@ -96,7 +96,7 @@ fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (C
         (300..=399, _) => (
             Class::Gateway,
             format!(
-                "the bucket `{bucket}` is elsewhere; mend the target's `endpoint` and `region`"
+                "the bucket `{bucket}` is at another address; correct the target's `endpoint` and `region`"
             ),
         ),
         _ => {
@@ -117,7 +117,7 @@ fn space(text: &str) -> &'static str {
     if text.is_empty() { "" } else { " " }
 }
 
-/// Why there was no answer.
+/// Converts a request without an answer into a failure.
 pub(super) fn lost(lost: &Lost, endpoint: &str) -> Failure {
     match &lost.why {
         Why::Unmade(cause) => Failure::gateway(cause.clone()),
@@ -126,7 +126,7 @@ pub(super) fn lost(lost: &Lost, endpoint: &str) -> Failure {
         }
         Why::Stalled(silent) => Failure::new(
             Class::Broken,
-            format!("{endpoint} took nothing and answered nothing for {} s", silent.as_secs()),
+            format!("{endpoint} accepted no data and sent no answer for {} s", silent.as_secs()),
         ),
         Why::Http(error) => {
             let why = chain(error);
@@ -136,26 +136,26 @@ pub(super) fn lost(lost: &Lost, endpoint: &str) -> Failure {
     }
 }
 
-/// What broke, as the end of a sentence about the endpoint.
+/// Classifies a connection error. The text continues a sentence about the endpoint.
 fn broken(why: &str, connecting: bool, timeout: bool) -> (Class, String) {
     let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
     if has(&["certificate"]) {
         let cause = if has(&["xpired"]) {
             format!(
-                "shows a TLS certificate that has expired; renew it there, or set the clock of this gateway, \
+                "has a TLS certificate that has expired; renew it there, or set the clock of this gateway, \
                  which says {}",
                 time::rfc3339()
             )
         } else if has(&["NotValidYet", "not valid yet"]) {
             format!(
-                "shows a TLS certificate that is not valid yet; is the clock of this gateway right? It says {}",
+                "has a TLS certificate that is not valid yet; is the clock of this gateway right? It says {}",
                 time::rfc3339()
             )
         } else if has(&["NotValidForName", "not valid for name"]) {
-            "shows a TLS certificate for another name; mend the target's `endpoint`".to_owned()
+            "has a TLS certificate for another name; correct the target's `endpoint`".to_owned()
         } else {
             format!(
-                "shows a TLS certificate that is not trusted; name its authority in the target's `ca-file` ({why})"
+                "has a TLS certificate that is not trusted; add its authority to the target's `ca-file` ({why})"
             )
         };
         return (Class::Certificate, cause);
@@ -164,7 +164,7 @@ fn broken(why: &str, connecting: bool, timeout: bool) -> (Class, String) {
         let cause = if has(&["dns error", "lookup"]) {
             format!("cannot be reached: its name cannot be resolved ({why})")
         } else if has(&["refused"]) {
-            "cannot be reached: the connection is refused, nobody listens there".to_owned()
+            "cannot be reached: the connection was refused, no server listens there".to_owned()
         } else if timeout {
             "cannot be reached: no connection in time".to_owned()
         } else {
@@ -175,10 +175,10 @@ fn broken(why: &str, connecting: bool, timeout: bool) -> (Class, String) {
     if timeout {
         return (Class::Broken, "did not answer in time".to_owned());
     }
-    (Class::Broken, format!("and the gateway lost their connection: {why}"))
+    (Class::Broken, format!("closed or lost the connection: {why}"))
 }
 
-/// The text of the first XML element of this name.
+/// Returns the text of the first XML element with this name.
 pub(super) fn element(xml: &str, name: &str) -> Option<String> {
     let text = elements(xml, name).next()?;
     Some(
@@ -192,7 +192,8 @@ pub(super) fn element(xml: &str, name: &str) -> Option<String> {
     )
 }
 
-/// What stands in each XML element of this name, as it stands there. They do not nest in what S3 answers.
+/// Returns the raw content of each XML element with this name. Elements with the same name do not nest in S3
+/// answers.
 pub(super) fn elements<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     let mut rest = xml;
@@ -204,7 +205,7 @@ pub(super) fn elements<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a
     })
 }
 
-/// The causes of an error, one after the other, without the URL, which says no more than the endpoint.
+/// Joins the causes of an error, without the URL, which says no more than the endpoint.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = String::new();
     let mut next = Some(error);
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_told_in_words_with_their_class() {
+    fn error_answers_are_explained_and_classified() {
         for (status, code, class, words) in [
             (403, "SignatureDoesNotMatch", Class::Credentials, "`secret-access-key`"),
             (403, "InvalidAccessKeyId", Class::Credentials, "`access-key-id`"),
@@ -250,7 +251,7 @@ mod tests {
             (403, "RequestTimeTooSkewed", Class::Clock, "set the time"),
             (404, "NoSuchBucket", Class::Bucket, "`plant` does not exist"),
             (503, "SlowDown", Class::Busy, "503 SlowDown"),
-            (503, "", Class::Busy, "left alone for a while (503)"),
+            (503, "", Class::Busy, "overloaded or unavailable (503)"),
             (500, "InternalError", Class::Busy, "https://s3.example answered 500 InternalError m"),
             (400, "InvalidRequest", Class::Refused, "answered 400 InvalidRequest m"),
             (400, "AuthorizationHeaderMalformed", Class::Gateway, "`region`"),
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_is_told_in_words_with_its_class() {
+    fn connection_errors_are_explained_and_classified() {
         for (why, connecting, class, words) in [
             ("invalid peer certificate: Expired", true, Class::Certificate, "has expired"),
             (

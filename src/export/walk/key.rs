@@ -1,10 +1,10 @@
-//! The key of an export, read back.
+//! Parses the key of an export.
 use percent_encoding::percent_decode_str;
 
 /// `<prefix><name>/<name>-<export_date>-<sequence>.json`
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Key<'a> {
-    /// The prefix and the name, as it stands in the key.
+    /// The prefix and the name as in the key.
     pub(super) folder: &'a str,
     /// The name of the Business Object.
     pub(super) name: String,
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_read_back_and_others_are_foreign() {
+    fn export_keys_are_parsed_and_others_are_foreign() {
         let key = Key::parse("edge 1/a-b%20%C3%BC/a-b%20%C3%BC-20260301T120000Z-000000000007.json");
         let expected = Key {
             folder: "edge 1/a-b%20%C3%BC",

@@ -1,4 +1,4 @@
-//! Where the objects are that are checked: a directory, or a bucket.
+//! The location of the objects to check: a directory or a bucket.
 use crate::backoff::Pace;
 use crate::cause::Failure;
 use crate::s3::Bucket;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// How long an object may stand still while it is read.
+/// The idle timeout while an object is read.
 const IDLE: Duration = Duration::from_mins(1);
-/// How often a page of keys is asked for.
+/// The maximum number of attempts for a request.
 const TRIES: u32 = 4;
 
-/// Where objects are.
+/// The location of the objects.
 #[derive(Debug)]
 pub struct Place(Inside);
 
@@ -26,7 +26,7 @@ enum Inside {
     Bucket { runtime: std::sync::Arc<Runtime>, bucket: Box<Bucket>, prefix: String },
 }
 
-/// Who may read a bucket that is named by its URL.
+/// The credentials for a bucket that is given by its URL.
 #[derive(Clone, Default)]
 pub struct Reader {
     /// `AWS_ACCESS_KEY_ID`
@@ -37,7 +37,7 @@ pub struct Reader {
     pub region: String,
 }
 
-/// One object, to be read.
+/// An object to read.
 pub(super) struct Object {
     pub(super) body: Box<dyn Read>,
     /// `Content-Encoding`
@@ -51,15 +51,15 @@ pub(super) struct Object {
 }
 
 impl Place {
-    /// A directory.
+    /// Returns the location of a directory.
     pub fn directory(path: PathBuf) -> Self {
         Self(Inside::Directory(path))
     }
 
-    /// Where a bucketName leads.
+    /// Returns the location of a configured target.
     ///
     /// # Errors
-    /// That it leads nowhere.
+    /// `Kind::Invalid` if the bucketName has no target.
     pub fn target(targets: &Targets, data_dir: &Path, bucket_name: &str) -> Result<Self, Fault> {
         let invalid = |cause: String| Fault::new(Kind::Invalid, cause);
         match target::kind(targets, bucket_name).map_err(invalid)? {
@@ -70,13 +70,13 @@ impl Place {
         }
     }
 
-    /// The bucket at `https://HOST[:PORT]/BUCKET[/PREFIX]`.
+    /// Returns the location of the bucket at `https://HOST[:PORT]/BUCKET[/PREFIX]`.
     ///
     /// # Errors
-    /// What is wrong with the URL.
+    /// `Kind::Invalid` if the URL is not valid.
     pub fn url(url: &str, reader: Reader) -> Result<Self, Fault> {
         let parsed = reqwest::Url::parse(url)
-            .map_err(|error| Fault::new(Kind::Invalid, format!("{url} is no URL: {error}")))?;
+            .map_err(|error| Fault::new(Kind::Invalid, format!("{url} is not a URL: {error}")))?;
         let path = percent_encoding::percent_decode_str(parsed.path().trim_start_matches('/'));
         let path = path.decode_utf8_lossy().into_owned();
         let (bucket, prefix) = path.split_once('/').unwrap_or((&path, ""));
@@ -107,7 +107,7 @@ impl Place {
         Ok(Self(Inside::Bucket { runtime, bucket: Box::new(bucket), prefix }))
     }
 
-    /// Hands over every key, as it stands in the bucket.
+    /// Passes every key to `each`, as it is in the bucket.
     pub(super) fn keys(
         &self,
         each: &mut dyn FnMut(&str) -> Result<(), Fault>,
@@ -128,7 +128,7 @@ impl Place {
         }
     }
 
-    /// An object; `None` when it is not there.
+    /// Opens an object. Returns `None` if it does not exist.
     pub(super) fn object(&self, key: &str) -> Result<Option<Object>, Fault> {
         match &self.0 {
             Inside::Directory(root) => match File::open(root.join(key)) {
@@ -163,7 +163,7 @@ impl Place {
     }
 }
 
-/// Every file below a folder but those that are being written, by its path below `root`.
+/// Passes every file below a folder to `each` by its path below `root`, except files that are being written.
 fn files(
     root: &Path,
     folder: &Path,
@@ -190,7 +190,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Fault {
     Fault::new(kind, format!("{} cannot be read: {error}", path.display()))
 }
 
-/// Asks again where time may mend it.
+/// Retries a request after transient failures.
 fn again<T>(mut ask: impl FnMut() -> Result<T, Failure>) -> Result<T, Fault> {
     let mut tries = 0;
     loop {
@@ -208,7 +208,7 @@ fn told(failure: Failure) -> Fault {
     Fault::new(Kind::Internal, failure.cause)
 }
 
-/// The body of an answer, read as it comes.
+/// The body of an answer, read as a stream.
 struct Body {
     runtime: std::sync::Arc<Runtime>,
     response: reqwest::Response,

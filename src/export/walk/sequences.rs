@@ -1,10 +1,10 @@
-//! The sequences seen: a bit for each.
+//! A set of sequences with one bit each.
 use std::collections::BTreeMap;
 
-/// Sequences of one block.
+/// The number of sequences in one block.
 const BLOCK: u64 = 4096;
 
-/// A set of sequences, from 1.
+/// A set of sequences, starting at 1.
 #[derive(Debug, Default)]
 pub(super) struct Sequences {
     blocks: BTreeMap<u64, Box<[u64; (BLOCK / 64) as usize]>>,
@@ -13,7 +13,7 @@ pub(super) struct Sequences {
 }
 
 impl Sequences {
-    /// Takes one in; false when it was there.
+    /// Adds a sequence. Returns false if it was already there.
     pub(super) fn insert(&mut self, sequence: u64) -> bool {
         let block = self.blocks.entry(sequence / BLOCK).or_insert_with(|| Box::new([0; 64]));
         let at = usize::try_from(sequence % BLOCK / 64).unwrap_or_default();
@@ -28,17 +28,17 @@ impl Sequences {
         true
     }
 
-    /// How many there are.
+    /// Returns the number of sequences.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
 
-    /// The highest.
+    /// Returns the highest sequence.
     pub(super) fn last(&self) -> u64 {
         self.last
     }
 
-    /// The ranges, both ends included, that are missing below the highest.
+    /// Returns the missing ranges below the highest sequence, both ends included.
     pub(super) fn gaps(&self) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut next = 1;

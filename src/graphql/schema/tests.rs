@@ -10,8 +10,8 @@ use penstock_model::resource::Compiled;
 use penstock_service::gateway::Gateway;
 use serde_json::{Value as Json, json};
 
-/// A gateway with what a test puts into it.
-struct World {
+/// A gateway with test data.
+struct Fixture {
     gateway: Gateway,
     graphql: Schema,
     _dir: tempfile::TempDir,
@@ -55,7 +55,7 @@ fields:
       maker: {type: string, path: <urn:p:maker>}
 ";
 
-impl World {
+impl Fixture {
     fn new(arguments: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut all = vec![format!("--service.data-dir={}", dir.path().display())];
@@ -66,19 +66,19 @@ impl World {
         Self { gateway, graphql, _dir: dir }
     }
 
-    /// With sites and pumps.
+    /// Adds sites and pumps.
     fn plant(arguments: &[&str]) -> Self {
-        let world = Self::new(arguments);
-        world.define("Site", SITE);
-        world.define("Pump", PUMP);
-        world.send(
+        let fixture = Self::new(arguments);
+        fixture.define("Site", SITE);
+        fixture.define("Pump", PUMP);
+        fixture.send(
             "Site",
             &json!([
                 {"uri": "urn:site:1", "name": "North", "opened": "2020-02-29"},
                 {"uri": "urn:site:2", "name": "South"},
             ]),
         );
-        world.send("Pump", &json!([
+        fixture.send("Pump", &json!([
             {"uri": "urn:pump:1", "serial number": "A1", "weight": 10.50, "runs": 12_345_678_901_u64,
              "active": true, "built": "2024-01-01T00:00:00Z", "site": "urn:site:1", "tags": ["b", "a"],
              "readings": [{"uri": "urn:reading:1", "value": 1.0, "sensor": "urn:sensor:1"},
@@ -90,7 +90,7 @@ impl World {
             {"uri": "urn:pump:3", "serial number": "B1", "site": "urn:nowhere", "tags": ["c"],
              "readings": [{"uri": "urn:reading:3", "value": -5, "sensor": "urn:sensor:2"}]},
         ]));
-        world
+        fixture
     }
 
     fn define(&self, name: &str, config: &str) {
@@ -116,14 +116,14 @@ impl World {
         serde_json::to_value(self.graphql.execute(query, caller).await).unwrap()
     }
 
-    /// The result of a document without an error.
+    /// Returns the result of a document that must not fail.
     #[track_caller]
     fn data(mut answer: Json) -> Json {
         assert_eq!(answer.get("errors"), None, "{answer}");
         answer["data"].take()
     }
 
-    /// The URIs on a page of pumps.
+    /// Returns the URIs on a page of pumps.
     async fn pumps(&self, arguments: &str) -> Vec<String> {
         let document = format!("{{ pumpConnection({arguments}) {{ nodes {{ uri }} }} }}");
         let data = Self::data(self.ask(&document).await);
@@ -175,11 +175,11 @@ fn plant() -> Caller {
 }
 
 #[tokio::test]
-async fn the_user_is_told() {
-    let world = World::new(&[]);
+async fn the_authenticated_user_is_returned() {
+    let fixture = Fixture::new(&[]);
     let document = "{ authenticatedUser { __typename id givenName familyName email organization roles serviceAccount } }";
     assert_eq!(
-        world.ask_as(document, &plant()).await,
+        fixture.ask_as(document, &plant()).await,
         json!({"data": {"authenticatedUser": {
             "__typename": "AuthenticatedUser",
             "id": "0199c1d2-7d3e-7000-8000-000000000001",
@@ -191,20 +191,20 @@ async fn the_user_is_told() {
             "serviceAccount": true,
         }}})
     );
-    let local = world.ask(document).await;
+    let local = fixture.ask(document).await;
     assert_eq!(local["data"]["authenticatedUser"]["id"], "local");
     assert_eq!(local["data"]["authenticatedUser"]["roles"], json!(["Admin"]));
     assert_eq!(local["data"]["authenticatedUser"]["email"], Json::Null);
 }
 
 #[tokio::test]
-async fn an_object_is_shown_with_all_its_digits() {
-    let world = World::plant(&[]);
+async fn numbers_keep_all_digits() {
+    let fixture = Fixture::plant(&[]);
     let document = "{ pump(uri: \"urn:pump:1\") {
         __typename uri serialNumber weight runs active built site tags
         readings { uri value } motor { maker } again: motor { uri } } }";
     let query = Query { document: document.into(), ..Query::default() };
-    let answer = world.graphql.execute(query, &Caller::local()).await;
+    let answer = fixture.graphql.execute(query, &Caller::local()).await;
     assert_eq!(
         answer.data.unwrap().get(),
         concat!(
@@ -214,50 +214,50 @@ async fn an_object_is_shown_with_all_its_digits() {
             r#""motor":{"maker":"Acme"},"again":{"uri":"urn:motor:1"}}}"#
         )
     );
-    let none = World::data(
-        world
+    let none = Fixture::data(
+        fixture
             .ask("{ pump(uri: \"urn:site:1\") { uri } site(uri: \"urn:site:2\") { name opened } }")
             .await,
     );
     assert_eq!(none, json!({"pump": null, "site": {"name": "South", "opened": null}}));
     let bad =
-        world.ask("{ pump(uri: \"no iri\") { uri } site(uri: \"urn:site:2\") { name } }").await;
+        fixture.ask("{ pump(uri: \"no iri\") { uri } site(uri: \"urn:site:2\") { name } }").await;
     assert_eq!(bad["data"], json!({"pump": null, "site": {"name": "South"}}));
     assert_eq!(bad["errors"][0]["path"], json!(["pump"]));
 }
 
 #[tokio::test]
 async fn pages_follow_each_other_while_data_changes() {
-    let world = World::plant(&[]);
+    let fixture = Fixture::plant(&[]);
     let page = |after: &str| {
         format!(
             "{{ pumpConnection(first: 1{after}) {{ edges {{ cursor node {{ uri }} }} nodes {{ uri }} \
              pageInfo {{ hasNextPage hasPreviousPage startCursor endCursor }} totalCount }} }}"
         )
     };
-    let first = World::data(world.ask(&page("")).await)["pumpConnection"].clone();
+    let first = Fixture::data(fixture.ask(&page("")).await)["pumpConnection"].clone();
     assert_eq!(first["nodes"], json!([{"uri": "urn:pump:1"}]));
     assert_eq!(first["edges"][0]["node"], first["nodes"][0]);
     assert_eq!(first["totalCount"], 3);
     let info = &first["pageInfo"];
     assert_eq!((&info["hasNextPage"], &info["hasPreviousPage"]), (&json!(true), &json!(false)));
     assert_eq!(info["startCursor"], info["endCursor"]);
-    world.send("Pump", &json!([{"uri": "urn:pump:0", "serial number": "Z", "tags": [], "readings": []},
+    fixture.send("Pump", &json!([{"uri": "urn:pump:0", "serial number": "Z", "tags": [], "readings": []},
                                {"uri": "urn:pump:15", "serial number": "Y", "tags": [], "readings": []}]));
     let after = format!(", after: {}", info["endCursor"]);
-    let second = World::data(world.ask(&page(&after)).await)["pumpConnection"].clone();
+    let second = Fixture::data(fixture.ask(&page(&after)).await)["pumpConnection"].clone();
     assert_eq!(second["nodes"], json!([{"uri": "urn:pump:15"}]));
     assert_eq!(second["pageInfo"]["hasPreviousPage"], true);
     let other =
         format!("{{ pumpConnection(orderBy: {{field: weight}}{after}) {{ nodes {{ uri }} }} }}");
-    let other = world.ask(&other).await;
+    let other = fixture.ask(&other).await;
     assert!(other["errors"][0]["message"].as_str().unwrap().contains("another order"), "{other}");
     assert_eq!(other["data"], json!({"pumpConnection": null}));
 }
 
 #[tokio::test]
-async fn filters_ask_for_values_as_the_view_shows_them() {
-    let world = World::plant(&[]);
+async fn filters_compare_values_as_the_view_shows_them() {
+    let fixture = Fixture::plant(&[]);
     for (filter, expected) in [
         ("{}", "123"),
         ("{serialNumber: {eq: \"A1\"}}", "1"),
@@ -290,28 +290,28 @@ async fn filters_ask_for_values_as_the_view_shows_them() {
         ("{and: [{site: {eq: \"urn:site:1\"}}, {not: {weight: {after: 10}}}]}", "2"),
         ("{site: {eq: \"urn:site:1\"}, tags: {exists: true}}", "1"),
     ] {
-        assert_eq!(world.pumps(&format!("where: {filter}")).await.concat(), expected, "{filter}");
+        assert_eq!(fixture.pumps(&format!("where: {filter}")).await.concat(), expected, "{filter}");
     }
     for (bad, words) in [
-        ("{weight: {eq: \"heavy\"}}", "no number"),
-        ("{built: {after: \"yesterday\"}}", "no date"),
+        ("{weight: {eq: \"heavy\"}}", "not a number"),
+        ("{built: {after: \"yesterday\"}}", "not a date"),
         ("{weight: {eq: [1]}}", "compared"),
         ("5", "object"),
         ("{active: 5}", "object"),
     ] {
         let document = format!("{{ pumpConnection(where: {bad}) {{ nodes {{ uri }} }} }}");
-        let answer = world.ask(&document).await;
+        let answer = fixture.ask(&document).await;
         let message = answer["errors"][0]["message"].as_str().unwrap();
         assert!(message.contains(words), "{bad}: {message}");
     }
-    // What a resource holds, and what an object holds.
+    // A filter of type String has no test `before`, so the document is not executed.
     let both = "{ pumpConnection(where: {serialNumber: {before: \"A\"}}) { nodes { uri } } }";
-    assert!(world.ask(both).await.get("data").is_none());
+    assert!(fixture.ask(both).await.get("data").is_none());
 }
 
 #[tokio::test]
-async fn lists_have_an_order() {
-    let world = World::plant(&[]);
+async fn order_by_sorts_pages() {
+    let fixture = Fixture::plant(&[]);
     for (order, expected) in [
         ("{field: uri, direction: DESC}", "321"),
         ("{field: weight}", "213"),
@@ -320,14 +320,14 @@ async fn lists_have_an_order() {
         ("{field: built}", "213"),
         ("{field: active}", "213"),
     ] {
-        assert_eq!(world.pumps(&format!("orderBy: {order}")).await.concat(), expected, "{order}");
-        // Page by page the same.
+        assert_eq!(fixture.pumps(&format!("orderBy: {order}")).await.concat(), expected, "{order}");
+        // Reading page by page gives the same order.
         let (mut after, mut found) = (String::new(), String::new());
         loop {
             let document = format!(
                 "{{ pumpConnection(first: 1, orderBy: {order}{after}) {{ nodes {{ uri }} pageInfo {{ hasNextPage endCursor }} }} }}"
             );
-            let page = World::data(world.ask(&document).await)["pumpConnection"].clone();
+            let page = Fixture::data(fixture.ask(&document).await)["pumpConnection"].clone();
             found += &page["nodes"][0]["uri"].as_str().unwrap().replace("urn:pump:", "");
             after = format!(", after: {}", page["pageInfo"]["endCursor"]);
             if page["pageInfo"]["hasNextPage"] == false {
@@ -340,10 +340,10 @@ async fn lists_have_an_order() {
 
 #[tokio::test]
 async fn references_are_followed_in_both_directions() {
-    let world = World::plant(&[]);
+    let fixture = Fixture::plant(&[]);
     let document = "{ pumpConnection { nodes { uri siteObject { __typename uri ... on Site { name } } \
          readings { uri sensor sensorObject { uri } asObject { uri } } } } }";
-    let data = World::data(world.ask(document).await);
+    let data = Fixture::data(fixture.ask(document).await);
     let nodes = &data["pumpConnection"]["nodes"];
     let north = json!({"__typename": "Site", "uri": "urn:site:1", "name": "North"});
     assert_eq!((&nodes[0]["siteObject"], &nodes[1]["siteObject"]), (&north, &north));
@@ -354,7 +354,7 @@ async fn references_are_followed_in_both_directions() {
     let document = "{ site(uri: \"urn:site:1\") { name referredBy(first: 1) {
         __typename nodes { __typename uri ... on Pump { serialNumber } }
         edges { __typename type path cursor node { uri } } pageInfo { hasNextPage endCursor } } } }";
-    let data = World::data(world.ask(document).await);
+    let data = Fixture::data(fixture.ask(document).await);
     let page = &data["site"]["referredBy"];
     assert_eq!(
         page["nodes"],
@@ -367,9 +367,9 @@ async fn references_are_followed_in_both_directions() {
         "{{ referredBy(uri: \"urn:site:1\", after: {}) {{ nodes {{ uri }} pageInfo {{ hasNextPage }} }} }}",
         page["pageInfo"]["endCursor"]
     );
-    let next = World::data(world.ask(&next).await)["referredBy"].clone();
+    let next = Fixture::data(fixture.ask(&next).await)["referredBy"].clone();
     assert_eq!(next, json!({"nodes": [{"uri": "urn:pump:2"}], "pageInfo": {"hasNextPage": false}}));
-    // Through nested objects, and by one field alone.
+    // References from nested objects, and through one field only.
     for (arguments, expected) in [
         ("uri: \"urn:sensor:2\"", json!([{"uri": "urn:pump:3"}])),
         ("uri: \"urn:sensor:2\", type: Site", json!([])),
@@ -378,21 +378,21 @@ async fn references_are_followed_in_both_directions() {
         ("uri: \"urn:nothing\"", json!([])),
     ] {
         let document = format!("{{ referredBy({arguments}) {{ nodes {{ uri }} }} }}");
-        let data = World::data(world.ask(&document).await);
+        let data = Fixture::data(fixture.ask(&document).await);
         assert_eq!(data["referredBy"]["nodes"], expected, "{arguments}");
     }
     let document = "{ a: object(uri: \"urn:pump:1\") { __typename ... on Pump { weight } }
         b: object(uri: \"urn:pump:1\", as: Site) { uri } c: object(uri: \"urn:no\") { uri } }";
-    let data = World::data(world.ask(document).await);
+    let data = Fixture::data(fixture.ask(document).await);
     assert_eq!(data, json!({"a": {"__typename": "Pump", "weight": 10.5}, "b": null, "c": null}));
 }
 
 #[tokio::test]
-async fn what_the_gateway_knows_is_told() {
-    let world = World::plant(&[]);
+async fn gateway_state_is_queried() {
+    let fixture = Fixture::plant(&[]);
     let document = "{ businessObjects { name type typeMissing description enabled version conditions { value } pushTargets { bucketName } }
         targets { name depth } exports { nodes { id status } edges { cursor } pageInfo { hasNextPage } } }";
-    let data = World::data(world.ask(document).await);
+    let data = Fixture::data(fixture.ask(document).await);
     assert_eq!(
         data["businessObjects"][1],
         json!({
@@ -408,27 +408,27 @@ async fn what_the_gateway_knows_is_told() {
 }
 
 #[tokio::test]
-async fn the_schema_is_that_of_the_moment() {
-    let world = World::new(&["--service.limits.graphql.fields=20"]);
-    let graphql = &world.graphql;
+async fn the_schema_follows_the_catalogue() {
+    let fixture = Fixture::new(&["--service.limits.graphql.fields=20"]);
+    let graphql = &fixture.graphql;
     let sdl = || graphql.sdl(&Caller::local()).unwrap();
     assert!(!sdl().contains("interface Node"));
-    world.define("Site", SITE);
+    fixture.define("Site", SITE);
     assert!(sdl().contains("type Site implements Node"));
     assert!(sdl().contains("\"\"\"\nAll of Site\n\"\"\"\ntype Site "), "{}", sdl());
     let before = graphql.0.whole();
-    world.define("Site", &SITE.replace("opened:", "since:"));
+    fixture.define("Site", &SITE.replace("opened:", "since:"));
     assert!(sdl().contains("since: Date"));
     let before = before.lease_all(&Memory::new(None)).unwrap().dynamic.sdl();
     assert!(before.contains("opened: Date"), "running queries keep theirs");
-    // One that does not fit leaves the others alone.
-    world.define("Pump", PUMP);
+    // A Business Object that does not fit leaves the others unchanged.
+    fixture.define("Pump", PUMP);
     assert!(!sdl().contains("type Pump"));
-    let told = World::data(world.ask("{ businessObjects { name type typeMissing } }").await);
-    assert_eq!(told["businessObjects"][0]["type"], Json::Null);
-    let why = told["businessObjects"][0]["typeMissing"].as_str().unwrap();
+    let listed = Fixture::data(fixture.ask("{ businessObjects { name type typeMissing } }").await);
+    assert_eq!(listed["businessObjects"][0]["type"], Json::Null);
+    let why = listed["businessObjects"][0]["typeMissing"].as_str().unwrap();
     assert!(why.contains("more than 20 fields"), "{why}");
-    assert_eq!(told["businessObjects"][1]["type"], "Site");
+    assert_eq!(listed["businessObjects"][1]["type"], "Site");
     for document in [
         "{ pump(uri: \"urn:pump:1\") { uri } }",
         "{ pumpConnection { totalCount } }",
@@ -436,7 +436,7 @@ async fn the_schema_is_that_of_the_moment() {
         "query($where: PumpFilter) { siteConnection(where: $where) { totalCount } }",
         "{ siteConnection { edges { ...E } } } fragment E on PumpEdge { cursor }",
     ] {
-        let answer = world.ask(document).await;
+        let answer = fixture.ask(document).await;
         let message = answer["errors"][0]["message"].as_str().unwrap();
         assert_eq!(
             message,
@@ -445,12 +445,12 @@ async fn the_schema_is_that_of_the_moment() {
             "{document}"
         );
     }
-    let warnings = world.graphql.warning();
+    let warnings = fixture.graphql.warning();
     assert!(
         warnings.iter().any(|warning| warning.contains("\"Pump\" has no type")),
         "{warnings:?}"
     );
-    world
+    fixture
         .gateway
         .catalogue
         .delete(Requester::new(&NoClient, "local"), "Site", IfMatch::Any)
@@ -458,11 +458,10 @@ async fn the_schema_is_that_of_the_moment() {
     assert!(sdl().contains("type Pump") && !sdl().contains("type Site"));
 }
 
-/// With the library's types of all of them, at some 6 KB a field, this would take 45 MB.
+/// The library's types of all of them, at about 6 KB a field, would take 45 MB.
 #[tokio::test]
-async fn three_hundred_business_objects_of_twenty_fields_have_types_and_a_query_needs_only_its_own()
-{
-    let world = World::new(&[]);
+async fn queries_build_only_the_types_they_need_among_300_business_objects() {
+    let fixture = Fixture::new(&[]);
     let fields: Vec<_> = (0..19)
         .map(|field| format!("  f{field}: {{type: string, path: <urn:p:f{field}>}}\n"))
         .collect();
@@ -470,29 +469,29 @@ async fn three_hundred_business_objects_of_twenty_fields_have_types_and_a_query_
     for number in 0..300 {
         let config =
             format!("type: object\npath: Kind{number}:.\nfields:\n  uri: {{type: id}}\n{fields}");
-        world.define(&format!("Kind {number}"), &config);
+        fixture.define(&format!("Kind {number}"), &config);
     }
-    world.send("Kind 299", &json!([{"uri": "urn:k:1", "f18": "last"}]));
-    let built = world.graphql.0.whole();
+    fixture.send("Kind 299", &json!([{"uri": "urn:k:1", "f18": "last"}]));
+    let built = fixture.graphql.0.whole();
     assert_eq!(built.model.business.len(), 300);
-    assert_eq!(world.graphql.warning(), None);
-    let ask = async |document: &str| World::data(world.ask(document).await);
+    assert_eq!(fixture.graphql.warning(), None);
+    let ask = async |document: &str| Fixture::data(fixture.ask(document).await);
     for number in 0..300 {
         ask(&format!("{{ kind{number}Connection {{ totalCount }} }}")).await;
         assert!(built.kept_fields() <= 2_500, "{}", built.kept_fields());
     }
     let found = ask("{ object(uri: \"urn:k:1\", as: Kind299) { ... on Kind299 { f18 } } }").await;
     assert_eq!(found["object"]["f18"], "last");
-    // A name that is nearly right leads to a suggestion, though its type was not needed until now.
-    let answer = world.ask("{ kind7Conection { totalCount } }").await;
+    // A misspelled name gets a suggestion, though its type was not needed before.
+    let answer = fixture.ask("{ kind7Conection { totalCount } }").await;
     let message = answer["errors"][0]["message"].as_str().unwrap();
     assert!(message.contains("Did you mean \"kind7Connection\""), "{message}");
-    // The schema has all of them, and is not kept.
+    // Introspection has all of them and is not cached.
     let types = ask("{ __schema { types { name } } }").await;
     let types = types["__schema"]["types"].as_array().unwrap().len();
     assert!(types > 1_800, "{types}");
     assert!(built.kept_fields() <= 2_500, "{}", built.kept_fields());
-    // Where memory is short, queries go on.
+    // Queries still work when memory is short.
     let tight = Memory::new(Some(1 << 20));
     let refused = built.lease_all(&tight).err().unwrap();
     assert!(refused.detail.contains("the whole schema has 6300 fields"), "{}", refused.detail);
@@ -501,32 +500,32 @@ async fn three_hundred_business_objects_of_twenty_fields_have_types_and_a_query_
 }
 
 #[tokio::test]
-async fn a_key_for_one_business_object_sees_this_one_alone() {
-    let world = World::plant(&[]);
-    let id = world.gateway.catalogue.get("Site").unwrap().object.id.clone();
+async fn a_key_for_one_business_object_sees_only_that_one() {
+    let fixture = Fixture::plant(&[]);
+    let id = fixture.gateway.catalogue.get("Site").unwrap().object.id.clone();
     let credential = Credential::ApiKey { id: "k".into(), business_object: Some(id) };
     let caller = Caller { credential, ..plant() };
-    let sdl = world.graphql.sdl(&caller).unwrap();
+    let sdl = fixture.graphql.sdl(&caller).unwrap();
     assert!(
         sdl.contains("type Site") && !sdl.contains("Pump") && !sdl.contains("targets"),
         "{sdl}"
     );
     let document = "{ businessObjects { name } siteConnection { nodes { uri referredBy { nodes { uri } } } } object(uri: \"urn:pump:1\") { uri } }";
     assert_eq!(
-        World::data(world.ask_as(document, &caller).await),
+        Fixture::data(fixture.ask_as(document, &caller).await),
         json!({"businessObjects": [{"name": "Site"}],
                "siteConnection": {"nodes": [{"uri": "urn:site:1", "referredBy": {"nodes": []}},
                                             {"uri": "urn:site:2", "referredBy": {"nodes": []}}]},
                "object": null})
     );
     for hidden in ["{ pumpConnection { nodes { uri } } }", "{ targets { name } }"] {
-        assert!(world.ask_as(hidden, &caller).await.get("data").is_none(), "{hidden}");
+        assert!(fixture.ask_as(hidden, &caller).await.get("data").is_none(), "{hidden}");
     }
 }
 
 #[tokio::test]
-async fn what_is_too_dear_is_refused_with_its_figure() {
-    let world = World::plant(&[
+async fn too_expensive_queries_are_refused_with_their_cost() {
+    let fixture = Fixture::plant(&[
         "--service.limits.graphql.complexity=1000",
         "--service.limits.graphql.rows=40",
         "--service.limits.graphql.depth=8",
@@ -540,12 +539,12 @@ async fn what_is_too_dear_is_refused_with_its_figure() {
         let message = answer["errors"][0]["message"].as_str().unwrap();
         assert!(message.contains(&figure.to_string()) && message.contains(&limit.to_string()));
     };
-    refused(world.ask("{ pumpConnection(first: 51) { nodes { uri } } }").await, "rows", 51, 40);
-    refused(world.ask("{ pumpConnection { nodes { uri } } }").await, "rows", 50, 40);
+    refused(fixture.ask("{ pumpConnection(first: 51) { nodes { uri } } }").await, "rows", 51, 40);
+    refused(fixture.ask("{ pumpConnection { nodes { uri } } }").await, "rows", 50, 40);
     let nested =
         "{ siteConnection(first: 10) { nodes { referredBy(first: 5) { nodes { uri } } } } }";
-    refused(world.ask(nested).await, "rows", 60, 40);
-    // 1 + 20 * (1 + 1 + 5 * (uri and value) and so on.
+    refused(fixture.ask(nested).await, "rows", 60, 40);
+    // 1 + 20 * (1 + 1 + 5 * (uri and value and so on)).
     let wide = "query($n: Int!) { pumpConnection(first: $n) { nodes { ...P } } }
         fragment P on Pump { readings { uri value a: uri b: uri c: uri d: uri e: uri f: uri g: uri h: uri } }";
     let query = Query {
@@ -553,49 +552,49 @@ async fn what_is_too_dear_is_refused_with_its_figure() {
         variables: serde_json::from_str("{\"n\": 20}").unwrap(),
         ..Query::default()
     };
-    let answer = world.graphql.execute(query, &Caller::local()).await;
+    let answer = fixture.graphql.execute(query, &Caller::local()).await;
     refused(serde_json::to_value(answer).unwrap(), "complexity", 1 + 20 * (1 + 1 + 5 * 10), 1000);
     let deep = "{ site(uri: \"urn:site:1\") { referredBy(first: 1) { nodes { referredBy(first: 1) { nodes { \
                  referredBy(first: 1) { nodes { referredBy(first: 1) { nodes { uri } } } } } } } } } }";
-    refused(world.ask(deep).await, "depth", 10, 8);
-    // Skipped fields cost nothing; what tools ask of the schema never does.
-    World::data(
-        world.ask("{ a: __typename pumpConnection @skip(if: true) { nodes { uri } } }").await,
+    refused(fixture.ask(deep).await, "depth", 10, 8);
+    // Skipped fields cost nothing; introspection by tools is always allowed.
+    Fixture::data(
+        fixture.ask("{ a: __typename pumpConnection @skip(if: true) { nodes { uri } } }").await,
     );
-    World::data(world.ask("{ __schema { types { name fields { name args { name } type { name kind ofType { name } } } } } }").await);
+    Fixture::data(fixture.ask("{ __schema { types { name fields { name args { name } type { name kind ofType { name } } } } } }").await);
     let spiral =
         "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }";
-    assert!(world.ask(spiral).await.get("data").is_none());
+    assert!(fixture.ask(spiral).await.get("data").is_none());
 }
 
 #[tokio::test]
-async fn what_takes_too_much_meanwhile_is_an_error_and_never_a_shorter_list() {
-    let world =
-        World::plant(&["--service.limits.graphql.scan=2", "--service.limits.graphql.rows=4"]);
-    let scanned = world.ask("{ pumpConnection(first: 2, where: {serialNumber: {contains: \"B\"}}) { nodes { uri } } }").await;
+async fn exceeded_limits_are_errors_and_never_shorten_lists() {
+    let fixture =
+        Fixture::plant(&["--service.limits.graphql.scan=2", "--service.limits.graphql.rows=4"]);
+    let scanned = fixture.ask("{ pumpConnection(first: 2, where: {serialNumber: {contains: \"B\"}}) { nodes { uri } } }").await;
     assert_eq!(scanned["data"], json!({"pumpConnection": null}));
     assert!(scanned["errors"][0]["message"].as_str().unwrap().contains("given up after 2 objects"));
     assert_eq!(scanned["errors"][0]["path"], json!(["pumpConnection"]));
-    let world = World::plant(&["--service.limits.graphql.rows=4"]);
-    let rows = world.ask("{ pumpConnection(first: 4) { nodes { readings { uri } } } }").await;
+    let fixture = Fixture::plant(&["--service.limits.graphql.rows=4"]);
+    let rows = fixture.ask("{ pumpConnection(first: 4) { nodes { readings { uri } } } }").await;
     assert!(
         rows["errors"][0]["message"].as_str().unwrap().contains("more than 4 objects"),
         "{rows}"
     );
-    let counted = world.ask("{ pumpConnection(first: 0) { nodes { uri } totalCount } }").await;
-    assert_eq!(World::data(counted)["pumpConnection"], json!({"nodes": [], "totalCount": 3}));
-    let world = World::plant(&["--service.limits.graphql.answer=1KiB"]);
+    let counted = fixture.ask("{ pumpConnection(first: 0) { nodes { uri } totalCount } }").await;
+    assert_eq!(Fixture::data(counted)["pumpConnection"], json!({"nodes": [], "totalCount": 3}));
+    let fixture = Fixture::plant(&["--service.limits.graphql.answer=1KiB"]);
     let long = format!(
         "{{ pumpConnection {{ nodes {{ {} }} }} }}",
         (0..50).map(|i| format!("a{i}: serialNumber ")).collect::<Vec<_>>().concat()
     );
-    let long = world.ask(&long).await;
+    let long = fixture.ask(&long).await;
     assert!(long["errors"][0]["message"].as_str().unwrap().contains("1024 bytes"), "{long}");
 }
 
 #[tokio::test]
-async fn what_is_not_executed_has_no_data() {
-    let world = World::new(&[]);
+async fn documents_that_are_not_executed_have_no_data() {
+    let fixture = Fixture::new(&[]);
     for document in [
         "",
         "{",
@@ -609,15 +608,15 @@ async fn what_is_not_executed_has_no_data() {
         "query($x: [Direction] = [ASC]) { __typename }",
         "query($x: [[Foo!]!]! = [[1]]) { __typename @include(if: $x) }",
     ] {
-        let answer = world.ask(document).await;
+        let answer = fixture.ask(document).await;
         assert!(answer.get("data").is_none(), "{document}: {answer}");
         assert!(answer["errors"][0]["message"].is_string(), "{answer}");
     }
 }
 
 #[tokio::test]
-async fn variables_keep_their_kinds() {
-    let world = World::plant(&[]);
+async fn variables_keep_their_types() {
+    let fixture = Fixture::plant(&[]);
     let document = "query($yes: Boolean!, $list: [Float]) { __typename @include(if: $yes) a: __typename @skip(if: $list) }";
     let Json::Object(values) = json!({"yes": true, "list": [1, 2.5, null]}) else { panic!() };
     assert_eq!(
@@ -625,14 +624,14 @@ async fn variables_keep_their_kinds() {
         Value::List(vec![1.into(), 2.5.into(), Value::Null])
     );
     let query = Query { document: document.into(), variables: values, ..Query::default() };
-    let answer = world.graphql.execute(query, &plant()).await;
-    // A list where a flag is asked for: the variables were read as what they are.
+    let answer = fixture.graphql.execute(query, &plant()).await;
+    // A list where a Boolean is required fails, so the variables kept their types.
     assert!(answer.data.is_none(), "{answer:?}");
     let document = "query($n: Int = 2, $w: PumpFilter, $o: PumpOrder) { pumpConnection(first: $n, where: $w, orderBy: $o) { nodes { weight } } }";
     let variables = "{\"w\": {\"weight\": {\"after\": 8.9999999999999999999}}, \"o\": {\"field\": \"weight\", \"direction\": \"DESC\"}}";
     let variables = serde_json::from_str(variables).unwrap();
     let query = Query { document: document.into(), variables, ..Query::default() };
-    let answer = world.graphql.execute(query, &plant()).await;
+    let answer = fixture.graphql.execute(query, &plant()).await;
     assert_eq!(
         answer.data.unwrap().get(),
         r#"{"pumpConnection":{"nodes":[{"weight":10.5},{"weight":9}]}}"#
@@ -640,7 +639,7 @@ async fn variables_keep_their_kinds() {
 }
 
 #[tokio::test]
-async fn a_mutation_is_told_from_what_reads() {
+async fn mutations_are_distinguished_from_queries() {
     let query = |document: &str, operation: Option<&str>| Query {
         document: document.into(),
         operation: operation.map(str::to_owned),
@@ -648,15 +647,15 @@ async fn a_mutation_is_told_from_what_reads() {
         ..Query::default()
     };
     let both = "query Q { __typename } mutation M { a }";
-    let schema = World::new(&[]).graphql;
+    let schema = Fixture::new(&[]).graphql;
     assert!(schema.execute(query("mutation { a }", None), &plant()).await.would_change);
     assert!(schema.execute(query(both, Some("M")), &plant()).await.would_change);
     assert!(!schema.execute(query(both, Some("Q")), &plant()).await.would_change);
 }
 
 #[tokio::test]
-async fn no_document_is_too_much() {
-    let world = World::new(&[]);
+async fn oversized_documents_are_refused() {
+    let fixture = Fixture::new(&[]);
     let repeated = |part: &str| part.repeat(LONGEST / part.len() / 2);
     let fragments = (0..1000).map(|i| format!("fragment f{i} on Query {{ ...f{} }} ", i + 1));
     let fragments = fragments.collect::<Vec<_>>().concat();
@@ -676,14 +675,14 @@ async fn no_document_is_too_much() {
         format!("{{ {aliases} }}"),
         "{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }".to_owned(),
     ] {
-        let answer = world.ask(&document).await;
+        let answer = fixture.ask(&document).await;
         assert!(answer.get("data").is_none(), "{answer}");
     }
 }
 
 #[tokio::test]
-async fn tools_can_ask_for_the_schema() {
-    // What GraphiQL asks, as far as it costs: nine levels of ofType.
+async fn tools_can_introspect_the_schema() {
+    // The introspection query of GraphiQL, as far as its cost matters: nine levels of ofType.
     let of_type = "ofType { name kind ".repeat(9) + &"}".repeat(9);
     let document = format!(
         "{{ __schema {{ queryType {{ name }} types {{ ...T }} directives {{ name locations args {{ ...I }} }} }} }} \
@@ -692,17 +691,18 @@ async fn tools_can_ask_for_the_schema() {
          fragment I on __InputValue {{ name type {{ ...R }} defaultValue }} \
          fragment R on __Type {{ kind name {of_type} }}"
     );
-    let world = World::plant(&[]);
-    let answer = world.ask(&document).await;
+    let fixture = Fixture::plant(&[]);
+    let answer = fixture.ask(&document).await;
     assert!(answer["data"]["__schema"]["types"].is_array(), "{answer}");
-    let sdl = world.graphql.sdl(&Caller::local()).unwrap();
+    let sdl = fixture.graphql.sdl(&Caller::local()).unwrap();
     assert!(sdl.contains("authenticatedUser: AuthenticatedUser!"));
 }
 
 #[tokio::test]
-async fn an_object_is_never_seen_half_committed() {
-    let world = World::plant(&[]);
-    let (store, pump) = (world.gateway.store.clone(), world.gateway.catalogue.get("Pump").unwrap());
+async fn reads_never_see_half_a_commit() {
+    let fixture = Fixture::plant(&[]);
+    let (store, pump) =
+        (fixture.gateway.store.clone(), fixture.gateway.catalogue.get("Pump").unwrap());
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let writer = std::thread::spawn(move || {
         let mut round = 0;
@@ -722,10 +722,10 @@ async fn an_object_is_never_seen_half_committed() {
         fragment P on Pump { runs readings { value } motor { maker } }";
     let mut seen = std::collections::HashSet::new();
     while seen.len() < 20 {
-        let data = World::data(world.ask(document).await);
+        let data = Fixture::data(fixture.ask(document).await);
         for pump in [&data["pump"], &data["pumpConnection"]["nodes"][0]] {
             let runs = pump["runs"].as_u64().unwrap();
-            // The first version is that of the plant.
+            // The first version has the value of the fixture.
             if runs < 1_000_000 {
                 let whole = json!({"runs": runs, "readings": vec![json!({"value": runs}); 5],
                                    "motor": {"maker": runs.to_string()}});
@@ -738,10 +738,10 @@ async fn an_object_is_never_seen_half_committed() {
     assert!(writer.join().unwrap() > 1);
 }
 
-/// A broken invariant of the library would end the process; `PENSTOCK_FUZZ_ROUNDS` gives more of them.
+/// A broken invariant of the library would end the process. `PENSTOCK_FUZZ_ROUNDS` sets the number of rounds.
 #[tokio::test]
-async fn no_document_breaks_anything() {
-    let world = World::plant(&[]);
+async fn mutated_documents_never_panic() {
+    let fixture = Fixture::plant(&[]);
     let documents = [
         "query Q($n: Int = 1, $w: PumpFilter, $l: [String!]! = [\"a\"]) { pumpConnection(first: $n, where: $w) { nodes { ...P } totalCount } }",
         "fragment P on Pump { uri weight readings { value asObject { uri } } siteObject(as: Site) { ... on Site { name } __typename } }",
@@ -780,12 +780,12 @@ async fn no_document_breaks_anything() {
         let variables = json!({"n": draw(3), "w": {"weight": {"eq": eq}}, "x": [null]});
         let Json::Object(variables) = variables else { unreachable!() };
         let query = Query { document, variables, ..Query::default() };
-        let answer = world.graphql.execute(query, &Caller::local()).await;
+        let answer = fixture.graphql.execute(query, &Caller::local()).await;
         assert!(answer.data.is_some() || !answer.errors.is_empty());
     }
 }
 
-/// Words, numbers and signs.
+/// Splits a document into words, numbers and punctuation.
 fn tokens(document: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = document.trim_start();
@@ -808,10 +808,10 @@ fn tokens(document: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn what_a_field_cannot_show_is_shown_as_the_view_does_or_null_with_an_error() {
+async fn values_of_another_type_are_shown_like_the_view_or_null_with_an_error() {
     use oxrdf::vocab::xsd;
     use oxrdf::{Literal, NamedNode, Quad};
-    let world = World::plant(&[]);
+    let fixture = Fixture::plant(&[]);
     let node = |iri: &str| NamedNode::new_unchecked(iri);
     let quads = [
         ("urn:p:active", Literal::new_simple_literal("yes")),
@@ -825,15 +825,15 @@ async fn what_a_field_cannot_show_is_shown_as_the_view_does_or_null_with_an_erro
         }
         Ok::<_, Fault>(())
     };
-    world.gateway.store.commit(&NoClient, add).unwrap();
+    fixture.gateway.store.commit(&NoClient, add).unwrap();
     let document =
         "{ pumpConnection(where: {uri: {eq: \"urn:pump:3\"}}) { nodes { active weight runs } } }";
-    let answer = world.ask(document).await;
+    let answer = fixture.ask(document).await;
     let shown = json!({"active": null, "weight": "INF", "runs": 7});
     assert_eq!(answer["data"]["pumpConnection"]["nodes"], json!([shown]));
     assert_eq!(answer["errors"][0]["path"], json!(["pumpConnection", "nodes", 0, "active"]));
     assert_eq!(answer["errors"].as_array().unwrap().len(), 1);
-    // They are found by what they show, and stand behind what the field is for.
-    assert_eq!(world.pumps("where: {weight: {after: 1}}").await.concat(), "12");
-    assert_eq!(world.pumps("orderBy: {field: weight}").await.concat(), "213");
+    // Filters find them by what they show; they come after the values that the field is for.
+    assert_eq!(fixture.pumps("where: {weight: {after: 1}}").await.concat(), "12");
+    assert_eq!(fixture.pumps("orderBy: {field: weight}").await.concat(), "213");
 }

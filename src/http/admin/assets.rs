@@ -1,5 +1,5 @@
-//! Script and style of the pages, in the binary. Their addresses hold their hash, so that browsers keep
-//! them for good and still get what belongs to the page.
+//! The scripts and styles of the pages, in the binary. Their addresses contain their hash, so that browsers
+//! can cache them without limit and still get the version of the page.
 use crate::problem::Problem;
 use salvo::http::ResBody;
 use salvo::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
@@ -43,7 +43,7 @@ const ASSETS: [Asset; 5] = [
     },
 ];
 
-/// The hash of all of them together: one changes rarely without another.
+/// The hash of all files together, since they mostly change together.
 static HASH: LazyLock<String> = LazyLock::new(|| {
     let mut hash = Sha256::new();
     for asset in &ASSETS {
@@ -56,20 +56,20 @@ static HASH: LazyLock<String> = LazyLock::new(|| {
     })
 });
 
-/// The path of the file of this name, without the prefix.
+/// Returns the path of the file of this name, without the prefix.
 pub(crate) fn path(name: &str) -> String {
     format!("/admin/assets/{}/{name}", *HASH)
 }
 
-/// Answers with one of them.
+/// Serves one of the files.
 #[handler]
 pub(crate) async fn get(req: &mut Request, res: &mut Response) -> Result<(), Problem> {
     let param = |name: &str| req.params().get(name).map(String::as_str).unwrap_or_default();
     let (hash, name) = (param("hash"), param("name"));
-    // What an old page asks for must not be kept as what it was.
+    // A request of an old page must not be cached as its old version.
     let asset = ASSETS.iter().find(|asset| asset.name == name && *hash == *HASH);
     let asset = asset.ok_or_else(|| {
-        Problem::not_found("this version of the file is gone; load the page again")
+        Problem::not_found("this version of the file no longer exists; reload the page")
     })?;
     let headers = res.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(asset.media_type));

@@ -1,4 +1,4 @@
-//! `/admin/audit`: what happened to accounts, credentials and definitions, and who was refused.
+//! `/admin/audit`: changes of accounts, credentials and definitions, and refused requests.
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
@@ -13,20 +13,20 @@ use salvo::{Depot, Request, Response, handler};
 
 /// Rows of one page.
 const ROWS: usize = 50;
-/// What can be asked for, as a choice.
+/// The choices of the filter.
 const KINDS: [(&str, &str); 15] = [
     ("", "Everything"),
-    ("sign-in", "Sign-ins, also those refused"),
-    ("sign-in.refused", "Sign-ins refused"),
+    ("sign-in", "Sign-ins, including refused ones"),
+    ("sign-in.refused", "Refused sign-ins"),
     ("sign-out", "Sign-outs"),
-    ("request.refused", "Requests refused"),
+    ("request.refused", "Refused requests"),
     ("account", "Accounts: all changes"),
-    ("account.created", "Accounts created"),
-    ("account.deleted", "Accounts deleted"),
-    ("role.changed", "Roles changed"),
-    ("password.changed", "Passwords changed"),
-    ("key.created", "API keys made"),
-    ("key.revoked", "API keys revoked"),
+    ("account.created", "Created accounts"),
+    ("account.deleted", "Deleted accounts"),
+    ("role.changed", "Changed roles"),
+    ("password.changed", "Changed passwords"),
+    ("key.created", "Created API keys"),
+    ("key.revoked", "Revoked API keys"),
     ("data", "Backups, dumps, loads and restores"),
     ("business-object", "Business Objects: all changes"),
     ("namespace", "Namespaces: all changes"),
@@ -43,7 +43,7 @@ struct Trail {
     kinds: [(&'static str, &'static str); 15],
 }
 
-/// An event as it is shown.
+/// An event in the list.
 struct Row {
     at: String,
     what: String,
@@ -52,7 +52,7 @@ struct Row {
     by: Who,
     from: String,
     detail: String,
-    /// How many times, when more than once.
+    /// The number of occurrences if more than one, otherwise empty.
     times: String,
 }
 
@@ -81,7 +81,7 @@ impl Who {
     }
 }
 
-/// The page.
+/// Shows the page.
 #[handler]
 pub(crate) async fn get(
     req: &mut Request,

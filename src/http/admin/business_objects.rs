@@ -1,4 +1,4 @@
-//! The Business Objects: the list, one of them, and what is done with it.
+//! The Business Objects: the list, the page of one, and its actions.
 use super::check;
 use super::form::form;
 use super::frame::{self, Frame, Section};
@@ -23,9 +23,9 @@ use salvo::{Depot, Request, Response, handler};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Exports that are looked at for the last one of each Business Object.
+/// The maximum exports that are read to find the last one of each Business Object.
 const LOOKED_AT: usize = 1000;
-/// Objects that are counted before one of them is deleted.
+/// The maximum objects that are counted before a Business Object is deleted.
 const COUNTED: usize = 10_000;
 
 #[derive(Template)]
@@ -63,9 +63,9 @@ struct One {
     by: String,
     at: String,
     namespaces: Vec<String>,
-    /// What is probably not meant in its definition.
+    /// Valid parts of its definition that are probably mistakes.
     warnings: Vec<String>,
-    /// Where data is sent.
+    /// The URL for sending data.
     address: String,
     last: Option<Last>,
 }
@@ -82,7 +82,7 @@ struct Delete {
     keys: String,
 }
 
-/// The list.
+/// Shows the list.
 #[handler]
 pub(crate) async fn list(
     req: &mut Request,
@@ -114,7 +114,7 @@ pub(crate) async fn list(
     Ok(())
 }
 
-/// One of them.
+/// Shows one Business Object.
 #[handler]
 pub(crate) async fn get(
     req: &mut Request,
@@ -176,7 +176,7 @@ pub(crate) async fn push(
             }
             (all, _) => {
                 let words = format!(
-                    "{} are queued, one a target.",
+                    "{} are queued, one for each target.",
                     words::many(all.len() as u64, "export", "exports")
                 );
                 frame::done(res, depot, "/admin/exports", &words);
@@ -187,7 +187,7 @@ pub(crate) async fn push(
     Ok(())
 }
 
-/// Asks whether one is to be deleted.
+/// Asks for confirmation before a Business Object is deleted.
 #[handler]
 pub(crate) async fn ask_delete(
     req: &mut Request,
@@ -204,7 +204,7 @@ pub(crate) async fn ask_delete(
     Ok(())
 }
 
-/// Deletes it.
+/// Deletes a Business Object.
 #[handler]
 pub(crate) async fn delete(
     req: &mut Request,
@@ -221,7 +221,7 @@ pub(crate) async fn delete(
     let deleted = blocking(move || Ok(remove(&gateway, &by, &key, asked))).await?;
     match deleted {
         Ok(()) => {
-            let words = format!("{} is deleted; its objects are still stored.", definition.name);
+            let words = format!("{} was deleted; its objects are still stored.", definition.name);
             frame::done(res, depot, "/admin/business-objects", &words);
         }
         Err(fault) => {
@@ -232,7 +232,7 @@ pub(crate) async fn delete(
     Ok(())
 }
 
-/// How much the deletion of one concerns.
+/// Collects what the deletion of a Business Object affects.
 fn concerned(
     frame: Frame,
     gateway: &Gateway,
@@ -259,7 +259,7 @@ fn concerned(
     })
 }
 
-/// The objects that belong to one; one more than [`COUNTED`] when there are more.
+/// Counts the objects that belong to a Business Object. Returns [`COUNTED`] + 1 if there are more.
 fn count(gateway: &Gateway, compiled: &Compiled) -> Result<usize, Fault> {
     let mut count = 0;
     let mut after: Option<String> = None;
@@ -274,7 +274,7 @@ fn count(gateway: &Gateway, compiled: &Compiled) -> Result<usize, Fault> {
     Ok(COUNTED + 1)
 }
 
-/// The newest export of each.
+/// Returns the newest export of each Business Object.
 fn last_exports(gateway: &Gateway, of: &[Arc<Compiled>]) -> Result<HashMap<String, Entry>, Fault> {
     let mut last = HashMap::new();
     entries(gateway, LOOKED_AT, |entry| {
@@ -287,7 +287,7 @@ fn last_exports(gateway: &Gateway, of: &[Arc<Compiled>]) -> Result<HashMap<Strin
     Ok(last)
 }
 
-/// The exports that are wanted, of the newest so many.
+/// Returns the wanted exports among the newest `most`.
 fn entries(
     gateway: &Gateway,
     most: usize,
@@ -330,7 +330,7 @@ fn targets(definition: &Definition) -> Vec<String> {
     definition.push_targets.iter().map(|target| target.bucket_name.clone()).collect()
 }
 
-/// When it is exported by itself, in words.
+/// Describes when it is exported automatically.
 fn schedule(definition: &Definition) -> String {
     let zone = definition.timezone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default();
     let mut parts: Vec<String> =
@@ -341,7 +341,7 @@ fn schedule(definition: &Definition) -> String {
     parts.join(", ")
 }
 
-/// When the schedule runs next.
+/// Returns when the schedule runs next.
 fn next(definition: &Definition) -> Option<String> {
     let schedule = definition.automatic().ok()?.schedule?;
     let next = schedule.next(chrono::Utc::now())?;

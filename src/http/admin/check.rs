@@ -1,5 +1,5 @@
-//! A mapping checked as it is typed, and what sample data would become through it. The page of the editor
-//! shows the same that its script asks for, as HTML.
+//! Checks a mapping while it is typed, and shows what it stores for sample data. The editor's page contains
+//! the same HTML that its script requests.
 use super::draft::Draft;
 use super::editor::known;
 use super::form::form;
@@ -18,32 +18,32 @@ use salvo::http::StatusCode;
 use salvo::{Depot, Response, handler};
 use std::fmt::Write as _;
 
-/// The maximum of values in the body of a trial, which keeps ingestions waiting: the sample, `data` and the body.
+/// The maximum values in the body of a dry run, which delays ingestions: the sample, `data` and the body.
 const MOST_VALUES: usize = derive::MAX_VALUES + 2;
-/// Quads that are shown.
+/// The maximum quads that are shown.
 const SHOWN_QUADS: usize = 200;
-/// Objects that are shown.
+/// The maximum objects that are shown.
 const SHOWN_OBJECTS: usize = 20;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default, Template)]
 #[template(path = "admin/checked.html")]
 pub(super) struct Checked {
-    /// Whether there is a mapping at all.
+    /// Whether there is a mapping.
     pub(super) is_there: bool,
-    /// What is wrong in the text of the mapping.
+    /// The errors in the text of the mapping.
     pub(super) faults: Vec<Misfit>,
-    /// What is wrong with it as a whole.
+    /// The error of the mapping as a whole.
     pub(super) whole: Option<String>,
-    /// Fields, those of nested objects included.
+    /// The number of fields, including those of nested objects.
     pub(super) fields: usize,
     pub(super) namespaces: Vec<Space>,
-    /// What is probably not meant: the line and column in the mapping if it is there, and the message.
+    /// Warnings: the line and column in the mapping, if known, and the message.
     pub(super) warnings: Vec<(Option<(u64, u64)>, String)>,
     pub(super) sample: Sample,
 }
 
-/// A fault at a line.
+/// An error at a line.
 #[derive(Debug)]
 pub(super) struct Misfit {
     pub(super) line: u64,
@@ -56,17 +56,17 @@ pub(super) struct Misfit {
 pub(super) struct Space {
     pub(super) name: String,
     pub(super) base: String,
-    /// Whether it would be made.
+    /// Whether saving would create it.
     pub(super) is_new: bool,
 }
 
-/// What became of the sample data.
+/// The result for the sample data.
 #[derive(Debug, Default)]
 pub(super) enum Sample {
-    /// There is none, or no sound mapping to try it with.
+    /// There is no sample, or no valid mapping to test it with.
     #[default]
     Untried,
-    /// It does not fit: where, and why.
+    /// It does not match the mapping: the places and messages.
     Refused(String, Vec<(String, String)>),
     Tried(Tried),
 }
@@ -75,15 +75,15 @@ pub(super) enum Sample {
 #[derive(Debug, Default)]
 pub(super) struct Tried {
     pub(super) objects: Vec<Object>,
-    /// Objects beyond those.
+    /// The number of objects that are not shown.
     pub(super) more_objects: usize,
-    /// N-Quads.
+    /// The added quads as N-Quads.
     pub(super) quads: String,
     pub(super) quad_count: usize,
     pub(super) more_quads: usize,
-    /// Where, and what.
+    /// Places and messages.
     pub(super) warnings: Vec<(String, String)>,
-    /// What of the text was taken, unless all of it was.
+    /// Which part of the text was used, if not all.
     pub(super) sampled: Option<String>,
 }
 
@@ -94,14 +94,14 @@ pub(super) struct Object {
     pub(super) uri: String,
     /// What an ingestion would do with it.
     pub(super) status: &'static str,
-    /// Where nested objects stand in it, and their URIs.
+    /// The places of nested objects in it, and their URIs.
     pub(super) nested: Vec<(String, String)>,
-    /// As the view gives it back.
+    /// The object in the view.
     pub(super) view: String,
     pub(super) warnings: Vec<String>,
 }
 
-/// Checks what the editor's form holds, and answers with what belongs below it.
+/// Checks the content of the editor's form, and responds with the HTML of the result.
 #[handler]
 pub(crate) async fn check(depot: &mut Depot, res: &mut Response) -> Result<(), Problem> {
     let form = form(depot);
@@ -115,7 +115,7 @@ pub(crate) async fn check(depot: &mut Depot, res: &mut Response) -> Result<(), P
     Ok(())
 }
 
-/// Checks a mapping, and tries sample data with it. Blocks.
+/// Checks a mapping, with a dry run of the sample data. Blocking.
 pub(super) fn of(gateway: &Gateway, draft: &Draft) -> Checked {
     let config = draft.config.as_str();
     if config.trim().is_empty() {
@@ -136,7 +136,7 @@ pub(super) fn of(gateway: &Gateway, draft: &Draft) -> Checked {
     checked
 }
 
-/// Looks at the namespaces, and at the sample if there is one.
+/// Checks the namespaces, and the sample if there is one.
 fn try_out(
     gateway: &Gateway,
     mapping: Mapping,
@@ -202,10 +202,10 @@ fn try_out(
     Ok(())
 }
 
-/// A Business Object that is not stored.
+/// Compiles a Business Object that is not stored.
 fn compiled(mapping: Mapping, draft: &Draft) -> Compiled {
     let mut definition = draft.to_definition();
-    // What is no IRI is told where the definition is saved.
+    // An invalid IRI is reported when the definition is saved.
     let expand = |condition: &Condition| condition.expand(&mapping.prefixes).ok();
     definition.conditions.retain(|condition| expand(condition).is_some());
     let conditions = definition.conditions.iter().filter_map(expand).collect();
@@ -249,8 +249,8 @@ impl Tried {
                 number: outcome.index + 1,
                 status: match outcome.status {
                     Status::Created => "new",
-                    Status::Updated => "there already, would be added to",
-                    _ => "there already, nothing would change",
+                    Status::Updated => "exists, would be extended",
+                    _ => "exists, would not change",
                 },
                 nested: nested.collect(),
                 view: pretty(&view.json, nesting),
@@ -262,7 +262,7 @@ impl Tried {
     }
 }
 
-/// JSON of this gateway's own making with white space.
+/// Formats the gateway's own JSON with white space.
 pub(super) fn pretty(text: &[u8], nesting: usize) -> String {
     match json::parse(text, nesting.saturating_add(2)) {
         Ok(json) => format!("{json:#}"),
@@ -282,7 +282,7 @@ fn refused(fault: &Fault) -> Sample {
     Sample::Refused(fault.detail.clone(), findings.collect())
 }
 
-/// A JSON Pointer into `{"data": [...]}` as people read it: `object 1, /flow`.
+/// Formats a JSON Pointer into `{"data": [...]}` for people: `object 1, /flow`.
 fn place(pointer: &str) -> String {
     let Some(rest) = pointer.strip_prefix("/data/") else { return pointer.to_owned() };
     let (index, inside) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
@@ -293,7 +293,7 @@ fn place(pointer: &str) -> String {
     }
 }
 
-/// A finding of a mapping.
+/// Converts a finding of a mapping.
 pub(super) fn line(finding: Finding) -> Misfit {
     match finding.place {
         Place::Line { line, column } => Misfit { line, column, message: finding.message },
@@ -301,7 +301,7 @@ pub(super) fn line(finding: Finding) -> Misfit {
     }
 }
 
-/// A warning as pages show it: its line and column in the mapping if it has some, and the message.
+/// Converts a warning: its line and column in the mapping, if known, and the message.
 pub(super) fn warning(finding: Finding) -> (Option<(u64, u64)>, String) {
     match finding.place {
         Place::Line { line, column } => {
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_told_as_people_count() {
+    fn places_count_from_one() {
         assert_eq!(place("/data/0"), "object 1");
         assert_eq!(place("/data/2/parts/0/label"), "object 3, /parts/0/label");
         assert_eq!(place("/config"), "/config");

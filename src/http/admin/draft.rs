@@ -1,11 +1,11 @@
-//! What the editor's form holds, between a definition and the body that the API takes.
+//! The content of the editor's form, between a definition and the body that the API expects.
 use super::form::Form;
 use penstock_model::namespace::{Generator, NamespaceDefinition};
 use penstock_model::resource::{BusinessObject, Condition, Definition, PushTarget};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// The fields that a fault can stand beside, by their names in the API.
+/// The fields that can have errors, by their names in the API.
 pub(super) const FIELDS: &[&str] = &[
     "name",
     "description",
@@ -21,10 +21,10 @@ pub(super) const FIELDS: &[&str] = &[
     "retention",
 ];
 
-/// The maximum number of rows of conditions, and of namespaces, that are read.
+/// The maximum rows of conditions, and of namespaces, that are read.
 const MAX_ROWS: usize = 100;
 
-/// What the editor's form holds.
+/// The content of the editor's form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Draft {
     pub(super) name: String,
@@ -41,14 +41,14 @@ pub(super) struct Draft {
     pub(super) export_on_change: bool,
     pub(super) debounce: String,
     pub(super) retention: String,
-    /// The id and version of the one that was edited.
+    /// The id and version of the edited Business Object.
     pub(super) id: String,
     pub(super) version: Option<u64>,
     pub(super) sample: String,
 }
 
 impl Draft {
-    /// What is there, to be edited.
+    /// Creates the draft of an existing Business Object.
     pub(super) fn of(object: &BusinessObject) -> Self {
         Self {
             id: object.id.clone(),
@@ -86,7 +86,7 @@ impl Draft {
         }
     }
 
-    /// What was sent; `known` are the targets that had a box.
+    /// Reads a submitted form; `known` are the targets that had a box.
     pub(super) fn read(form: &Form, known: &[String]) -> Self {
         let word = |name: &str| form.word(name).unwrap_or_default();
         let ticked = known.iter().filter(|name| form.is_ticked(&format!("target.{name}"))).cloned();
@@ -114,7 +114,8 @@ impl Draft {
         }
     }
 
-    /// What is checked while it is typed, as far as it can be read. The mapping is read elsewhere.
+    /// Returns the definition that is checked while it is typed, as far as it is valid. The mapping is
+    /// checked separately.
     pub(super) fn to_definition(&self) -> Definition {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let generator = |name: &str| Generator::ALL.into_iter().find(|one| one.name() == name);
@@ -144,7 +145,7 @@ impl Draft {
         }
     }
 
-    /// The body that the API takes.
+    /// Returns the body that the API expects.
     pub(super) fn body(&self) -> Vec<u8> {
         let conditions: Vec<Value> = self
             .conditions
@@ -186,7 +187,7 @@ impl Draft {
         Value::Object(body).to_string().into_bytes()
     }
 
-    /// Every field with its words and its value, to be laid side by side.
+    /// Returns every field with its label and its value, for comparison.
     pub(super) fn values(&self) -> [(&'static str, String); 12] {
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let conditions =
@@ -209,14 +210,14 @@ impl Draft {
         ]
     }
 
-    /// The rows of conditions that the form shows: those that are there, and some to fill in.
+    /// Returns the rows of conditions in the form: the present ones, and empty ones.
     pub(super) fn rows(&self) -> Vec<(usize, String, String)> {
         let empty = std::iter::repeat_n((String::new(), String::new()), 2);
         let rows = self.conditions.iter().cloned().chain(empty).enumerate();
         rows.map(|(row, (predicate, value))| (row, predicate, value)).collect()
     }
 
-    /// The rows of namespaces that the form shows: those that are there, and some to fill in.
+    /// Returns the rows of namespaces in the form: the present ones, and empty ones.
     pub(super) fn namespace_rows(&self) -> Vec<(usize, String, String, String)> {
         let empty = std::iter::repeat_n(<[String; 3]>::default(), 2);
         let rows = self.namespaces.iter().cloned().chain(empty).enumerate();
@@ -224,7 +225,7 @@ impl Draft {
     }
 }
 
-/// The rows of a form, each with these parts; rows without any text are none.
+/// Reads the rows of a form, each with these parts. Empty rows are ignored.
 fn rows<const N: usize>(form: &Form, kind: &str, parts: [&str; N]) -> Vec<[String; N]> {
     (0..MAX_ROWS)
         .map(|row| parts.map(|part| form.word(&format!("{kind}.{row}.{part}")).unwrap_or_default()))
@@ -237,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_definition_comes_back_as_it_was() {
+    fn a_definition_survives_the_form() {
         let body = br#"{"name": "Pump", "description": "d", "enabled": false, "config":
             "type: object\npath: Pump:.\nfields:\n  n:\n    type: string\n    path: <urn:n>\n",
             "namespaces": [{"name": "Pump", "uriBase": "urn:pump:"}, {"name": "B", "generator": "counter"}],

@@ -1,4 +1,4 @@
-//! A Business Object written and changed.
+//! Creating and changing a Business Object.
 use super::check::{self, Checked};
 use super::draft::{Draft, FIELDS};
 use super::form::{Faults, Form, form};
@@ -27,36 +27,36 @@ pub(super) struct Editor {
     pub(super) heading: String,
     /// Where the form goes, without the prefix.
     pub(super) action: String,
-    /// Where to go when it is given up.
+    /// Where to go when it is cancelled.
     pub(super) back: String,
     pub(super) draft: Draft,
     /// The targets that have a box.
     pub(super) known: Vec<String>,
     pub(super) checked: Checked,
     pub(super) faults: Faults,
-    /// What to look at in a mapping that was derived.
+    /// What to review in a derived mapping.
     pub(super) notes: Vec<Note>,
-    /// What somebody else has changed meanwhile.
+    /// What another user has changed in the meantime.
     pub(super) changed: Option<Changed>,
-    /// Whether it is saved only if somebody confirms it.
+    /// Whether saving needs a confirmation.
     pub(super) needs_confirmation: bool,
 }
 
-/// What somebody else has changed since the form was loaded.
+/// What another user has changed since the form was loaded.
 pub(super) struct Changed {
     by: String,
     at: String,
-    /// What differs: the field, what is stored now, what the form holds.
+    /// The differences: the field, its stored value, and its value in the form.
     fields: Vec<(&'static str, String, String)>,
 }
 
-/// The targets that there are, which have a box each.
+/// Returns the existing targets, which have a box each.
 pub(super) fn known(gateway: &Gateway) -> Result<Vec<String>, Fault> {
     Ok(gateway.exporter.targets()?.into_iter().map(|target| target.name).collect())
 }
 
 impl Editor {
-    /// The form of a new Business Object.
+    /// Creates the form of a new Business Object.
     pub(super) fn of_new(frame: Frame, draft: Draft, known: Vec<String>, checked: Checked) -> Self {
         Self {
             frame,
@@ -73,7 +73,7 @@ impl Editor {
         }
     }
 
-    /// The form of one that is there.
+    /// Creates the form of an existing Business Object.
     fn of(
         frame: Frame,
         object: &BusinessObject,
@@ -90,14 +90,14 @@ impl Editor {
         }
     }
 
-    /// The targets of the draft that have no box.
+    /// Returns the targets of the draft that have no box.
     fn others(&self) -> String {
         let others = self.draft.targets.iter().filter(|name| !self.known.contains(name));
         others.map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// An empty form.
+/// Shows an empty form.
 #[handler]
 pub(crate) async fn new(
     req: &mut Request,
@@ -113,7 +113,7 @@ pub(crate) async fn new(
     Ok(())
 }
 
-/// The form of one that is there.
+/// Shows the form of an existing Business Object.
 #[handler]
 pub(crate) async fn edit(
     req: &mut Request,
@@ -130,7 +130,7 @@ pub(crate) async fn edit(
     Ok(())
 }
 
-/// Takes a new one.
+/// Creates a Business Object.
 #[handler]
 pub(crate) async fn create(
     req: &mut Request,
@@ -162,7 +162,7 @@ pub(crate) async fn create(
     .await?;
     drop(one_at_a_time);
     match saved {
-        Ok(compiled) => saved_as(&compiled, "is there", depot, res),
+        Ok(compiled) => saved_as(&compiled, "was created", depot, res),
         Err(fault) => {
             let frame = Frame::of(req, depot, res, Section::BusinessObjects);
             let (draft, known, checked) = checked(gateway, draft).await?;
@@ -172,7 +172,7 @@ pub(crate) async fn create(
     Ok(())
 }
 
-/// Takes what was changed.
+/// Saves the changes of a Business Object.
 #[handler]
 pub(crate) async fn save(
     req: &mut Request,
@@ -199,7 +199,7 @@ pub(crate) async fn save(
     })
     .await?;
     match saved {
-        Ok(compiled) => saved_as(&compiled, "is saved", depot, res),
+        Ok(compiled) => saved_as(&compiled, "was saved", depot, res),
         Err(fault) => {
             let frame = Frame::of(req, depot, res, Section::BusinessObjects);
             let now = named(req, &gateway)?;
@@ -220,7 +220,7 @@ fn read_draft(form: &Form, gateway: &Gateway) -> Result<Draft, Fault> {
     Ok(Draft::read(form, &known(gateway)?))
 }
 
-/// What the form holds, with what a check of it found.
+/// Returns the content of the form with the result of its check.
 async fn only_checked(
     gateway: Gateway,
     form: Form,
@@ -230,7 +230,7 @@ async fn only_checked(
     checked(gateway, draft).await
 }
 
-/// A draft with what a check of it found.
+/// Returns a draft with the result of its check.
 pub(super) async fn checked(
     gateway: Gateway,
     draft: Draft,
@@ -246,17 +246,17 @@ fn saved_as(compiled: &Arc<Compiled>, done: &str, depot: &Depot, res: &mut Respo
     let BusinessObject { id, definition, created_namespaces, .. } = &compiled.object;
     let mut words = format!("{} {done}.", definition.name);
     if !created_namespaces.is_empty() {
-        words.push_str(" Namespaces were made: ");
+        words.push_str(" Created namespaces: ");
         words.push_str(&created_namespaces.join(", "));
         words.push('.');
     }
     frame::done(res, depot, &format!("/admin/business-objects/{id}"), &words);
 }
 
-/// Shows the form again with what is wrong.
+/// Shows the form again with its errors.
 fn refused(mut page: Editor, mut fault: Fault, depot: &Depot, res: &mut Response) {
     let all = fault.errors.len();
-    // Those of the mapping stand at their lines, below it.
+    // The errors of the mapping are shown at their lines, below it.
     fault.errors.retain(|finding| !matches!(finding.place, Place::Line { .. }));
     let of_mapping = all - fault.errors.len();
     let conflict = fault.kind == Kind::PreconditionFailed;
@@ -264,21 +264,21 @@ fn refused(mut page: Editor, mut fault: Fault, depot: &Depot, res: &mut Response
     if page.needs_confirmation {
         // The API names a parameter, the page has a button.
         fault.errors.clear();
-        fault.detail.insert_str(0, "Nothing is saved yet: ");
+        fault.detail.insert_str(0, "Nothing was saved: ");
         fault.detail.push_str(". Check the mapping and the conditions, or save it anyway.");
     }
     let several = all > 1;
     let mut faults = Faults::of(&Problem::from(fault), FIELDS);
     if conflict {
-        "Somebody else has changed this Business Object meanwhile, and nothing of yours is saved yet."
+        "Another user has changed this Business Object in the meantime. Your changes are not saved yet."
             .clone_into(&mut faults.detail);
     } else if all > 0 && !page.needs_confirmation {
-        let many = "Some fields need to be mended.";
-        let one = "One field needs to be mended.";
+        let many = "Some fields have errors.";
+        let one = "One field has an error.";
         (if several { many } else { one }).clone_into(&mut faults.detail);
     }
     if of_mapping > 0 {
-        let words = words::many(of_mapping as u64, "fault", "faults");
+        let words = words::many(of_mapping as u64, "error", "errors");
         faults.add("config", &format!("the mapping has {words}, listed below it"));
     }
     let status = faults.status;
@@ -291,7 +291,7 @@ impl Changed {
     fn between(gateway: &Gateway, now: &BusinessObject, draft: &Draft) -> Self {
         let account = now.updated_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
         let by = account.map_or_else(
-            || now.updated_by.clone().unwrap_or_else(|| "somebody".to_owned()),
+            || now.updated_by.clone().unwrap_or_else(|| "another user".to_owned()),
             |account| words::name(&account),
         );
         let stored = Draft::of(now).values();

@@ -1,4 +1,4 @@
-//! The exports: the queue in its order, the history, one export with its file, and what is done with it.
+//! The exports: the queue in its order, the history, one export with its file, and its actions.
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
@@ -18,14 +18,14 @@ use std::io::Read as _;
 
 /// Rows of one page.
 const ROWS: usize = 50;
-/// Exports of a target's queue that are shown.
+/// The maximum exports of a target's queue that are shown.
 const QUEUED: usize = 100;
-/// Exports that are looked at for one page of those that are asked for.
+/// The maximum exports that are read for one page of a filtered list.
 const LOOKED_AT: usize = 5_000;
-/// Bytes of a file that are shown.
+/// The maximum bytes of a file that are shown.
 const SHOWN: usize = 16 << 10;
 
-/// What the list can be narrowed down to.
+/// The choices of the filter.
 const STATES: [(&str, &str); 5] = [
     ("", "All, newest first"),
     ("queue", "Waiting, in order"),
@@ -41,23 +41,23 @@ struct List {
     states: Vec<Choice>,
     business_objects: Vec<Choice>,
     targets: Vec<Choice>,
-    /// Whether what waits is shown, in its order.
+    /// Whether the queue is shown, in its order.
     is_queue: bool,
     lines: Vec<Line>,
     rows: Vec<Row>,
-    /// Whether something is left out by what was asked for.
+    /// Whether a filter is set.
     is_narrowed: bool,
     pager: Pager,
 }
 
-/// One of some to choose from.
+/// One choice of a filter.
 struct Choice {
     value: String,
     words: String,
     is_chosen: bool,
 }
 
-/// What waits for one target.
+/// The queue of one target.
 struct Line {
     target: String,
     rows: Vec<Row>,
@@ -70,7 +70,7 @@ struct Row {
     /// Its place in the queue.
     place: usize,
     id: String,
-    /// Whether it has a page: what waits for room in the spool has none that lasts.
+    /// Whether it has a page. An export that waits for space in the spool has no lasting one.
     is_entry: bool,
     business_object: String,
     target: String,
@@ -82,7 +82,7 @@ struct Row {
     state: State,
 }
 
-/// How far an export has come, as it is shown.
+/// The status of an export, as it is shown.
 pub(super) struct State(Status);
 
 #[derive(Template)]
@@ -105,9 +105,9 @@ struct One {
     may_replay: bool,
 }
 
-/// The begin of the file.
+/// The beginning of the file.
 enum Shown {
-    /// It, how much of it that is in words, and whether it is all.
+    /// The text, its size in words, and whether it is the whole file.
     Text { text: String, size: String, is_all: bool },
     /// Why there is none.
     Gone(String),
@@ -120,9 +120,9 @@ impl State {
 
     pub(super) fn words(&self) -> &'static str {
         match self.0 {
-            Status::Waiting => "waits for room",
+            Status::Waiting => "waiting for space",
             Status::Queued => "queued",
-            Status::Delivering => "under way",
+            Status::Delivering => "delivering",
             Status::Delivered => "delivered",
             Status::Blocked => "blocked",
             Status::Parked => "parked",
@@ -165,7 +165,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// What a page of the list is asked for.
+/// The filter of a list, and the cursor of the page.
 #[derive(Clone)]
 struct Asked {
     state: String,
@@ -191,7 +191,7 @@ impl Asked {
     }
 }
 
-/// The list.
+/// Shows the list.
 #[handler]
 pub(crate) async fn list(
     req: &mut Request,
@@ -280,7 +280,7 @@ fn choices(
         .collect()
 }
 
-/// Exports that are asked for, newest first, and the cursor of the next page.
+/// Returns the exports that match the filter, newest first, and the cursor of the next page.
 fn page(exporter: &Exporter, asked: &Asked) -> Result<(Vec<Entry>, Option<String>), Fault> {
     const PAGE: usize = 200;
     let mut found: Vec<Entry> = Vec::new();
@@ -304,11 +304,11 @@ fn page(exporter: &Exporter, asked: &Asked) -> Result<(Vec<Entry>, Option<String
             return Ok((found, None));
         }
     }
-    // There may be more: the next page goes on where this one stopped to look.
+    // There may be more. The next page continues where this one stopped reading.
     Ok((found, after.as_deref().map(cursor)))
 }
 
-/// One export.
+/// Shows one export.
 #[handler]
 pub(crate) async fn get(
     req: &mut Request,
@@ -322,7 +322,9 @@ pub(crate) async fn get(
     let page = blocking(move || {
         let entry = gateway.exporter.get(&id)?;
         let entry = entry.ok_or_else(|| {
-            Problem::not_found(format!("There is no export {id:?}, or it is no longer recorded."))
+            Problem::not_found(format!(
+                "There is no export {id:?}, or its record is no longer kept."
+            ))
         })?;
         Ok(one(frame, &gateway, entry))
     })
@@ -358,7 +360,7 @@ fn one(frame: Frame, gateway: &Gateway, entry: Entry) -> One {
     }
 }
 
-/// The begin of a file, cut where a character ends.
+/// Reads the beginning of a file, cut at a character boundary.
 fn shown(content: Content) -> Shown {
     let mut bytes = Vec::with_capacity(SHOWN.min(usize::try_from(content.length).unwrap_or(SHOWN)));
     if let Err(error) = content.file.take(SHOWN as u64).read_to_end(&mut bytes) {
@@ -373,25 +375,24 @@ fn shown(content: Content) -> Shown {
     Shown::Text { size: words::size(text.len() as u64), text, is_all }
 }
 
-/// Tries a waiting export's target now, or queues a parked one again.
+/// Retries the delivery of a waiting export now, or queues a parked one again.
 #[handler]
 pub(crate) async fn retry(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    act(req, depot, res, Exporter::retry, "It is tried now.").await
+    act(req, depot, res, Exporter::retry, "The export is retried now.").await
 }
 
-/// Takes a waiting export out of the way.
+/// Parks a waiting export.
 #[handler]
 pub(crate) async fn park(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let words =
-        "It is parked: those behind it go on, and consumers see a gap until it is tried again.";
+    let words = "The export is parked. The exports after it continue; consumers see a gap until it is retried.";
     act(req, depot, res, Exporter::park, words).await
 }
 
@@ -402,7 +403,7 @@ pub(crate) async fn replay(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    act(req, depot, res, Exporter::replay, "Its file is queued again, under its own key.").await
+    act(req, depot, res, Exporter::replay, "The file is queued again, under its own key.").await
 }
 
 async fn act(

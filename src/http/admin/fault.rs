@@ -18,9 +18,9 @@ struct Page<'a> {
     findings: Vec<String>,
 }
 
-/// Whether a person asked for a page of the administration interface, and not a program for data.
+/// Whether a person asked for a page of the administration interface, as opposed to a program.
 pub(crate) fn is_for(req: &Request, depot: &Depot) -> bool {
-    // What fails before anything of the request is known is no page.
+    // An error before the request is known gets no page.
     let Ok(origin) = depot.get_typed::<Origin>() else { return false };
     let path = req.uri().path();
     let path = path.strip_prefix(origin.prefix.as_str()).unwrap_or(path);
@@ -29,17 +29,17 @@ pub(crate) fn is_for(req: &Request, depot: &Depot) -> bool {
     is_page && accept.is_some_and(|types| types.contains("text/html"))
 }
 
-/// Answers with it.
+/// Responds with the error page.
 pub(crate) fn show(problem: Problem, req: &Request, depot: &Depot, res: &mut Response) {
     let status = problem.status();
     let heading = match status {
         StatusCode::UNAUTHORIZED => "Your session has ended",
-        StatusCode::FORBIDDEN => "You may not do this",
-        StatusCode::NOT_FOUND => "There is nothing here",
-        StatusCode::SERVICE_UNAVAILABLE => "Not right now",
-        StatusCode::INSUFFICIENT_STORAGE => "There is no room on the disk",
+        StatusCode::FORBIDDEN => "You are not allowed to do this",
+        StatusCode::NOT_FOUND => "Not found",
+        StatusCode::SERVICE_UNAVAILABLE => "Temporarily unavailable",
+        StatusCode::INSUFFICIENT_STORAGE => "The disk is full",
         status if status.is_server_error() => "The gateway failed",
-        _ => "This could not be done",
+        _ => "The request failed",
     };
     if let Some(frame) = Frame::of_visitor(req, depot, res) {
         let findings = problem.errors().iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! What a form sent: read before its handler runs, and only from a page of this gateway.
+//! The fields of a form: read before its handler runs, and only from a page of this gateway.
 use crate::body;
 use crate::caller::caller;
 use crate::page::check_session;
@@ -11,18 +11,18 @@ use salvo::{Depot, FlowCtrl, Request, Response, Writer as _, handler};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The fields of a form, by name. A field that was not sent reads as empty, as browsers leave out boxes
-/// that are not ticked.
+/// The fields of a form, by name. A missing field is empty, since browsers leave out boxes that are not
+/// ticked.
 #[derive(Debug, Default)]
 pub(crate) struct Form(BTreeMap<String, String>);
 
 impl Form {
-    /// A field, with the line ends that people mean: browsers send `\r\n`.
+    /// Returns a field with `\n` as line ends; browsers send `\r\n`.
     pub(super) fn text(&self, name: &str) -> String {
         self.0.get(name).map(|text| text.replace("\r\n", "\n")).unwrap_or_default()
     }
 
-    /// A field without white space around it; `None` when nothing is left.
+    /// Returns a field without surrounding white space; `None` if it is empty.
     pub(super) fn word(&self, name: &str) -> Option<String> {
         let text = self.0.get(name)?.trim();
         (!text.is_empty()).then(|| text.to_owned())
@@ -33,8 +33,8 @@ impl Form {
         self.0.contains_key(name)
     }
 
-    /// A JSON object of these fields under their own names, those that are filled in: what the API would
-    /// have been sent.
+    /// Returns a JSON object of the non-empty ones of these fields, under their own names: the body that the
+    /// API expects.
     pub(super) fn members(&self, names: &[&str]) -> Map<String, Value> {
         let filled = names.iter().filter_map(|name| Some(((*name).to_owned(), self.word(name)?)));
         filled.map(|(name, text)| (name, text.into())).collect()
@@ -49,15 +49,15 @@ pub(crate) fn is_same(
     one.as_ref() == other.as_ref()
 }
 
-/// The form of this request. For handlers behind [`Sent`].
+/// Takes the form of this request. Only for handlers behind [`Sent`].
 pub(super) fn form(depot: &mut Depot) -> Form {
     depot.remove_typed::<Form>().unwrap_or_default()
 }
 
-/// Stands before the handler of each form, after `access`: reads the fields, and refuses those that
-/// another site's page sent.
+/// Runs before the handler of each form, after `access`: reads the fields, and refuses forms from other
+/// sites' pages.
 pub(crate) struct Sent {
-    /// Whether it may be as long as data may: it holds a definition.
+    /// Whether it has the size limit of data, since it contains a definition.
     pub(crate) is_long: bool,
 }
 
@@ -86,29 +86,29 @@ async fn read(req: &mut Request, depot: &mut Depot, is_long: bool) -> Result<For
     let sent =
         if is_long { body::whole(req, depot).await? } else { body::form(req, depot).await? };
     let fields = fields(sent.bytes())?;
-    // A credential in a header is no browser's, which would send it with what any page makes it send.
+    // No browser sends a credential in a header automatically, so no page of another site can cause it.
     if matches!(caller(depot).credential, Credential::Session(_)) {
         check_session(req, depot, fields.get("_csrf").map(String::as_str))?;
     }
     Ok(Form(fields))
 }
 
-/// What is wrong with a form that was sent, to be shown with it.
+/// The errors of a form, to be shown with it.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     /// The status of the page that shows them.
     pub(super) status: StatusCode,
-    /// What is wrong, in one sentence; empty when nothing is.
+    /// The error in one sentence; empty without errors.
     pub(super) detail: String,
-    /// What is wrong with a field, by its name.
+    /// The errors of each field, by its name.
     fields: BTreeMap<String, Vec<String>>,
-    /// What has no field to stand beside.
+    /// Errors that belong to no field.
     pub(super) others: Vec<String>,
 }
 
 impl Faults {
-    /// The findings of a problem, each beside the field that its JSON Pointer names first, when that is one
-    /// of `fields`.
+    /// Creates them from the findings of a problem. The first part of a finding's JSON Pointer names its
+    /// field, if it is one of `fields`.
     pub(super) fn of(problem: &Problem, fields: &[&str]) -> Self {
         let mut faults = Self {
             status: problem.status(),
@@ -128,7 +128,7 @@ impl Faults {
         faults
     }
 
-    /// One, beside this field.
+    /// Creates a single error at this field.
     pub(super) fn one(field: &str, message: &str) -> Self {
         let mut faults = Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,
@@ -139,22 +139,22 @@ impl Faults {
         faults
     }
 
-    /// One more, beside this field.
+    /// Adds an error at this field.
     pub(super) fn add(&mut self, field: &str, message: &str) {
         self.fields.entry(field.to_owned()).or_default().push(message.to_owned());
     }
 
-    /// What is wrong with a field, empty when nothing is.
+    /// Returns the errors of a field, empty if there are none.
     pub(super) fn at(&self, field: &str) -> String {
         self.fields.get(field).map(|messages| messages.join("; ")).unwrap_or_default()
     }
 
-    /// The fields that have something wrong, each with it, for the summary at the top.
+    /// Returns the fields that have errors, for the summary at the top.
     pub(super) fn each(&self) -> impl Iterator<Item = (&str, String)> {
         self.fields.keys().map(|field| (field.as_str(), self.at(field)))
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no errors.
     pub(super) fn is_empty(&self) -> bool {
         self.detail.is_empty()
     }

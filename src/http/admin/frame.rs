@@ -1,5 +1,5 @@
-//! What every page has: navigation for the role of whoever looks at it, a notice of what was just done,
-//! and the headers of the answer.
+//! What every page has: navigation for the caller's role, a notice about the last action, and the response
+//! headers.
 use super::assets;
 use crate::caller::{caller, visitor};
 use crate::credential;
@@ -15,12 +15,12 @@ use salvo::http::StatusCode;
 use salvo::http::header::{COOKIE, HeaderValue, SET_COOKIE};
 use salvo::{Depot, Request, Response};
 
-/// The cookie that carries a notice from a form to the page after it.
+/// The cookie that carries a notice from a form to the next page.
 const NOTICE: &str = "penstock_notice";
-/// Bytes of a notice on its way; browsers keep cookies of 4 KiB.
+/// The maximum bytes of an encoded notice; browsers accept cookies of 4 KiB.
 const LONGEST_NOTICE: usize = 2 << 10;
 
-/// Where in the interface a page is.
+/// The section of the interface that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
     Overview,
@@ -34,7 +34,7 @@ pub(super) enum Section {
     Audit,
     Settings,
     Profile,
-    /// None of them: the page of a fault.
+    /// No section: the page of an error.
     Nowhere,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Item {
     /// Its address, without the prefix.
     pub(super) path: &'static str,
     pub(super) words: &'static str,
-    /// Who sees it; the routes ask for the same.
+    /// The minimum role to see it, which the routes require too.
     least: Role,
 }
 
@@ -67,38 +67,38 @@ static ITEMS: [Item; 10] = [
     item(Section::Settings, "/admin/settings", "Settings", Role::Admin),
 ];
 
-/// Something to say at the top of a page.
+/// A message at the top of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Notice {
     pub(super) text: String,
-    /// Whether it says that something was not done.
+    /// Whether it reports a failure.
     pub(super) is_fault: bool,
 }
 
 /// What every page has. Templates hold it as `frame` and extend `admin/layout.html`.
 #[derive(Debug)]
 pub(super) struct Frame {
-    /// What stands before every path.
+    /// The prefix of every path.
     pub(super) prefix: String,
     /// The value of the field `_csrf` of every form.
     pub(super) csrf: String,
-    /// Who looks at it: the account's id, and what it is called.
+    /// The id and the display name of the account that views the page.
     pub(super) account: String,
     pub(super) name: String,
     pub(super) role: Role,
     pub(super) section: Section,
     pub(super) notice: Option<Notice>,
-    /// The version that runs.
+    /// The running version.
     pub(super) version: &'static str,
 }
 
 impl Frame {
-    /// The frame of this request's page; takes the notice that waits for it.
+    /// Creates the frame of this request's page; takes the notice for it.
     pub(super) fn of(req: &Request, depot: &Depot, res: &mut Response, section: Section) -> Self {
         Self::seen_by(caller(depot), req, depot, res, section)
     }
 
-    /// The same where the route may have let nobody on; `None` for a stranger.
+    /// Creates the frame for a route without authentication; `None` for an unauthenticated client.
     pub(super) fn of_visitor(req: &Request, depot: &Depot, res: &mut Response) -> Option<Self> {
         let who = visitor(req, depot)?;
         Some(Self::seen_by(&who, req, depot, res, Section::Nowhere))
@@ -127,33 +127,33 @@ impl Frame {
         }
     }
 
-    /// Whether whoever looks at it may do what this role may.
+    /// Whether the viewer has at least this role.
     pub(super) fn may(&self, least: Role) -> bool {
         self.role >= least
     }
 
-    /// Whether it is the page of one's own account, which is not in the navigation.
+    /// Whether it is the page of the viewer's own account, which is not in the navigation.
     pub(super) fn is_profile(&self) -> bool {
         self.section == Section::Profile
     }
 
-    /// The entries that whoever looks at it may use.
+    /// Returns the entries that the viewer may use.
     pub(super) fn navigation(&self) -> impl Iterator<Item = &'static Item> {
         ITEMS.iter().filter(|item| self.may(item.least))
     }
 
-    /// The address of a file beside the pages.
+    /// Returns the address of a script or style.
     pub(super) fn asset(&self, name: &str) -> String {
         format!("{}{}", self.prefix, assets::path(name))
     }
 }
 
-/// Answers with a page.
+/// Responds with a page.
 pub(super) fn show(res: &mut Response, depot: &Depot, page: &impl Template) {
     show_with(res, depot, StatusCode::OK, page);
 }
 
-/// Answers with a page and this status.
+/// Responds with a page and this status.
 pub(super) fn show_with(
     res: &mut Response,
     depot: &Depot,
@@ -162,7 +162,7 @@ pub(super) fn show_with(
 ) {
     let state = state(depot);
     let provider = state.gateway().ok().and_then(|gateway| gateway.auth.oidc.as_ref());
-    // Signing out leads on to the provider, and browsers hold the redirect of a form to this, too.
+    // Signing out redirects to the provider, and browsers apply this policy to the redirect of a form, too.
     let elsewhere = provider.and_then(Oidc::sign_out_origin).unwrap_or_default();
     let policy = format!(
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
@@ -172,12 +172,12 @@ pub(super) fn show_with(
     answer(res, status, page, &policy);
 }
 
-/// After a form that did what it should: on to this page (a path without the prefix), which says so.
+/// Redirects to this page (a path without the prefix) after a successful form, with a notice.
 pub(super) fn done(res: &mut Response, depot: &Depot, path: &str, words: &str) {
     go_on(res, depot, path, words, false);
 }
 
-/// After a form that could not, where there is no page of it to show again.
+/// Redirects after a form that failed and cannot be shown again, with an error notice.
 pub(super) fn failed(res: &mut Response, depot: &Depot, path: &str, words: &str) {
     go_on(res, depot, path, words, true);
 }
@@ -185,7 +185,7 @@ pub(super) fn failed(res: &mut Response, depot: &Depot, path: &str, words: &str)
 fn go_on(res: &mut Response, depot: &Depot, path: &str, words: &str, is_fault: bool) {
     let origin = origin(depot);
     let mut text = utf8_percent_encode(words, NON_ALPHANUMERIC).to_string();
-    // At a whole escape, lest the rest cannot be read.
+    // Cuts at a whole escape, so that the rest can be decoded.
     while text.len() > LONGEST_NOTICE {
         text.truncate(text.rfind("%20").unwrap_or(0));
     }
@@ -194,7 +194,7 @@ fn go_on(res: &mut Response, depot: &Depot, path: &str, words: &str, is_fault: b
     redirect(res, &format!("{}{path}", origin.prefix));
 }
 
-/// The notice that the browser brings; it is taken from it.
+/// Returns the notice of the browser's cookie, and removes the cookie.
 fn take_notice(req: &Request, scheme: &str, res: &mut Response) -> Option<Notice> {
     let name = notice_name(scheme);
     let lines = req.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());

@@ -1,4 +1,4 @@
-//! Is it well, and if not, why, in words.
+//! The problems of the gateway, for the overview.
 use super::frame::Frame;
 use super::words;
 use jiff::Timestamp;
@@ -7,25 +7,25 @@ use penstock_base::memory::Level;
 use penstock_export::TargetState;
 use penstock_service::gateway::status::Status;
 
-/// A certificate that ends within so many seconds is worth a word.
+/// A certificate that expires within this time (in seconds) causes a warning.
 const SOON: i64 = 30 * 24 * 60 * 60;
 
-/// How much something matters.
+/// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     /// Something does not work.
     Fault,
-    /// Something will not work for long, or should be looked at.
+    /// Something will fail soon, or needs attention.
     Warning,
 }
 
-/// One reason why all is not well.
+/// One problem of the gateway.
 #[derive(Debug)]
 pub(super) struct Concern {
     weight: Weight,
     pub(super) heading: String,
     pub(super) words: String,
-    /// Where more is said: a path without the prefix, and its words.
+    /// A page with details: its path without the prefix, and its label.
     pub(super) link: Option<(&'static str, &'static str)>,
 }
 
@@ -53,8 +53,8 @@ impl Concern {
     }
 }
 
-/// Everything that is not as it should be, what is worst first. `first_password` is the id of the account
-/// whose password is still the one in its file.
+/// Returns all problems, the most severe first. `first_password` is the id of the account that still has the
+/// password from its file.
 pub(super) fn concerns(
     status: &Status,
     first_password: Option<&str>,
@@ -69,8 +69,8 @@ pub(super) fn concerns(
         concerns.extend(password(first_password, frame));
         if status.configuration_warnings > 0 {
             let count = words::many(status.configuration_warnings as u64, "warning", "warnings");
-            let words = format!("The configuration gave {count} at the start.");
-            let concern = Concern::new(Weight::Warning, "The configuration has oddities.", words);
+            let words = format!("The configuration caused {count} at the start.");
+            let concern = Concern::new(Weight::Warning, "The configuration has warnings.", words);
             concerns.push(concern.at("/admin/settings", "Settings"));
         }
     }
@@ -84,15 +84,15 @@ fn store(status: &Status) -> Vec<Concern> {
         concerns.push(Concern::new(
             Weight::Fault,
             "The disk failed.",
-            "A write did not succeed, so nothing is taken in. Reading and exporting go on, and the store \
-             is opened anew by itself once the disk takes writes again; the log says why it does not.",
+            "A write failed, so the gateway accepts no data. Reading and exporting still work. The store \
+             reopens automatically when the disk accepts writes again; the log has the cause.",
         ));
     }
     if status.disk.in_reserve {
         let free = status.disk.free_bytes.map(words::size).unwrap_or_default();
         let words = format!(
-            "{free} are free, and {} are kept in reserve: nothing is taken in until there is room. \
-             Reading, deleting and exporting go on.",
+            "{free} are free, and the reserve is {}: the gateway accepts no data until more is free. \
+             Reading, deleting and exporting still work.",
             words::size(status.disk.reserve_bytes)
         );
         concerns.push(Concern::new(Weight::Fault, "The disk is full.", words));
@@ -104,8 +104,8 @@ fn target(target: &TargetState) -> Option<Concern> {
     let why = target.blocked.as_ref()?;
     let since = target.blocked_since.as_deref().map(words::age).unwrap_or_default();
     let waiting = words::many(target.depth, "export waits", "exports wait");
-    let heading = format!("{} takes nothing, for {since}.", target.name);
-    let concern = Concern::new(Weight::Fault, heading, format!("{waiting} for it: {why}"));
+    let heading = format!("{} has been blocked for {since}.", target.name);
+    let concern = Concern::new(Weight::Fault, heading, format!("{waiting} for this target: {why}"));
     Some(concern.at("/admin/targets", "Targets"))
 }
 
@@ -114,8 +114,8 @@ fn queue(status: &Status) -> Vec<Concern> {
     let mut concerns = Vec::new();
     if !queue.waiting.is_empty() {
         let words = format!(
-            "{} of exports wait for their targets, and {} are the most that may. The exports by \
-             themselves of {} are made when some are delivered; nothing of them is lost.",
+            "{} of exports wait for their targets; the limit is {}. The automatic exports of {} \
+             are created when some are delivered; no data is lost.",
             words::size(disk.spool_bytes),
             words::size(disk.spool_limit_bytes),
             queue.waiting.join(", ")
@@ -138,19 +138,19 @@ fn machine(status: &Status) -> Vec<Concern> {
         Level::Short => concerns.push(Concern::new(
             Weight::Fault,
             "Memory is short.",
-            "Hardly any data is taken in until there is more; whoever sends it is told to try again.",
+            "The gateway refuses most data until more is free; clients can retry later.",
         )),
         Level::Low => concerns.push(Concern::new(
             Weight::Warning,
             "Memory is low.",
-            "Three quarters of what the gateway may have are in use.",
+            "Three quarters of the memory limit are in use.",
         )),
         Level::Ample => {}
     }
     if status.clock.synchronised == Some(false) {
         concerns.push(Concern::new(
             Weight::Warning,
-            "The clock follows no time server.",
+            "The clock is not synchronised.",
             "Times in records and exports may be wrong, and access tokens may be refused.",
         ));
     }
@@ -163,12 +163,11 @@ fn machine(status: &Status) -> Vec<Concern> {
             concerns.push(Concern::new(
                 Weight::Fault,
                 "The certificate has expired.",
-                "Clients refuse to connect; give the gateway another one.",
+                "Clients refuse to connect; install a new one.",
             ));
         } else if left < SOON {
             let left = words::span(left.unsigned_abs());
-            let words =
-                format!("Clients refuse to connect in {left}; give the gateway another one.");
+            let words = format!("Clients will refuse to connect in {left}; install a new one.");
             concerns.push(Concern::new(Weight::Warning, "The certificate expires soon.", words));
         }
     }
@@ -178,8 +177,8 @@ fn machine(status: &Status) -> Vec<Concern> {
 fn password(first: Option<&str>, frame: &Frame) -> Option<Concern> {
     let concern = Concern::new(
         Weight::Warning,
-        "The first password is still in use.",
-        "It stands in a file on this machine. Set one of your own.",
+        "The initial password is still in use.",
+        "It is in a file on this machine. Set your own password.",
     );
     Some(if first? == frame.account {
         concern.at("/admin/profile", "Change it")

@@ -1,4 +1,4 @@
-//! `/admin/keys`: API keys. A key is shown once, on the page that answers its making.
+//! `/admin/keys`: API keys. A key is shown once, on the page after its creation.
 use super::form::{Faults, Form, form};
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 /// Rows of one page.
 const ROWS: usize = 50;
-/// The fields that findings may stand beside.
+/// The fields that can have errors.
 const FIELDS: &[&str] = &["name", "role", "expiresAt", "businessObject"];
 
 #[derive(Template)]
@@ -49,7 +49,7 @@ struct Made {
     frame: Frame,
     row: Row,
     key: String,
-    /// What programs ask.
+    /// The base URL for programs.
     address: String,
 }
 
@@ -60,12 +60,12 @@ struct Revocation {
     row: Row,
 }
 
-/// A key as it is shown.
+/// A key in the list.
 struct Row {
     id: String,
     name: String,
     role: Role,
-    /// What its owner is called, and the address of that account's page.
+    /// The display name of its owner, and the address of that account's page.
     owner: String,
     owner_path: Option<String>,
     business_object: String,
@@ -99,7 +99,7 @@ impl Row {
     }
 }
 
-/// What the owner of a key is called, and where its account is.
+/// Returns the display name of a key's owner, and the address of its account.
 fn owner(id: Option<&str>, auth: &Auth) -> (String, Option<String>) {
     let Some(id) = id else { return ("Local administration".to_owned(), None) };
     match auth.accounts.get(id) {
@@ -108,7 +108,7 @@ fn owner(id: Option<&str>, auth: &Auth) -> (String, Option<String>) {
     }
 }
 
-/// The list: one's own, and to an Admin those of everybody.
+/// Lists the caller's own keys; for an Admin all keys.
 #[handler]
 pub(crate) async fn list(
     req: &mut Request,
@@ -131,7 +131,7 @@ pub(crate) async fn list(
     Ok(())
 }
 
-/// The form of a new key.
+/// Shows the form for a new key.
 #[handler]
 pub(crate) async fn creation(
     req: &mut Request,
@@ -153,18 +153,18 @@ fn show_creation(
     let frame = Frame::of(req, depot, res, Section::Keys);
     let mut roles = vec![("User", "User: reads")];
     if frame.may(Role::Contributor) {
-        roles.push(("Contributor", "Contributor: also ingests, exports, and keeps namespaces"));
+        roles.push(("Contributor", "Contributor: also ingests, exports, and manages namespaces"));
     }
     if frame.may(Role::Admin) {
         roles.push(("Admin", "Admin: may do everything"));
-        roles.push(("Metrics", "Metrics: reads /metrics and nothing else, for monitoring"));
+        roles.push(("Metrics", "Metrics: reads only /metrics, for monitoring"));
     }
     let names = gateway.catalogue.list();
     let names = names.iter().map(|one| {
         let name = one.object.definition.name.clone();
         (name.clone(), name)
     });
-    let all = (String::new(), "All of them".to_owned());
+    let all = (String::new(), "All".to_owned());
     let page = Creation {
         name: form.text("name"),
         role: form.word("role").unwrap_or_else(|| {
@@ -182,7 +182,7 @@ fn show_creation(
     Ok(())
 }
 
-/// Makes a key, and shows it.
+/// Creates a key, and shows it.
 #[handler]
 pub(crate) async fn create(
     req: &mut Request,
@@ -192,7 +192,7 @@ pub(crate) async fn create(
     let (form, gateway) = (form(depot), gateway(depot)?);
     let mut sent = form.members(&["name", "role", "businessObject"]);
     if let Some(day) = form.word("expiresAt") {
-        // Until the end of the day that was chosen.
+        // Until the end of the chosen day.
         let is_day = day.len() == 10;
         sent.insert(
             "expiresAt".into(),
@@ -219,7 +219,7 @@ pub(crate) async fn create(
     Ok(())
 }
 
-/// Asks before a key is revoked.
+/// Asks for confirmation before a key is revoked.
 #[handler]
 pub(crate) async fn revocation(
     req: &mut Request,

@@ -1,4 +1,4 @@
-//! `/admin/namespaces`: names, URI bases, and how identifiers are made.
+//! `/admin/namespaces`: names, URI bases, and how identifiers are created.
 use super::form::{Faults, Form, form};
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
@@ -19,14 +19,14 @@ use serde_json::Value;
 
 /// Rows of one page.
 const ROWS: usize = 100;
-/// The fields that findings may stand beside.
+/// The fields that can have errors.
 const FIELDS: &[&str] = &["name", "uriBase", "generator"];
-/// The generators, as a choice.
+/// The choices of the generator.
 const GENERATORS: [(&str, &str); 4] = [
-    ("uuid", "UUID: unique anywhere, in the order of time"),
-    ("counter", "Counter: 1, 2, 3, ..., never the same twice"),
+    ("uuid", "UUID: globally unique, ordered by time"),
+    ("counter", "Counter: 1, 2, 3, ..., never reused"),
     ("alphanumeric", "Alphanumeric: ten characters of 0-9 and a-z"),
-    ("manual", "Manual: whoever sends data gives each URI"),
+    ("manual", "Manual: the sender of the data sets each URI"),
 ];
 
 #[derive(Template)]
@@ -46,7 +46,7 @@ struct Creation {
     uri_base: String,
     generator: String,
     generators: [(&'static str, &'static str); 4],
-    /// The base that a namespace gets when the field is left empty.
+    /// The base of a namespace when the field is left empty.
     base: String,
 }
 
@@ -59,7 +59,7 @@ struct One {
     uri_base: String,
     generator: String,
     generators: [(&'static str, &'static str); 4],
-    /// Why it can be changed no more, and why it cannot be deleted.
+    /// Why it can no longer be changed, and why it cannot be deleted.
     used: Option<String>,
     held: Option<String>,
 }
@@ -71,7 +71,7 @@ struct Deletion {
     row: Row,
 }
 
-/// A namespace as it is shown.
+/// A namespace in the list.
 struct Row {
     name: String,
     /// The address of its page, without the prefix.
@@ -93,12 +93,12 @@ impl From<&Namespace> for Row {
     }
 }
 
-/// The address of a namespace's page, without the prefix.
+/// Returns the address of a namespace's page, without the prefix.
 fn address(name: &str) -> String {
     format!("/admin/namespaces/{}", utf8_percent_encode(name, SEGMENT))
 }
 
-/// The list.
+/// Shows the list.
 #[handler]
 pub(crate) async fn list(
     req: &mut Request,
@@ -121,7 +121,7 @@ pub(crate) async fn list(
     Ok(())
 }
 
-/// The form of a new one.
+/// Shows the form for a new namespace.
 #[handler]
 pub(crate) async fn creation(
     req: &mut Request,
@@ -153,7 +153,7 @@ fn show_creation(
     Ok(())
 }
 
-/// Creates one.
+/// Creates a namespace.
 #[handler]
 pub(crate) async fn create(
     req: &mut Request,
@@ -168,9 +168,9 @@ pub(crate) async fn create(
     let sent = sent(&form);
     let (by, wanted) = (caller(depot).clone(), name.clone());
     let made = blocking(move || {
-        // A namespace that is there would be changed.
+        // An existing namespace would be changed.
         if find(&gateway, &wanted)?.is_some() {
-            let why = format!("there is a namespace {wanted:?} already");
+            let why = format!("the namespace {wanted:?} already exists");
             return Ok(Err(Faults::one("name", &why)));
         }
         Ok(define(&gateway, &by, &wanted, &sent).map_err(|problem| Faults::of(&problem, FIELDS)))
@@ -185,7 +185,7 @@ pub(crate) async fn create(
     }
 }
 
-/// What the API would have been sent.
+/// Returns the body that the API expects.
 fn sent(form: &Form) -> Vec<u8> {
     Value::Object(form.members(&["uriBase", "generator"])).to_string().into_bytes()
 }
@@ -199,7 +199,7 @@ fn must_find(gateway: &Gateway, name: &str) -> Result<Namespace, Problem> {
         .ok_or_else(|| Problem::not_found(format!("there is no namespace {name:?}")))
 }
 
-/// One namespace.
+/// Shows one namespace.
 #[handler]
 pub(crate) async fn one(
     req: &mut Request,
@@ -244,7 +244,7 @@ async fn show_one(
     Ok(())
 }
 
-/// Changes one that is not used yet.
+/// Changes a namespace that is not used yet.
 #[handler]
 pub(crate) async fn change(
     req: &mut Request,
@@ -268,7 +268,7 @@ pub(crate) async fn change(
     }
 }
 
-/// Asks before one is deleted.
+/// Asks for confirmation before a namespace is deleted.
 #[handler]
 pub(crate) async fn deletion(
     req: &mut Request,
@@ -283,7 +283,7 @@ pub(crate) async fn deletion(
     Ok(())
 }
 
-/// Deletes one that is not used.
+/// Deletes a namespace that is not used.
 #[handler]
 pub(crate) async fn delete(
     req: &mut Request,

@@ -1,4 +1,4 @@
-//! The objects of a Business Object: searched, paged, and one of them from all sides.
+//! The objects of a Business Object: search, pages, and the page of one object.
 use super::check::pretty;
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
@@ -28,22 +28,22 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// Rows of one page.
 const ROWS: usize = 50;
-/// Columns beside the URI.
+/// The maximum columns besides the URI.
 const COLUMNS: usize = 4;
-/// Fields that can be searched by.
+/// The maximum fields that can be searched.
 const FIELDS: usize = 200;
-/// Characters of a value in a list.
+/// The maximum characters of a value in a list.
 const LONGEST_VALUE: usize = 80;
-/// How much one search looks at, and for how long.
+/// The limits of one search: objects read, and time.
 const LOOKED_AT: u64 = 200_000;
 const TIME: Duration = Duration::from_secs(10);
 
-/// What a value can be asked for: the name in the address, and in words.
+/// The search operators: the name in the address, and the label.
 const TESTS: [(&str, &str); 5] = [
     ("contains", "contains"),
     ("is", "is"),
-    ("before", "is before, or less than"),
-    ("after", "is after, or more than"),
+    ("before", "is before or less than"),
+    ("after", "is after or greater than"),
     ("exists", "has a value"),
 ];
 
@@ -60,7 +60,7 @@ struct List {
     columns: Vec<String>,
     rows: Vec<Row>,
     pager: Pager,
-    /// Why nothing could be looked for.
+    /// Why the search failed.
     fault: Option<String>,
 }
 
@@ -74,7 +74,7 @@ struct Choice {
 struct Row {
     uri: String,
     link: String,
-    /// By column: its name, and what stands there.
+    /// The name and the value of each column.
     values: Vec<(String, String)>,
 }
 
@@ -85,25 +85,25 @@ struct One {
     uri: String,
     /// The Business Objects that it belongs to: address and name.
     belongs: Vec<(String, String)>,
-    /// Through a Business Object, if one shows it.
+    /// Its JSON in the view of a Business Object, if one shows it.
     json: Vec<Line>,
     warnings: Vec<String>,
     turtle: String,
     referrers: Vec<Referrer>,
     more_referrers: bool,
-    /// Why referrers could not be looked for.
+    /// Why the search for referring objects failed.
     unsearched: Option<String>,
     written: Written,
 }
 
-/// A line of JSON; the URI in it leads to its object.
+/// A line of JSON. The URI in it links to its object.
 struct Line {
     before: String,
     link: Option<(String, String)>,
     after: String,
 }
 
-/// What refers to an object.
+/// An object that refers to another one.
 struct Referrer {
     uri: String,
     link: String,
@@ -111,7 +111,7 @@ struct Referrer {
     path: String,
 }
 
-/// What is known of the ingestions that wrote an object.
+/// The known ingestions that wrote an object.
 struct Written {
     minted_by: Option<Ingestion>,
     named_by: Vec<Ingestion>,
@@ -130,7 +130,7 @@ struct Ingestion {
     counts: String,
 }
 
-/// The objects of one Business Object.
+/// Lists the objects of one Business Object.
 #[handler]
 pub(crate) async fn list(
     req: &mut Request,
@@ -164,20 +164,20 @@ struct Asked {
     after: Option<String>,
 }
 
-/// A turn among the queries of GraphQL: a search looks at as much.
+/// Acquires a permit among the queries of GraphQL, since a search reads as much.
 async fn turn(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem> {
     gateway.query_permits.acquire().await.ok_or_else(|| {
-        Problem::unavailable(1, "too many searches and queries are under way; try again")
+        Problem::unavailable(1, "too many searches and queries are running; try again")
     })
 }
 
 impl Asked {
-    /// Whether something is looked for.
+    /// Whether the request is a search.
     fn searches(&self) -> bool {
         !self.text.is_empty() || self.test == "exists"
     }
 
-    /// The filter; `None` when nothing is looked for.
+    /// Returns the filter; `None` without a search.
     fn filter(
         &self,
         shape: &Shape,
@@ -193,7 +193,9 @@ impl Asked {
             "before" => Test::Before(text),
             "after" => Test::After(text),
             "exists" => Test::Exists,
-            other => return Err(Fault::new(Kind::Invalid, format!("there is no test {other:?}"))),
+            other => {
+                return Err(Fault::new(Kind::Invalid, format!("there is no operator {other:?}")));
+            }
         };
         if self.field.is_empty() {
             return Ok(Some(Filter::Uri(test)));
@@ -228,7 +230,7 @@ fn listed(
     });
     let (page, fault) = match searched {
         Ok(page) => (page, None),
-        // What somebody else's address asks for is no fault of the store's.
+        // An invalid search in an address is not an error of the gateway.
         Err(fault) if matches!(fault.kind, Kind::Invalid | Kind::Malformed | Kind::TooLarge) => {
             (search::Page { found: Vec::new(), more: false }, Some(fault.detail))
         }
@@ -237,7 +239,7 @@ fn listed(
     let nesting = gateway.settings.limits.nesting;
     let mut rows = Vec::with_capacity(page.found.len());
     for found in &page.found {
-        // Anew for each, so that commits do not wait for the page.
+        // A new reader for each object, so that commits do not wait for the page.
         let read = gateway.store.read();
         let mut out = Vec::new();
         view::render(&read, shape, &found.uri, &mut out, &mut Vec::new())?;
@@ -280,12 +282,12 @@ fn listed(
     })
 }
 
-/// Id and name of a Business Object.
+/// Returns the id and name of a Business Object.
 fn names(compiled: &Compiled) -> (String, String) {
     (compiled.object.id.clone(), compiled.object.definition.name.clone())
 }
 
-/// The fields that hold values, each as a JSON Pointer and as its names.
+/// Collects the fields that have values, each as a JSON Pointer and as its names.
 fn searchable(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<(String, Vec<String>)>) {
     for field in &shape.fields {
         let FieldKind::Property(Property { value, .. }) = &field.kind else { continue };
@@ -303,7 +305,7 @@ fn searchable(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<(String, Ve
     }
 }
 
-/// The fields that a list shows: the first that hold values.
+/// Returns the fields that a list shows: the first ones that have values.
 fn columns(shape: &Shape) -> Vec<String> {
     let values = shape.fields.iter().filter(|field| {
         matches!(&field.kind, FieldKind::Property(property) if !matches!(property.value, Value::Object(_)))
@@ -329,7 +331,7 @@ impl Row {
     }
 }
 
-/// A value as a list shows it.
+/// Shortens a value for a list.
 fn short(value: &Json) -> String {
     let text = match value {
         Json::String(text) => text.clone(),
@@ -342,12 +344,12 @@ fn short(value: &Json) -> String {
     }
 }
 
-/// The address of an object's page.
+/// Returns the address of an object's page.
 fn link(frame: &Frame, uri: &str) -> String {
     format!("{}/admin/object?uri={}", frame.prefix, utf8_percent_encode(uri, SEGMENT))
 }
 
-/// One object.
+/// Shows one object.
 #[handler]
 pub(crate) async fn get(
     req: &mut Request,
@@ -357,7 +359,7 @@ pub(crate) async fn get(
     let query = Query::read(req, &["uri"])?;
     let uri = query.get("uri").unwrap_or_default();
     let node = NamedNode::new(uri)
-        .map_err(|error| Problem::malformed(format!("{uri:?} is no IRI: {error}")))?;
+        .map_err(|error| Problem::malformed(format!("{uri:?} is not an IRI: {error}")))?;
     let frame = Frame::of(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
     let turn = turn(&gateway).await?;
@@ -400,7 +402,7 @@ fn one(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem>
     };
     let referrers = referrers
         .into_iter()
-        // It stands in itself, as what it is.
+        // The object is in its own view; that is no reference.
         .filter(|referrer| referrer.uri != *uri)
         .map(|referrer| Referrer {
             link: link(&frame, referrer.uri.as_str()),
@@ -427,7 +429,7 @@ fn one(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem>
     })
 }
 
-/// A line of JSON with the object that it names, other than the one that is shown.
+/// Links the object in a line of JSON, unless it is the shown one.
 fn linked(line: &str, own: &str, frame: &Frame) -> Line {
     let plain = || Line { before: line.to_owned(), link: None, after: String::new() };
     let Some(begin) =
@@ -457,7 +459,7 @@ impl Written {
                 .auth
                 .accounts
                 .get(&record.caller)
-                // Whose account it is, a User need not know more of than the API tells.
+                // A User must not learn more about the account than the API shows.
                 .map_or_else(
                     || record.caller.clone(),
                     |account| {

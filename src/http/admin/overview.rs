@@ -1,4 +1,4 @@
-//! `/admin`: is it well, and if not, why.
+//! `/admin`: the state of the gateway, and what is wrong.
 use super::frame::{self, Frame, Section};
 use super::health::{Concern, concerns};
 use super::plot::{Of, Plot};
@@ -13,16 +13,16 @@ use penstock_export::TargetState;
 use penstock_service::gateway::status::Status;
 use salvo::{Depot, Request, Response, handler};
 
-/// Lines of the log that are shown.
+/// The maximum log lines that are shown.
 const LINES: usize = 5;
 
 #[derive(Template)]
 #[template(path = "admin/overview.html")]
 struct Overview {
     frame: Frame,
-    /// Why it is not well, what is worst first.
+    /// The problems, the most severe first.
     concerns: Vec<Concern>,
-    /// What is well, in a sentence.
+    /// The state in one sentence.
     summary: String,
     targets: Vec<Target>,
     plots: [Plot; 4],
@@ -30,7 +30,7 @@ struct Overview {
     facts: Vec<(&'static str, String)>,
 }
 
-/// A target's row.
+/// The row of a target.
 struct Target {
     name: String,
     class: &'static str,
@@ -80,8 +80,8 @@ fn summary(status: &Status, defined: u64) -> String {
     let objects =
         words::many(defined, "Business Object is defined", "Business Objects are defined");
     let waiting = match status.queue.depth {
-        0 => "nothing waits".to_owned(),
-        depth => format!("{} on the way", words::many(depth, "export is", "exports are")),
+        0 => "no export is waiting".to_owned(),
+        depth => format!("{} waiting", words::many(depth, "export is", "exports are")),
     };
     format!("{objects}, and {waiting}.")
 }
@@ -92,7 +92,7 @@ fn target(target: &TargetState) -> Target {
         TargetState { paused: Some(_), .. } => ("warn", "Paused"),
         TargetState { depth: 1.., .. } => ("", "Delivering"),
         TargetState { reachable: Some(true), .. } => ("good", "Reachable"),
-        TargetState { reachable: Some(false), .. } => ("warn", "Not reached"),
+        TargetState { reachable: Some(false), .. } => ("warn", "Unreachable"),
         _ => ("", "Not used yet"),
     };
     let ago = |moment: &str| format!("{} ago", words::age(moment));
@@ -107,9 +107,9 @@ fn target(target: &TargetState) -> Target {
     }
 }
 
-/// The newest warnings and errors; their particulars are for Admins.
+/// Returns recent warnings and errors. Only Admins get their fields.
 fn lines(status: &Status, is_admin: bool) -> Vec<Line> {
-    // Refusals have a page of their own, the audit trail.
+    // Refusals are in the audit trail, which has its own page.
     let lines = status.last_errors.iter().filter(|line| line.code != "auth::audit");
     let shown = lines.take(LINES).map(|line| Line {
         time: words::second(&line.time),
@@ -137,7 +137,7 @@ fn plots(recent: &Snapshot) -> [Plot; 4] {
         more,
         wrong,
         from: if is_day { "24 h ago" } else { "60 min ago" },
-        step: if is_day { "15 min" } else { "1 min" },
+        step: if is_day { "15 min" } else { "min" },
     };
     let objects = ("object", "objects");
     let exports = ("export delivered", "exports delivered");
@@ -163,20 +163,20 @@ fn facts(status: &Status) -> Vec<(&'static str, String)> {
         None => size(status.memory.resident_bytes),
     };
     let follows = match status.clock.synchronised {
-        Some(true) => "followed",
-        Some(false) => "not followed",
-        None => "not known whether followed",
+        Some(true) => "synchronised",
+        Some(false) => "not synchronised",
+        None => "unknown",
     };
     let on_disk = status.disk.journal_bytes.saturating_add(status.disk.index_bytes);
     vec![
         ("Disk free", size(status.disk.free_bytes)),
         ("Memory used", memory),
         ("Clock", format!("{} UTC", words::second(&status.clock.now))),
-        ("Time server", follows.to_owned()),
+        ("Clock state", follows.to_owned()),
         ("Data on disk", words::size(on_disk)),
-        ("Facts held", format!("{} quads", words::number(status.store.quads))),
-        ("Running for", words::span(status.uptime_seconds)),
+        ("Quads stored", words::number(status.store.quads)),
+        ("Uptime", words::span(status.uptime_seconds)),
         ("Version", status.version.to_owned()),
-        ("Gateway", status.gateway_id.clone()),
+        ("Gateway ID", status.gateway_id.clone()),
     ]
 }

@@ -1,11 +1,11 @@
-//! The links below a list that has more pages.
+//! The links to further pages of a list.
 use super::frame::Frame;
 use percent_encoding::utf8_percent_encode;
 use std::fmt::Write as _;
 
 use crate::business_objects::SEGMENT;
 
-/// Where the first and the next page are.
+/// The addresses of the first and the next page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Pager {
     pub(super) first: Option<String>,
@@ -13,8 +13,8 @@ pub(super) struct Pager {
 }
 
 impl Pager {
-    /// For the list at `path` (without the prefix) with these query parameters, of which some page is
-    /// shown; `next` is the cursor of the one after it.
+    /// Creates the links for the list at `path` (without the prefix) with these query parameters. `next` is
+    /// the cursor of the page after the current one.
     pub(super) fn new(
         frame: &Frame,
         path: &str,

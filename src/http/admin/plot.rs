@@ -1,26 +1,26 @@
-//! Plots of counts over time, as SVG that the server makes.
+//! Plots of counts over time, as SVG rendered by the server.
 use super::words;
 
-/// The height above the line, and that below it where something stands there.
+/// The height above the line, and that below it for plots with failures.
 const UP: u64 = 90;
 const DOWN: u64 = 30;
-/// The width of one bar with the gap behind it.
+/// The width of one bar and the gap after it.
 const STEP: u64 = 10;
 
-/// One plot: counts upwards, and what went wrong downwards.
+/// One plot: counts upwards, and failures downwards.
 #[derive(Debug)]
 pub(super) struct Plot {
     pub(super) heading: &'static str,
     /// The sum, in words.
     pub(super) total: String,
-    /// All that it shows, for those who do not see it.
+    /// The content as text, for screen readers.
     pub(super) words: String,
-    /// When it begins, in words.
+    /// The start of the plot, in words.
     pub(super) from: &'static str,
-    /// What the highest bar stands for.
+    /// The value of the highest bar.
     pub(super) most: String,
     pub(super) bars: Vec<Bar>,
-    /// Where the line is.
+    /// The position of the line.
     pub(super) zero: u64,
     steps: u64,
     has_down: bool,
@@ -36,22 +36,22 @@ pub(super) struct Bar {
     pub(super) height: u64,
 }
 
-/// What a plot is of.
+/// The description of a plot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Of {
     pub(super) heading: &'static str,
-    /// One of what it counts, and more of it.
+    /// The singular and plural of what it counts.
     pub(super) one: &'static str,
     pub(super) more: &'static str,
-    /// The same of what goes downwards; empty where nothing does.
+    /// The same for failures; empty if there are none.
     pub(super) wrong: (&'static str, &'static str),
     pub(super) from: &'static str,
-    /// What one bar stands for: `1 min`.
+    /// The time of one bar: `min` or `15 min`.
     pub(super) step: &'static str,
 }
 
 impl Plot {
-    /// The plot of these pairs of counts, the oldest first.
+    /// Creates the plot of these pairs of counts, the oldest first.
     pub(super) fn new(of: Of, counts: &[(u64, u64)]) -> Self {
         let sum = |side: fn(&(u64, u64)) -> u64| counts.iter().map(side).sum::<u64>();
         let most = counts.iter().map(|(up, _)| *up).max().unwrap_or_default();
@@ -59,7 +59,7 @@ impl Plot {
         let has_down = most_down > 0;
         let scaled = |count: u64, most: u64, height: u64| match most {
             0 => 0,
-            // What there is at all is seen.
+            // Any count above zero is visible.
             _ => (u128::from(count) * u128::from(height)).div_ceil(u128::from(most)),
         };
         let mut bars = Vec::new();
@@ -81,7 +81,7 @@ impl Plot {
         }
         let highest = match most {
             0 => String::new(),
-            _ => format!("at most {} in {}", words::number(most), of.step),
+            _ => format!("peak {}/{}", words::number(most), of.step),
         };
         let separator = if highest.is_empty() { "" } else { "; " };
         Self {
@@ -116,11 +116,11 @@ mod tests {
         more: "delivered",
         wrong: ("failed attempt", "failed attempts"),
         from: "60 min ago",
-        step: "1 min",
+        step: "min",
     };
 
     #[test]
-    fn the_highest_bar_fills_the_plot_and_the_least_is_seen() {
+    fn the_highest_bar_fills_the_plot_and_the_lowest_is_visible() {
         let plot = Plot::new(OF, &[(0, 0), (1, 0), (1_000_000, 2)]);
         let bar = |class, x, y, height| Bar { class, x, y, width: 8, height };
         assert_eq!(
@@ -130,12 +130,12 @@ mod tests {
         assert_eq!((plot.width(), plot.height()), (30, 120));
         assert_eq!(
             plot.words,
-            "Exports, last hour: 1,000,001 delivered, 2 failed attempts; at most 1,000,000 in 1 min"
+            "Exports, last hour: 1,000,001 delivered, 2 failed attempts; peak 1,000,000/min"
         );
     }
 
     #[test]
-    fn nothing_is_a_line() {
+    fn a_plot_without_counts_is_a_line() {
         let plot = Plot::new(OF, &[(0, 0); 60]);
         assert!(plot.bars.is_empty());
         assert_eq!(plot.words, "Exports, last hour: 0 delivered");

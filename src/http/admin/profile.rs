@@ -1,4 +1,4 @@
-//! `/admin/profile`: one's own account.
+//! `/admin/profile`: the caller's own account.
 use super::form::{Faults, form};
 use super::frame::{self, Frame, Section};
 use super::users::{FIELDS, Filled, Shown, body, password};
@@ -22,7 +22,7 @@ struct Profile {
     filled: Filled,
 }
 
-/// The page.
+/// Shows the page.
 #[handler]
 pub(crate) async fn get(
     req: &mut Request,
@@ -48,7 +48,7 @@ fn show(
     frame::show_with(res, depot, status, &page);
 }
 
-/// Changes one's own names and organization.
+/// Changes the caller's own names and organization.
 #[handler]
 pub(crate) async fn change(
     req: &mut Request,
@@ -72,7 +72,7 @@ pub(crate) async fn change(
     Ok(())
 }
 
-/// Sets one's own password.
+/// Sets the caller's own password.
 #[handler]
 pub(crate) async fn set(
     req: &mut Request,

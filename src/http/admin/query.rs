@@ -1,4 +1,4 @@
-//! A page to ask the graph in GraphQL. With script the answer comes without loading the page.
+//! A page for GraphQL queries. With script the response appears without a reload.
 use super::check::pretty;
 use super::form::form;
 use super::frame::{self, Frame, Section};
@@ -11,7 +11,7 @@ use askama::Template;
 use salvo::{Depot, Request, Response, handler};
 use serde_json::{Map, Value};
 
-/// What stands there at first.
+/// The initial query.
 const FIRST: &str = "{\n  authenticatedUser {\n    id\n    email\n    roles\n  }\n}\n";
 
 #[derive(Template)]
@@ -23,7 +23,7 @@ struct Page {
     result: Option<String>,
 }
 
-/// The page.
+/// Shows the page.
 #[handler]
 pub(crate) async fn get(
     req: &mut Request,
@@ -37,7 +37,7 @@ pub(crate) async fn get(
     Ok(())
 }
 
-/// The same with the answer.
+/// Shows the page with the response.
 #[handler]
 pub(crate) async fn post(
     req: &mut Request,

@@ -1,4 +1,4 @@
-//! A new Business Object derived from a pasted sample.
+//! Derives a new Business Object from a pasted sample.
 use super::draft::Draft;
 use super::editor::{self, Editor};
 use super::form::{Faults, form};
@@ -18,14 +18,14 @@ use salvo::{Depot, Request, Response, handler};
 #[template(path = "admin/derive.html")]
 struct Page {
     frame: Frame,
-    /// The name; not `name`, which the form's macros have for the field's.
+    /// The name. The form's macros use `name` for the name of a field.
     called: String,
     vocabulary: String,
     sample: String,
     faults: Faults,
 }
 
-/// The form.
+/// Shows the form.
 #[handler]
 pub(crate) async fn get(
     req: &mut Request,
@@ -44,7 +44,7 @@ pub(crate) async fn get(
     Ok(())
 }
 
-/// Guesses the mapping, and shows it in the editor.
+/// Derives the mapping, and shows it in the editor.
 #[handler]
 pub(crate) async fn post(
     req: &mut Request,
@@ -60,7 +60,7 @@ pub(crate) async fn post(
     let nesting = gateway.settings.limits.nesting;
     let mut faults = Faults::default();
     if name.is_empty() {
-        faults.add("name", "a name is missing; it tells what the objects are, such as Pump");
+        faults.add("name", "the name is missing; enter what the objects are, such as Pump");
     }
     if sample.trim().is_empty() {
         faults.add("sample", "the sample is missing: paste JSON as the plant system sends it");
@@ -81,7 +81,7 @@ pub(crate) async fn post(
     }
     let frame = Frame::of(req, depot, res, Section::BusinessObjects);
     let Some(derived) = derived else {
-        "No mapping could be made.".clone_into(&mut faults.detail);
+        "No mapping could be derived.".clone_into(&mut faults.detail);
         let page = Page { frame, called: name, vocabulary, sample, faults };
         frame::show_with(res, depot, StatusCode::UNPROCESSABLE_ENTITY, &page);
         return Ok(());
@@ -93,8 +93,8 @@ pub(crate) async fn post(
     Ok(())
 }
 
-/// Guesses a mapping from the sample; the error names the field of the form. Gives back the sample, or what of it was
-/// looked at.
+/// Derives a mapping from the sample. An error has the name of its field in the form. Returns the sample too,
+/// or the part of it that was used.
 fn guess(
     names: Names<'_>,
     text: String,
@@ -116,14 +116,14 @@ fn guess(
     }
 }
 
-/// The field that a fault of deriving concerns.
+/// Returns the form's field that an error of deriving belongs to.
 fn of(fault: &Fault) -> &'static str {
     let is_vocabulary =
         |finding: &Finding| finding.place == Place::Pointer("/vocabulary".to_owned());
     if fault.errors.iter().any(is_vocabulary) { "vocabulary" } else { "sample" }
 }
 
-/// What the IRIs of properties begin with unless somebody says otherwise.
+/// Returns the default prefix of the IRIs of properties.
 fn vocabulary(gateway: &Gateway) -> String {
     match &gateway.settings.base_url {
         Some(base_url) => format!("{}/vocabulary/", base_url.trim_end_matches('/')),

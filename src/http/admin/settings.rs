@@ -1,4 +1,4 @@
-//! `/admin/settings`: the configuration in force, each value with where it comes from.
+//! `/admin/settings`: the configuration in force, each value with its source.
 use super::frame::{self, Frame, Section};
 use crate::problem::Problem;
 use crate::query::Query;
@@ -11,11 +11,11 @@ use salvo::{Depot, Request, Response, handler};
 #[template(path = "admin/settings.html")]
 struct Page {
     frame: Frame,
-    /// What the operator should know.
+    /// Warnings of the configuration.
     warnings: Vec<String>,
-    /// What somebody has set.
+    /// The settings with a configured value.
     given: Vec<Row>,
-    /// What is as it comes.
+    /// The settings with their default.
     defaults: Vec<Row>,
 }
 
@@ -30,7 +30,7 @@ struct Row {
 impl From<&Effective> for Row {
     fn from(effective: &Effective) -> Self {
         let Effective { name, value, origin } = effective;
-        // Quotes tell where a text ends; here its cell does.
+        // Quotes mark the end of a text; here its cell does.
         let plain = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
         let plain = plain.filter(|value| !value.contains(['\\', '"'])).unwrap_or(value);
         Self {
@@ -41,13 +41,13 @@ impl From<&Effective> for Row {
             } else {
                 origin.clone()
             },
-            // Backticks are for those who read it as Markdown.
+            // Backticks are only for readers of Markdown.
             meaning: setting(name).map_or("", |setting| setting.meaning).replace('`', ""),
         }
     }
 }
 
-/// The setting of this name, in which anything may stand for a part in angle brackets.
+/// Returns the setting of this name, in which any text may replace a part in angle brackets.
 fn setting(name: &str) -> Option<&'static Setting> {
     TABLE.iter().find(|setting| match setting.name.split_once('<') {
         None => setting.name == name,
@@ -58,7 +58,7 @@ fn setting(name: &str) -> Option<&'static Setting> {
     })
 }
 
-/// The page.
+/// Shows the page.
 #[handler]
 pub(crate) async fn get(
     req: &mut Request,
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_shown_with_its_meaning_and_a_secret_is_not() {
+    fn shows_values_with_their_meaning_and_no_secrets() {
         let row = |name: &str, value: &str| {
             let origin = "default".to_owned();
             Row::from(&Effective { name: name.to_owned(), value: value.to_owned(), origin })

@@ -1,4 +1,4 @@
-//! The targets: how each of them is, and a test of whether it would take files.
+//! The targets: their state, and a test of whether they would accept files.
 use super::frame::{self, Frame, Section};
 use super::words;
 use crate::business_objects::path;
@@ -28,11 +28,11 @@ struct Target {
     waiting: String,
     oldest: Option<String>,
     last: Option<String>,
-    /// Business Objects whose exports wait for room.
+    /// Business Objects whose exports wait for space in the spool.
     without_room: u64,
 }
 
-/// Why it takes nothing.
+/// Why it is blocked.
 struct Blocked {
     cause: String,
     since: Option<String>,
@@ -40,7 +40,7 @@ struct Blocked {
     next: Option<String>,
 }
 
-/// All of them.
+/// Shows all targets.
 #[handler]
 pub(crate) async fn list(
     req: &mut Request,
@@ -59,7 +59,7 @@ pub(crate) async fn list(
     Ok(())
 }
 
-/// Tests one.
+/// Tests one target.
 #[handler]
 pub(crate) async fn test(
     req: &mut Request,
@@ -71,9 +71,9 @@ pub(crate) async fn test(
         exporter.probe(path(req, "bucketName")).await?;
     let cause = cause.unwrap_or_default();
     if ok {
-        let remark = if cause.is_empty() { cause } else { format!(" To know: {cause}.") };
+        let remark = if cause.is_empty() { cause } else { format!(" Note: {cause}.") };
         let words = format!(
-            "{target} answered in {milliseconds} ms, and nothing was found that is in the way of a delivery.{remark}"
+            "{target} responded in {milliseconds} ms, and nothing was found that would prevent a delivery.{remark}"
         );
         frame::done(res, depot, "/admin/targets", &words);
     } else {
@@ -81,7 +81,7 @@ pub(crate) async fn test(
             res,
             depot,
             "/admin/targets",
-            &format!("{target} would take nothing: {cause}"),
+            &format!("{target} would not accept exports: {cause}"),
         );
     }
     Ok(())
@@ -92,8 +92,8 @@ impl Target {
         let (class, state) = match (&target.blocked, &target.paused, target.reachable) {
             (Some(_), ..) => ("bad", "blocked"),
             (None, Some(_), _) if target.depth > 0 => ("warn", "paused"),
-            (None, _, Some(true)) => ("good", "reached"),
-            (None, _, Some(false)) => ("warn", "not reached"),
+            (None, _, Some(true)) => ("good", "reachable"),
+            (None, _, Some(false)) => ("warn", "unreachable"),
             (None, _, None) => ("", "not tried yet"),
         };
         let blocked = target.blocked.map(|cause| Blocked {
@@ -110,7 +110,7 @@ impl Target {
             blocked,
             paused: target.paused,
             waiting: match target.depth {
-                0 => "nothing".to_owned(),
+                0 => "none".to_owned(),
                 depth => format!("{}, {size}", words::many(depth, "export", "exports")),
             },
             oldest: target.oldest.as_deref().map(words::age),

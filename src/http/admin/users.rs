@@ -17,10 +17,10 @@ use serde_json::json;
 
 /// Rows of one page.
 const ROWS: usize = 50;
-/// The roles of accounts, as a choice.
+/// The choices of the role.
 const ROLES: [(&str, &str); 3] = [
-    ("User", "User: may look at everything but users, audit trail and settings"),
-    ("Contributor", "Contributor: also ingests, exports, and keeps namespaces"),
+    ("User", "User: reads everything except users, audit trail and settings"),
+    ("Contributor", "Contributor: also ingests, exports, and manages namespaces"),
     ("Admin", "Admin: may do everything"),
 ];
 
@@ -30,7 +30,7 @@ struct List {
     frame: Frame,
     rows: Vec<Shown>,
     pager: Pager,
-    /// What people sign in at, when it is not here.
+    /// The provider where users sign in, if it is not this gateway.
     provider: Option<String>,
 }
 
@@ -63,7 +63,7 @@ struct Deletion {
     keys: String,
 }
 
-/// An account as it is shown.
+/// An account in a list or on its page.
 pub(super) struct Shown {
     pub(super) id: String,
     pub(super) name: String,
@@ -79,7 +79,7 @@ pub(super) struct Shown {
     pub(super) first_login: String,
     pub(super) last_login: String,
     pub(super) created: String,
-    /// What its provider knows it by, and who that is.
+    /// Its subject at its provider, and the issuer.
     pub(super) identity: Option<(String, String)>,
     pub(super) client_id: Option<String>,
 }
@@ -117,7 +117,7 @@ impl From<&Account> for Shown {
     }
 }
 
-/// What stands in the fields of an account's form.
+/// The values in the fields of an account's form.
 #[derive(Default)]
 pub(super) struct Filled {
     pub(super) given_name: String,
@@ -156,7 +156,7 @@ impl From<&Form> for Filled {
     }
 }
 
-/// The fields that findings may stand beside.
+/// The fields that can have errors.
 pub(super) const FIELDS: &[&str] = &[
     "givenName",
     "familyName",
@@ -168,7 +168,7 @@ pub(super) const FIELDS: &[&str] = &[
     "currentPassword",
 ];
 
-/// What the API would have been sent: these fields, and the role and `enabled` where the form has them.
+/// Returns the body that the API expects: these fields, and the role and `enabled` if the form has them.
 pub(super) fn body(form: &Form, names: &[&str], is_whole: bool) -> Vec<u8> {
     let mut members = form.members(names);
     if is_whole {
@@ -178,7 +178,7 @@ pub(super) fn body(form: &Form, names: &[&str], is_whole: bool) -> Vec<u8> {
     serde_json::Value::Object(members).to_string().into_bytes()
 }
 
-/// The body of a change of password; the two that were typed must be the same.
+/// Returns the body of a password change. Both entries of the new password must match.
 pub(super) fn password(form: &Form, account: &Account) -> Result<NewPassword, Faults> {
     let (typed, again) = (form.text("password"), form.text("again"));
     let mut members = serde_json::Map::new();
@@ -190,18 +190,18 @@ pub(super) fn password(form: &Form, account: &Account) -> Result<NewPassword, Fa
     let read = NewPassword::read(body.as_bytes(), &account.email);
     let new = read.map_err(|fault| Faults::of(&fault.into(), FIELDS))?;
     if typed != again {
-        return Err(Faults::one("again", "it is another one than above; type it twice"));
+        return Err(Faults::one("again", "the passwords do not match; type the new one twice"));
     }
     Ok(new)
 }
 
-/// The version that a form was filled in for.
+/// Returns the version that a form was loaded with.
 fn version(form: &Form) -> IfMatch {
     let version = form.word("version").and_then(|version| version.parse().ok());
     version.map_or(IfMatch::Any, IfMatch::Version)
 }
 
-/// The list.
+/// Shows the list.
 #[handler]
 pub(crate) async fn list(
     req: &mut Request,
@@ -224,7 +224,7 @@ pub(crate) async fn list(
     Ok(())
 }
 
-/// The form of a new account.
+/// Shows the form for a new account.
 #[handler]
 pub(crate) async fn creation(
     req: &mut Request,
@@ -234,7 +234,7 @@ pub(crate) async fn creation(
     Query::read(req, &[])?;
     if !gateway(depot)?.auth.accounts.has_passwords() {
         return Err(Problem::not_found(
-            "people sign in at the identity provider, which makes their accounts at their first sign-in",
+            "users sign in at the identity provider; their accounts are created at the first sign-in",
         ));
     }
     let filled = Filled { role: "User".to_owned(), enabled: true, ..Filled::default() };
@@ -248,7 +248,7 @@ fn show_creation(req: &Request, depot: &Depot, res: &mut Response, faults: Fault
     frame::show_with(res, depot, status, &Creation { frame, faults, filled, roles: ROLES });
 }
 
-/// Makes an account.
+/// Creates an account.
 #[handler]
 pub(crate) async fn create(
     req: &mut Request,
@@ -269,7 +269,7 @@ pub(crate) async fn create(
     };
     match made {
         Ok(account) => {
-            let words = format!("The account {} was made.", account.email);
+            let words = format!("The account {} was created.", account.email);
             frame::done(res, depot, "/admin/users", &words);
         }
         Err(problem) => show_creation(req, depot, res, Faults::of(&problem, FIELDS), filled),
@@ -277,7 +277,7 @@ pub(crate) async fn create(
     Ok(())
 }
 
-/// One account.
+/// Shows one account.
 #[handler]
 pub(crate) async fn one(
     req: &mut Request,
@@ -310,7 +310,7 @@ fn show_one(
     frame::show_with(res, depot, status, &page);
 }
 
-/// Changes an account; of a provider's only whether it may come in.
+/// Changes an account. For a provider's account only whether it may sign in.
 #[handler]
 pub(crate) async fn change(
     req: &mut Request,
@@ -347,7 +347,7 @@ pub(crate) async fn change(
     Ok(())
 }
 
-/// Sets the password of somebody else; one's own is set on the page of the profile.
+/// Sets the password of another account. The caller's own is set on the profile page.
 #[handler]
 pub(crate) async fn set(
     req: &mut Request,
@@ -365,7 +365,7 @@ pub(crate) async fn set(
     match done {
         Ok(()) => {
             let words =
-                format!("The password of {} was set, and its sessions ended.", account.email);
+                format!("The password of {} was set, and its sessions were ended.", account.email);
             frame::done(res, depot, &format!("/admin/users/{}", account.id), &words);
         }
         Err(faults) => {
@@ -375,7 +375,7 @@ pub(crate) async fn set(
     Ok(())
 }
 
-/// Asks before an account is deleted.
+/// Asks for confirmation before an account is deleted.
 #[handler]
 pub(crate) async fn deletion(
     req: &mut Request,

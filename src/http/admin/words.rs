@@ -1,15 +1,15 @@
-//! Numbers, sizes and times as people read them.
+//! Numbers, sizes and times in readable form.
 use jiff::Timestamp;
 use penstock_auth::Account;
 
-/// What an account is called: its names, or what it signs in with.
+/// Returns the display name of an account: its names, or what it signs in with.
 pub(super) fn name(account: &Account) -> String {
     let names = [account.given_name.as_deref(), account.family_name.as_deref()];
     let name = names.into_iter().flatten().collect::<Vec<_>>().join(" ");
     if name.is_empty() { account.email.clone() } else { name }
 }
 
-/// A whole number with its thousands told apart: `12,345`.
+/// Formats a whole number with thousands separators: `12,345`.
 pub(super) fn number(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -22,12 +22,12 @@ pub(super) fn number(number: u64) -> String {
     text
 }
 
-/// So many of something: `1 export`, `2 exports`.
+/// Formats a count with its noun: `1 export`, `2 exports`.
 pub(super) fn many(count: u64, one: &str, more: &str) -> String {
     format!("{} {}", number(count), if count == 1 { one } else { more })
 }
 
-/// A size: `734 B`, `1.5 MiB`.
+/// Formats a size: `734 B`, `1.5 MiB`.
 pub(super) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
@@ -47,7 +47,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// A time that has passed: `8 s`, `3 min`, `2 h 5 min`, `4 d 1 h`.
+/// Formats a duration in seconds: `8 s`, `3 min`, `2 h 5 min`, `4 d 1 h`.
 pub(super) fn span(seconds: u64) -> String {
     let two = |big: u64, unit: &str, small: u64, under: &str| match small {
         0 => format!("{big} {unit}"),
@@ -61,17 +61,17 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
-/// How long ago a moment (RFC 3339) was; empty when it cannot be read.
+/// Formats how long ago a time (RFC 3339) was; empty if it cannot be parsed.
 pub(super) fn age(moment: &str) -> String {
     moment.parse::<Timestamp>().map(|at| span(seconds_since(at))).unwrap_or_default()
 }
 
-/// Seconds since a moment; none for one that is to come.
+/// Returns the seconds since a time; 0 for a future one.
 pub(super) fn seconds_since(at: Timestamp) -> u64 {
     u64::try_from(Timestamp::now().as_second().saturating_sub(at.as_second())).unwrap_or_default()
 }
 
-/// A moment (RFC 3339) to the minute, for lists whose heading names UTC: `2026-03-01 14:05`.
+/// Formats a time (RFC 3339) to the minute, for lists whose heading names UTC: `2026-03-01 14:05`.
 pub(super) fn minute(moment: &str) -> String {
     match moment.parse::<Timestamp>() {
         Ok(at) => at.strftime("%Y-%m-%d %H:%M").to_string(),
@@ -79,7 +79,7 @@ pub(super) fn minute(moment: &str) -> String {
     }
 }
 
-/// The same to the second: `2026-03-01 14:05:09`.
+/// Formats a time to the second: `2026-03-01 14:05:09`.
 pub(super) fn second(moment: &str) -> String {
     match moment.parse::<Timestamp>() {
         Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -87,7 +87,7 @@ pub(super) fn second(moment: &str) -> String {
     }
 }
 
-/// The same with its time zone: `2026-03-01 14:05:09 UTC`.
+/// Formats a time with its time zone: `2026-03-01 14:05:09 UTC`.
 pub(super) fn moment(moment: &str) -> String {
     format!("{} UTC", second(moment))
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_at_a_glance() {
+    fn formats_numbers_sizes_and_times() {
         for (count, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(number(count), text);
         }

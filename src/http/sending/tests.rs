@@ -26,7 +26,7 @@ async fn long(res: &mut Response) {
     res.replace_body(ResBody::Once(vec![b'x'; LONG].into()));
 }
 
-/// Says something, nothing for longer than patience lasts, and something again.
+/// Sends a word, pauses for longer than the patience, and sends another one.
 #[handler]
 async fn rare(res: &mut Response) {
     let (sender, receiver) = mpsc::channel(1);
@@ -55,8 +55,8 @@ async fn serve() -> SocketAddr {
 type Connection =
     tokio::task::JoinHandle<Result<hyper::client::conn::http2::SendRequest<Empty<Bytes>>, ()>>;
 
-/// A request by HTTP/2 with windows of this size: what is answered, and the connection, which goes on until
-/// the server ends it.
+/// Sends a request by HTTP/2 with windows of this size. Returns the response, and the connection, which lasts
+/// until the server ends it.
 async fn ask(
     address: SocketAddr,
     path: &str,
@@ -77,12 +77,12 @@ async fn ask(
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_read_ends_its_connection() {
+async fn an_unread_response_ends_its_connection() {
     let address = serve().await;
     for window in [0, 1, 40_000] {
         let (answer, ended) = ask(address, "long", window).await;
         assert_eq!(answer.status(), 200);
-        // The head has come, and nobody reads on.
+        // The head has arrived, and nothing more is read.
         let ended = tokio::time::timeout(Duration::from_mins(1), ended).await;
         assert!(ended.is_ok(), "the connection lasts, with a window of {window}");
         drop(answer);
@@ -90,7 +90,7 @@ async fn an_answer_that_is_not_read_ends_its_connection() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_read_is_whole_however_slowly() {
+async fn a_slowly_read_response_is_complete() {
     let address = serve().await;
     let (answer, ended) = ask(address, "long", 64 << 10).await;
     assert_eq!(answer.headers()["content-length"], LONG.to_string());
@@ -98,7 +98,7 @@ async fn an_answer_that_is_read_is_whole_however_slowly() {
     let (mut read, begun) = (0, Instant::now());
     while let Some(frame) = body.frame().await {
         read += frame.unwrap().into_data().map_or(0, |data| data.len());
-        // In all it takes longer than patience lasts.
+        // In total it takes longer than the patience.
         if begun.elapsed() < SHORT * 2 {
             tokio::time::sleep(SHORT / 20).await;
         }
@@ -109,14 +109,14 @@ async fn an_answer_that_is_read_is_whole_however_slowly() {
 }
 
 #[tokio::test]
-async fn who_waits_for_an_answer_is_not_taken_for_who_does_not_read() {
+async fn waiting_for_the_source_does_not_end_the_connection() {
     let (answer, ended) = ask(serve().await, "rare", 64 << 10).await;
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ab");
     ended.abort();
 }
 
 #[test]
-fn bytes_count_until_the_last_piece_of_them_is_gone() {
+fn bytes_count_until_their_last_piece_is_dropped() {
     let shares = Shares::new(100, 50);
     let mut bytes = held(Bytes::from(vec![0; 100]), shares.take(&"a", 100).unwrap());
     let piece = bytes.split_to(1);

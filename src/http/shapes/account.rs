@@ -4,7 +4,7 @@ use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What signs in.
+/// The credentials of a sign-in.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Credentials", rename_all = "camelCase"))]
 pub(crate) struct Credentials {
@@ -14,7 +14,7 @@ pub(crate) struct Credentials {
     pub(crate) password: String,
 }
 
-/// What the page's form signs out with.
+/// The form to sign out.
 #[derive(ToSchema)]
 #[salvo(schema(name = "SignOutForm"))]
 pub(crate) struct SignOutForm {
@@ -23,7 +23,7 @@ pub(crate) struct SignOutForm {
     pub(crate) csrf: String,
 }
 
-/// Who has signed in.
+/// The account that has signed in.
 #[derive(ToSchema)]
 #[salvo(schema(name = "SignedIn", rename_all = "camelCase"))]
 pub(crate) struct SignedIn {
@@ -40,7 +40,7 @@ pub(crate) struct SignedIn {
 #[serde(rename_all = "camelCase")]
 #[salvo(schema(name = "User", rename_all = "camelCase"))]
 pub(crate) struct Account {
-    /// Its identifier, made at its creation.
+    /// Its identifier, generated at its creation.
     pub(crate) id: String,
     /// The given name.
     #[salvo(schema(required = true))]
@@ -48,8 +48,8 @@ pub(crate) struct Account {
     /// The family name.
     #[salvo(schema(required = true))]
     pub(crate) family_name: Option<String>,
-    /// The email, or the name that it signs in with; of a service account made from its subject. `null` for an
-    /// API key that has no account.
+    /// The email, or the name that it signs in with. For a service account it is derived from the subject.
+    /// `null` for an API key without an account.
     #[salvo(schema(required = true))]
     pub(crate) email: Option<String>,
     /// The organization.
@@ -58,25 +58,25 @@ pub(crate) struct Account {
     /// Its role, a list of one.
     #[salvo(schema(min_items = 1, max_items = 1))]
     pub(crate) roles: Vec<AccountRole>,
-    /// Whether it may come in.
+    /// Whether it may sign in.
     pub(crate) enabled: bool,
-    /// Whether it is a client application's.
+    /// Whether it belongs to a client application.
     pub(crate) service_account: bool,
     /// Where it comes from.
     pub(crate) source: Source,
-    /// When it came in first (RFC 3339, UTC).
+    /// When it first signed in (RFC 3339, UTC).
     #[salvo(schema(required = true))]
     pub(crate) first_login: Option<String>,
-    /// When it came in last (RFC 3339, UTC), to the minute.
+    /// When it last signed in (RFC 3339, UTC), accurate to the minute.
     #[salvo(schema(required = true))]
     pub(crate) last_login: Option<String>,
-    /// When it was made (RFC 3339, UTC).
+    /// When it was created (RFC 3339, UTC).
     pub(crate) created_at: String,
-    /// The issuer that it is known by; absent for a built-in one.
+    /// The issuer of its identity; absent for a built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) issuer: Option<String>,
-    /// What the issuer knows it by; absent for a built-in one.
+    /// Its subject at the issuer; absent for a built-in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) subject: Option<String>,
@@ -96,11 +96,11 @@ pub(crate) enum Source {
     #[salvo(schema(rename = "openid-connect"))]
     OpenIdConnect,
     ServiceAccount,
-    /// None: an API key that was created on the command line, and answers for itself.
+    /// No account: an API key that was created on the command line.
     ApiKey,
 }
 
-/// The role of an account; each may do what those before it may.
+/// The role of an account. Each includes those before it.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[salvo(schema(name = "UserRole"))]
 pub(crate) enum AccountRole {
@@ -120,7 +120,7 @@ impl From<auth::Role> for AccountRole {
 }
 
 impl From<&auth::keys::Key> for Account {
-    /// What an API key without an account is known as: itself.
+    /// Represents an API key without an account.
     fn from(key: &auth::keys::Key) -> Self {
         Self {
             id: key.id.clone(),
@@ -174,7 +174,7 @@ impl From<&auth::Account> for Account {
     }
 }
 
-/// A built-in account as it is made.
+/// A new built-in account.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "NewUser", example = json!({
@@ -190,10 +190,10 @@ pub(crate) struct NewAccount {
     /// The organization.
     #[salvo(schema(required = false, max_length = 254))]
     pub(crate) organization: Option<String>,
-    /// Whether it may come in; true when absent.
+    /// Whether it may sign in; true when absent.
     #[salvo(schema(required = false))]
     pub(crate) enabled: Option<bool>,
-    /// What it signs in with, unique among the built-in accounts; it need not be an email.
+    /// The name to sign in with, unique among the built-in accounts. It need not be an email.
     #[salvo(schema(min_length = 1, max_length = 254))]
     pub(crate) email: String,
     /// Its role, a list of one.
@@ -204,69 +204,69 @@ pub(crate) struct NewAccount {
     pub(crate) password: String,
 }
 
-/// What an account is to be.
+/// The new values of an account.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "UserChange", example = json!({
     "givenName": "Ada", "familyName": "Byron", "roles": ["User"], "enabled": true,
 })))]
 pub(crate) struct AccountChange {
-    /// The given name; none when absent.
+    /// The given name; removed when absent.
     #[salvo(schema(required = false, max_length = 254))]
     pub(crate) given_name: Option<String>,
-    /// The family name; none when absent.
+    /// The family name; removed when absent.
     #[salvo(schema(required = false, max_length = 254))]
     pub(crate) family_name: Option<String>,
-    /// The organization; none when absent.
+    /// The organization; removed when absent.
     #[salvo(schema(required = false, max_length = 254))]
     pub(crate) organization: Option<String>,
-    /// What it signs in with; as it was when absent.
+    /// The name to sign in with; unchanged when absent.
     #[salvo(schema(required = false, min_length = 1, max_length = 254))]
     pub(crate) email: Option<String>,
-    /// Its role, a list of one; as it was when absent.
+    /// Its role, a list of one; unchanged when absent.
     #[salvo(schema(required = false, min_items = 1, max_items = 1))]
     pub(crate) roles: Option<Vec<AccountRole>>,
-    /// Whether it may come in; as it was when absent.
+    /// Whether it may sign in; unchanged when absent.
     #[salvo(schema(required = false))]
     pub(crate) enabled: Option<bool>,
-    /// Taken and not looked at, as the eight that follow: an answer can be put back.
+    /// Accepted and ignored, like the eight fields that follow, so that a response can be sent back.
     #[salvo(schema(required = false))]
     pub(crate) id: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) service_account: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) source: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) first_login: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) last_login: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) created_at: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) issuer: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) subject: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) client_id: Value,
 }
 
-/// Another password.
+/// A new password.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "NewPassword"))]
 pub(crate) struct NewPassword {
-    /// The one so far; an account's own password is changed with it alone.
+    /// The current password, required for the caller's own account.
     #[salvo(schema(required = false))]
     pub(crate) current_password: Option<String>,
-    /// The one to be.
+    /// The new password.
     #[salvo(schema(min_length = 12, max_length = 1024))]
     pub(crate) password: String,
 }

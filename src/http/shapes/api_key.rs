@@ -3,7 +3,7 @@ use penstock_auth::{self as auth, audit, keys};
 use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 
-/// An API key, without the key itself.
+/// An API key, without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[salvo(schema(name = "ApiKey", rename_all = "camelCase"))]
@@ -12,26 +12,25 @@ pub(crate) struct ApiKey {
     pub(crate) id: String,
     /// What it is for.
     pub(crate) name: String,
-    /// What it may do, unless its owner may less by now.
+    /// Its role. It never exceeds its owner's current role.
     pub(crate) role: Role,
-    /// The id of the account that it belongs to; null for the local administration.
+    /// The id of the account that owns it; null for the local administration.
     #[salvo(schema(required = true))]
     pub(crate) owner: Option<String>,
-    /// The id of the one Business Object that it is for.
+    /// The id of its Business Object; null for a key without this restriction.
     #[salvo(schema(required = true))]
     pub(crate) business_object: Option<String>,
-    /// When it was made (RFC 3339, UTC).
+    /// When it was created (RFC 3339, UTC).
     pub(crate) created_at: String,
     /// When it expires (RFC 3339, UTC).
     #[salvo(schema(required = true))]
     pub(crate) expires_at: Option<String>,
-    /// When it was used last (RFC 3339, UTC), to some minutes.
+    /// When it was last used (RFC 3339, UTC), accurate to a few minutes.
     #[salvo(schema(required = true))]
     pub(crate) last_used: Option<String>,
 }
 
-/// The role of an API key; `Metrics` is for `/metrics` alone, and each of the others may do what those
-/// before it may.
+/// The role of an API key. `Metrics` allows only `/metrics`. Each of the others includes those before it.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[salvo(schema(name = "ApiKeyRole"))]
 pub(crate) enum Role {
@@ -68,7 +67,7 @@ impl From<&keys::Key> for ApiKey {
     }
 }
 
-/// An API key as it is made.
+/// A new API key.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "NewApiKey", example = json!({"name": "line 4", "role": "Contributor"})))]
@@ -76,23 +75,23 @@ pub(crate) struct NewApiKey {
     /// What it is for.
     #[salvo(schema(min_length = 1, max_length = 200))]
     pub(crate) name: String,
-    /// What it may do; at most what its maker may.
+    /// Its role; at most that of its creator.
     pub(crate) role: Role,
     /// When it expires (RFC 3339); never when absent.
     #[salvo(schema(required = false))]
     pub(crate) expires_at: Option<String>,
-    /// The id or name of the one Business Object that it is for; all when absent.
+    /// The id or name of the Business Object that it is restricted to; all when absent.
     #[salvo(schema(required = false))]
     pub(crate) business_object: Option<String>,
 }
 
-/// An API key that was made.
+/// The API key that was created.
 #[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "MadeApiKey"))]
 pub(crate) struct MadeApiKey {
     /// Its identifier.
     pub(crate) id: String,
-    /// The key, which nobody can see again.
+    /// The key with its secret, which cannot be read again.
     pub(crate) key: String,
 }
 
@@ -113,14 +112,15 @@ pub(crate) struct ApiKeys {
 pub(crate) struct AuditEvent {
     /// Its number.
     pub(crate) id: String,
-    /// When (RFC 3339, UTC).
+    /// When it happened (RFC 3339, UTC).
     pub(crate) at: String,
-    /// What: `sign-in`, `sign-in.refused`, `request.refused`, `account.created`, `role.changed`, ...
+    /// The kind of event: `sign-in`, `sign-in.refused`, `request.refused`, `account.created`, `role.changed`,
+    /// ...
     pub(crate) what: String,
-    /// The id of the account that it happened to, or that came in.
+    /// The id of the account that was changed, or that signed in.
     #[salvo(schema(required = true))]
     pub(crate) account: Option<String>,
-    /// Who did it (an account's id, an API key's, or `local`), where somebody else did.
+    /// Who caused it (an account's id, an API key's, or `local`), if it was not the account itself.
     #[salvo(schema(required = true))]
     pub(crate) by: Option<String>,
     /// The address that the request came from.

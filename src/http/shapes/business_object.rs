@@ -1,11 +1,11 @@
-//! Business Objects, and objects through their view.
+//! Business Objects, and objects in their view.
 use super::namespace::Generator;
 use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A Business Object as it is defined.
+/// The definition of a Business Object.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "BusinessObjectDefinition", example = json!({
@@ -23,7 +23,7 @@ pub(crate) struct Definition {
     /// Free text.
     #[salvo(schema(required = false))]
     pub(crate) description: String,
-    /// Whether it takes ingestions and exports; true when absent.
+    /// Whether it accepts ingestions and exports; true when absent.
     #[salvo(schema(required = false))]
     pub(crate) enabled: bool,
     /// The mapping as YAML (or JSON) text.
@@ -31,19 +31,19 @@ pub(crate) struct Definition {
     /// Namespaces that are defined with it, in the same commit.
     #[salvo(schema(required = false))]
     pub(crate) namespaces: Vec<DefinedNamespace>,
-    /// Which stored objects belong to it: all that satisfy every one.
+    /// The conditions that every object of it satisfies.
     #[salvo(schema(required = false))]
     pub(crate) conditions: Vec<Condition>,
-    /// Where its exports go.
+    /// The targets of its exports.
     #[salvo(schema(required = false))]
     pub(crate) push_targets: Vec<PushTarget>,
-    /// When full exports run by themselves: cron of 5 or 6 fields.
+    /// When full exports run automatically: cron with 5 or 6 fields.
     #[salvo(schema(required = false))]
     pub(crate) schedule: Option<String>,
     /// The IANA time zone of `schedule`; UTC when absent.
     #[salvo(schema(required = false))]
     pub(crate) timezone: Option<String>,
-    /// Whether changes are exported by themselves.
+    /// Whether changes are exported automatically.
     #[salvo(schema(required = false))]
     pub(crate) export_on_change: bool,
     /// How long an export on change waits for further changes (`5s`).
@@ -52,25 +52,25 @@ pub(crate) struct Definition {
     /// ISO 8601 duration after which unchanged, delivered objects are removed.
     #[salvo(schema(required = false))]
     pub(crate) retention: Option<String>,
-    /// Taken and not looked at, as the six that follow: an answer can be put back.
+    /// Accepted and ignored, like the six fields that follow, so that a response can be sent back.
     #[salvo(schema(required = false))]
     pub(crate) id: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) version: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) created_at: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) updated_at: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) updated_by: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) created_namespaces: Value,
-    /// As `id`.
+    /// Like `id`.
     #[salvo(schema(required = false))]
     pub(crate) warnings: Value,
 }
@@ -79,48 +79,48 @@ pub(crate) struct Definition {
 #[derive(ToSchema)]
 #[salvo(schema(name = "BusinessObject", rename_all = "camelCase"))]
 pub(crate) struct BusinessObject {
-    /// Its identifier, made at its creation.
+    /// Its identifier, generated at its creation.
     pub(crate) id: String,
     /// Its name, unique on this gateway.
     pub(crate) name: String,
     /// Free text.
     pub(crate) description: String,
-    /// Whether it takes ingestions and exports.
+    /// Whether it accepts ingestions and exports.
     pub(crate) enabled: bool,
     /// The mapping as YAML (or JSON) text.
     pub(crate) config: String,
     /// Namespaces that are defined with it.
     pub(crate) namespaces: Vec<DefinedNamespace>,
-    /// Which stored objects belong to it: all that satisfy every one.
+    /// The conditions that every object of it satisfies.
     pub(crate) conditions: Vec<Condition>,
-    /// Where its exports go.
+    /// The targets of its exports.
     pub(crate) push_targets: Vec<PushTarget>,
-    /// When full exports run by themselves.
+    /// When full exports run automatically.
     #[salvo(schema(required = false))]
     pub(crate) schedule: Option<String>,
     /// The time zone of `schedule`.
     #[salvo(schema(required = false))]
     pub(crate) timezone: Option<String>,
-    /// Whether changes are exported by themselves.
+    /// Whether changes are exported automatically.
     pub(crate) export_on_change: bool,
     /// How long an export on change waits for further changes.
     #[salvo(schema(required = false))]
     pub(crate) debounce: Option<String>,
-    /// After what time unchanged, delivered objects are removed.
+    /// The time after which unchanged, delivered objects are removed.
     #[salvo(schema(required = false))]
     pub(crate) retention: Option<String>,
-    /// 1 at its creation, one more with each change; the `ETag` is this in quotes.
+    /// 1 at its creation, incremented by each change; in quotes it is the `ETag`.
     pub(crate) version: u64,
     /// When it was created (RFC 3339, UTC).
     pub(crate) created_at: String,
     /// When it was last changed (RFC 3339, UTC).
     pub(crate) updated_at: String,
-    /// Who changed it last: an account's id, or `local`. Absent when that was before there were accounts.
+    /// Who changed it last: an account's id, or `local`. Absent if that was before accounts existed.
     #[salvo(schema(required = false))]
     pub(crate) updated_by: Option<String>,
     /// Namespaces that its last change created.
     pub(crate) created_namespaces: Vec<String>,
-    /// What is probably not meant in it.
+    /// Valid parts of the definition that are probably mistakes.
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -131,15 +131,15 @@ pub(crate) struct BusinessObject {
 pub(crate) struct DefinedNamespace {
     /// Its name, as the mapping writes it.
     pub(crate) name: String,
-    /// What every identifier begins with; absent: the base that it has, or the default base.
+    /// The prefix of every identifier; when absent its present base, or the default base.
     #[salvo(schema(required = false))]
     pub(crate) uri_base: Option<String>,
-    /// How the local part is made; absent: as it is, or `uuid`.
+    /// How the local part is generated; when absent the present generator, or `uuid`.
     #[salvo(schema(required = false))]
     pub(crate) generator: Option<Generator>,
 }
 
-/// What is probably not meant in a definition.
+/// A valid part of a definition that is probably a mistake.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Warning"))]
 pub(crate) struct Warning {
@@ -152,11 +152,11 @@ pub(crate) struct Warning {
     /// A JSON Pointer into the definition.
     #[salvo(schema(required = false))]
     pub(crate) pointer: Option<String>,
-    /// What it is, and what to do.
+    /// What was found, and what to do.
     pub(crate) message: String,
 }
 
-/// One condition: some graph holds (object, predicate, value).
+/// One condition: some graph contains (object, predicate, value).
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[salvo(schema(name = "Condition"))]
@@ -188,7 +188,7 @@ pub(crate) struct BusinessObjects {
     pub(crate) next: Option<String>,
 }
 
-/// A page of objects through the view.
+/// A page of objects in the view.
 #[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Objects"))]
 pub(crate) struct Objects {

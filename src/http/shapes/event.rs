@@ -2,31 +2,30 @@
 use salvo::oapi::ToSchema;
 use serde_json::Value;
 
-/// An event in the JSON format of `CloudEvents` 1.0; the stream has each in a `data:` line, with its
-/// `id:` and its type as `event:`.
+/// An event in the JSON format of `CloudEvents` 1.0. In the stream each one is a `data:` line, with its `id:`
+/// and its type as `event:`.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Event"))]
 pub(crate) struct Event {
     /// `1.0`
     pub(crate) specversion: String,
-    /// Its identifier, a whole number that grows with each event; `Last-Event-ID` takes it.
+    /// Its identifier, a whole number that increases with each event, for `Last-Event-ID`.
     pub(crate) id: String,
     /// The gateway: `service.base-url`, or a URN of its identifier.
     pub(crate) source: String,
     /// What happened.
     pub(crate) r#type: EventType,
-    /// What it happened to: the id of the ingestion or of the export, the name of the target.
+    /// What the event is about: the id of the ingestion or of the export, or the name of the target.
     pub(crate) subject: String,
     /// When (RFC 3339, UTC).
     pub(crate) time: String,
-    /// The trace that the request was part of which this comes from (W3C Trace Context; the Distributed
-    /// Tracing extension).
+    /// The trace of the request that caused the event (W3C Trace Context; the Distributed Tracing extension).
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) traceparent: Option<String>,
     /// `application/json`
     pub(crate) datacontenttype: String,
-    /// The record of the ingestion, the export, or the target, as its own resource shows it; of
-    /// `penstock.events.lost` how many events are gone (`count`, null when that is not known); of
+    /// The record of the ingestion, the export, or the target, as its own resource shows it. For
+    /// `penstock.events.lost` the number of lost events (`count`, null when unknown). For
     /// `penstock.events.position` an empty object.
     pub(crate) data: Value,
 }

@@ -1,4 +1,4 @@
-//! Exports, their files, and the targets that they go to.
+//! Exports, their files and their targets.
 use salvo::oapi::ToSchema;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ pub(crate) struct Export {
     pub(crate) business_object_name: String,
     /// The bucketName.
     pub(crate) target: String,
-    /// From 1, without a gap, per target and Business Object name; 0 while it waits for room.
+    /// From 1, without a gap, per target and Business Object name; 0 while it waits for space in the spool.
     pub(crate) sequence: u64,
-    /// What it holds.
+    /// Its content.
     pub(crate) kind: ExportKind,
-    /// How far it has come.
+    /// Its status.
     pub(crate) status: ExportStatus,
-    /// Objects in it.
+    /// Number of objects in the file.
     pub(crate) object_count: u64,
     /// Bytes of the file.
     pub(crate) bytes: u64,
@@ -31,26 +31,26 @@ pub(crate) struct Export {
     pub(crate) sha256: String,
     /// The key in the bucket, prefix included.
     pub(crate) key: String,
-    /// When it was made (RFC 3339, UTC); never before one of an earlier sequence.
+    /// When it was created (RFC 3339, UTC); never before an export of an earlier sequence.
     pub(crate) created_at: String,
-    /// Why that time, and the date in the key, may be wrong; absent where nothing is to be doubted.
+    /// Why that time, and the date in the key, may be wrong; absent if it is reliable.
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) clock: Option<Doubt>,
-    /// When the target had taken it.
+    /// When it was delivered.
     #[salvo(schema(required = false))]
     pub(crate) delivered_at: Option<String>,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub(crate) attempts: u64,
     /// Why the last attempt failed, in words.
     #[salvo(schema(required = false))]
     pub(crate) last_error: Option<String>,
-    /// The account that pushed it; absent for one that was made by itself.
+    /// The account that pushed it; absent for an automatic export.
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) pushed_by: Option<String>,
     /// The trace that the push was part of (W3C Trace Context).
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) traceparent: Option<String>,
-    /// What the view warned of while rendering.
+    /// Warnings of the view while rendering.
     #[salvo(schema(required = false))]
     pub(crate) warnings: Vec<String>,
 }
@@ -59,13 +59,13 @@ pub(crate) struct Export {
 #[derive(ToSchema)]
 #[salvo(schema(name = "Doubt", rename_all = "lowercase"))]
 pub(crate) enum Doubt {
-    /// The clock was not synchronised, or said a time that is long over.
+    /// The clock was not synchronised, or its time was long past.
     Unsynchronised,
-    /// The clock was behind an earlier time, which stands here instead.
+    /// The clock was behind an earlier time, which is used instead.
     Behind,
 }
 
-/// What an export holds.
+/// The content of an export.
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportKind", rename_all = "lowercase"))]
 pub(crate) enum ExportKind {
@@ -74,7 +74,7 @@ pub(crate) enum ExportKind {
     Deleted,
 }
 
-/// How far an export has come.
+/// The status of an export.
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportStatus", rename_all = "lowercase"))]
 pub(crate) enum ExportStatus {
@@ -97,11 +97,11 @@ pub(crate) struct Exports {
     pub(crate) next: Option<String>,
 }
 
-/// What a push did.
+/// The result of a push.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Push"))]
 pub(crate) struct Push {
-    /// The exports queued, one a target.
+    /// The queued exports, one for each target.
     pub(crate) exports: Vec<PushedExport>,
     /// Why there are none.
     #[salvo(schema(required = false, nullable = false))]
@@ -118,9 +118,9 @@ pub(crate) struct PushedExport {
     pub(crate) sequence: u64,
     /// The bucketName.
     pub(crate) target: String,
-    /// Objects in it.
+    /// Number of objects in the file.
     pub(crate) object_count: u64,
-    /// How far it has come.
+    /// Its status.
     pub(crate) status: ExportStatus,
 }
 
@@ -128,13 +128,13 @@ pub(crate) struct PushedExport {
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportFile"))]
 pub(crate) struct ExportFile {
-    /// What the file says of itself.
+    /// The file's description of itself.
     pub(crate) metadata: ExportMetadata,
     /// Ordered by URI.
     pub(crate) data: Vec<BTreeMap<String, Value>>,
 }
 
-/// What an export file says of itself.
+/// The description of an export file in the file.
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportMetadata"))]
 pub(crate) struct ExportMetadata {
@@ -150,7 +150,7 @@ pub(crate) struct ExportMetadata {
     pub(crate) checksum_algorithm: String,
 }
 
-/// A target and how it is.
+/// A target and its state.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Target", rename_all = "camelCase"))]
 pub(crate) struct Target {
@@ -161,33 +161,33 @@ pub(crate) struct Target {
     /// Whether the last attempt reached it; null before the first.
     #[salvo(schema(required = true))]
     pub(crate) reachable: Option<bool>,
-    /// Why its head of the queue does not get through, in words.
+    /// Why the first export of its queue cannot be delivered, in words.
     #[salvo(schema(required = true))]
     pub(crate) blocked: Option<String>,
-    /// What kind of cause that is.
+    /// The kind of cause.
     #[salvo(schema(required = true))]
     pub(crate) blocked_by: Option<Cause>,
-    /// When its head first failed (RFC 3339).
+    /// When that export first failed (RFC 3339).
     #[salvo(schema(required = true))]
     pub(crate) blocked_since: Option<String>,
-    /// Failed attempts at its head since it came there, or since the start.
+    /// Failed attempts of that export since it became the first, or since the start.
     pub(crate) attempts: u64,
-    /// When the next attempt is due (RFC 3339), unless the link is back before.
+    /// When the next attempt is due (RFC 3339), unless the link recovers earlier.
     #[salvo(schema(required = true))]
     pub(crate) next_attempt: Option<String>,
-    /// Why nothing is delivered now though nothing is wrong, in words.
+    /// Why deliveries are paused although nothing failed, in words.
     #[salvo(schema(required = true))]
     pub(crate) paused: Option<String>,
-    /// Exports that wait for it.
+    /// Number of waiting exports.
     pub(crate) depth: u64,
-    /// Business Objects whose exports by themselves wait for room in the spool.
+    /// Number of Business Objects whose automatic exports wait for space in the spool.
     pub(crate) waiting: u64,
-    /// Bytes that wait for it.
+    /// Bytes of waiting exports.
     pub(crate) bytes: u64,
-    /// When the oldest that waits was made (RFC 3339).
+    /// When the oldest waiting export was created (RFC 3339).
     #[salvo(schema(required = true))]
     pub(crate) oldest: Option<String>,
-    /// Seconds that it has waited; 0 where the clock says that it was made later.
+    /// Seconds since then; 0 if the clock has since been set back before that time.
     #[salvo(schema(required = true))]
     pub(crate) oldest_age_seconds: Option<u64>,
     /// When the last one was delivered (RFC 3339).
@@ -195,7 +195,7 @@ pub(crate) struct Target {
     pub(crate) last_delivery: Option<String>,
 }
 
-/// What a test of a target found.
+/// The result of a target's test.
 #[derive(ToSchema)]
 #[salvo(schema(name = "TargetTest", rename_all = "camelCase"))]
 pub(crate) struct TargetTest {
@@ -203,22 +203,22 @@ pub(crate) struct TargetTest {
     pub(crate) target: String,
     /// `directory` or `s3`.
     pub(crate) r#type: String,
-    /// Whether nothing was found that is in the way of a delivery.
+    /// Whether nothing was found that would prevent a delivery.
     pub(crate) ok: bool,
-    /// Whether it was reached; null when that was not tried.
+    /// Whether the target was reached; null if that was not tried.
     #[salvo(schema(required = true))]
     pub(crate) reachable: Option<bool>,
-    /// What is in the way, or what could not be told, in words.
+    /// What prevents a delivery, or what could not be determined, in words.
     #[salvo(schema(required = true))]
     pub(crate) cause: Option<String>,
-    /// What kind of cause that is; null when nothing is in the way.
+    /// The kind of cause; null if nothing prevents a delivery.
     #[salvo(schema(required = true))]
     pub(crate) caused_by: Option<Cause>,
-    /// How long the answer took.
+    /// The response time in milliseconds.
     pub(crate) milliseconds: u64,
 }
 
-/// Why a target does not take its exports.
+/// Why a target does not accept its exports.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Cause", rename_all = "lowercase"))]
 pub(crate) enum Cause {

@@ -2,48 +2,48 @@
 use salvo::oapi::ToSchema;
 use serde_json::{Map, Value};
 
-/// What is asked.
+/// A GraphQL request.
 #[derive(ToSchema)]
 #[salvo(schema(name = "GraphqlRequest", rename_all = "camelCase"))]
 pub(crate) struct GraphqlRequest {
     /// The document.
     pub(crate) query: String,
-    /// Which of its operations, where it has more than one.
+    /// The operation to execute, if there is more than one.
     #[salvo(schema(required = false))]
     pub(crate) operation_name: Option<String>,
     /// The values of its variables.
     #[salvo(schema(required = false, nullable = true))]
     pub(crate) variables: Option<Map<String, Value>>,
-    /// None is known.
+    /// Not used; no extension is supported.
     #[salvo(schema(required = false, nullable = true))]
     pub(crate) extensions: Option<Map<String, Value>>,
 }
 
-/// What is answered.
+/// A GraphQL response.
 #[derive(ToSchema)]
 #[salvo(schema(name = "GraphqlResponse"))]
 pub(crate) struct GraphqlResponse {
     /// The result; absent when the document was not executed.
     #[salvo(schema(required = false, nullable = true))]
     pub(crate) data: Option<Map<String, Value>>,
-    /// What went wrong.
+    /// The errors.
     #[salvo(schema(required = false))]
     pub(crate) errors: Vec<GraphqlError>,
 }
 
-/// One thing that went wrong.
+/// An error.
 #[derive(ToSchema)]
 #[salvo(schema(name = "GraphqlError"))]
 pub(crate) struct GraphqlError {
-    /// What, in words.
+    /// The message.
     pub(crate) message: String,
-    /// Where in the document.
+    /// Its places in the document.
     #[salvo(schema(required = false))]
     pub(crate) locations: Vec<GraphqlLocation>,
-    /// Where in the result.
+    /// Its place in the result.
     #[salvo(schema(required = false))]
     pub(crate) path: Vec<Value>,
-    /// `code`, `of`, `figure` and `limit` of a query that is too dear.
+    /// `code`, `of`, `figure` and `limit` of a query that exceeds a cost limit.
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) extensions: Option<Map<String, Value>>,
 }

@@ -1,10 +1,10 @@
-//! Ingestions: what they carry, what they answer, what is kept of them.
+//! Ingestions: their requests, responses and records.
 use salvo::oapi::ToSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What an ingestion carries.
+/// The body of an ingestion.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[salvo(schema(name = "IngestionRequest", example = json!({"data": [{"name": "P-101"}]})))]
@@ -13,7 +13,7 @@ pub(crate) struct IngestionRequest {
     pub(crate) data: Vec<BTreeMap<String, Value>>,
 }
 
-/// The answer to an ingestion, given only once it would survive a power cut.
+/// The response to an ingestion, sent after the data is synced to disk.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Ingestion", rename_all = "camelCase"))]
 pub(crate) struct Ingestion {
@@ -21,22 +21,22 @@ pub(crate) struct Ingestion {
     pub(crate) ingestion_id: String,
     /// The mode.
     pub(crate) mode: Mode,
-    /// Objects of the request that were not there before.
+    /// Objects of the request that did not exist before.
     pub(crate) created: u64,
-    /// Objects of the request that were there and changed.
+    /// Objects of the request that existed and were changed.
     pub(crate) updated: u64,
-    /// Objects of the request that stayed as they were.
+    /// Objects of the request that were not changed.
     pub(crate) unchanged: u64,
-    /// Objects removed, nested ones that nothing referred to any more included.
+    /// Removed objects, including nested ones without any remaining reference.
     pub(crate) deleted: u64,
-    /// What became of each object, in the order of the request; left out with `objects=false`.
+    /// The result of each object, in the order of the request; absent with `objects=false`.
     #[salvo(schema(required = false))]
     pub(crate) objects: Vec<IngestedObject>,
     /// What the caller should know; nothing was dropped.
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// What an ingestion does with what is there.
+/// How an ingestion changes stored data.
 #[derive(ToSchema)]
 #[salvo(schema(name = "Mode", rename_all = "UPPERCASE"))]
 pub(crate) enum Mode {
@@ -47,22 +47,22 @@ pub(crate) enum Mode {
     Validate,
 }
 
-/// What became of one object of the request.
+/// The result of one object of the request.
 #[derive(ToSchema)]
 #[salvo(schema(name = "IngestedObject"))]
 pub(crate) struct IngestedObject {
-    /// Its place in `data`, from 0.
+    /// Its index in `data`, from 0.
     pub(crate) index: u64,
     /// Its URI, given or minted.
     pub(crate) uri: String,
-    /// What became of it.
+    /// The result.
     pub(crate) status: IngestedStatus,
     /// The objects nested in it.
     #[salvo(schema(required = false))]
     pub(crate) nested: Vec<NestedObject>,
 }
 
-/// What became of an object.
+/// The result of an object.
 #[derive(ToSchema)]
 #[salvo(schema(name = "IngestedStatus", rename_all = "lowercase"))]
 pub(crate) enum IngestedStatus {
@@ -77,7 +77,7 @@ pub(crate) enum IngestedStatus {
 #[derive(ToSchema)]
 #[salvo(schema(name = "NestedObject"))]
 pub(crate) struct NestedObject {
-    /// Where it stood in the request (JSON Pointer).
+    /// Its place in the request (JSON Pointer).
     pub(crate) pointer: String,
     /// Its URI, given or minted.
     pub(crate) uri: String,
@@ -87,9 +87,9 @@ pub(crate) struct NestedObject {
 #[derive(ToSchema)]
 #[salvo(schema(name = "Warning"))]
 pub(crate) struct Warning {
-    /// Where in the request (JSON Pointer).
+    /// The place in the request (JSON Pointer).
     pub(crate) pointer: String,
-    /// What, in words.
+    /// The message.
     pub(crate) message: String,
 }
 
@@ -101,13 +101,13 @@ pub(crate) struct IngestionRecord {
     pub(crate) id: String,
     /// The Business Object's id.
     pub(crate) business_object: String,
-    /// The Business Object's name then.
+    /// The Business Object's name at that time.
     pub(crate) business_object_name: String,
     /// The mode.
     pub(crate) mode: Mode,
-    /// Who asked.
+    /// The id of the caller's account.
     pub(crate) caller: String,
-    /// The id of the API key that it was asked with.
+    /// The id of the API key of the request.
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) api_key: Option<String>,
     /// The trace that the request was part of (W3C Trace Context).
@@ -115,20 +115,20 @@ pub(crate) struct IngestionRecord {
     pub(crate) traceparent: Option<String>,
     /// When it was committed (RFC 3339, UTC); never before an earlier one.
     pub(crate) at: String,
-    /// Why that time may be wrong; absent where nothing is to be doubted.
+    /// Why that time may be wrong; absent if it is reliable.
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) clock: Option<super::export::Doubt>,
     /// The journal's sequence of its commit.
     pub(crate) sequence: u64,
     /// Bytes of the body.
     pub(crate) bytes: u64,
-    /// As in the answer.
+    /// Like in the response.
     pub(crate) created: u64,
-    /// As in the answer.
+    /// Like in the response.
     pub(crate) updated: u64,
-    /// As in the answer.
+    /// Like in the response.
     pub(crate) unchanged: u64,
-    /// As in the answer.
+    /// Like in the response.
     pub(crate) deleted: u64,
 }
 

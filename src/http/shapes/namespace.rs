@@ -4,7 +4,7 @@ use salvo::oapi::ToSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A namespace as it is put.
+/// The definition of a namespace.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "NamespaceDefinition", example = json!({"generator": "counter"})))]
@@ -12,16 +12,16 @@ pub(crate) struct NamespaceDefinition {
     /// Its name, which must be that of the path.
     #[salvo(schema(required = false))]
     pub(crate) name: Option<String>,
-    /// What every identifier begins with; the default base when absent.
+    /// The prefix of every identifier; the default base when absent.
     #[salvo(schema(required = false))]
     pub(crate) uri_base: Option<String>,
-    /// How the local part is made; `uuid` when absent.
+    /// How the local part is generated; `uuid` when absent.
     #[salvo(schema(required = false))]
     pub(crate) generator: Option<Generator>,
-    /// Taken and not looked at, so that an answer can be put back.
+    /// Accepted and ignored, so that a response can be sent back.
     #[salvo(schema(required = false))]
     pub(crate) created_at: Value,
-    /// As `createdAt`.
+    /// Like `createdAt`.
     #[salvo(schema(required = false))]
     pub(crate) warnings: Value,
 }
@@ -32,17 +32,17 @@ pub(crate) struct NamespaceDefinition {
 pub(crate) struct Namespace {
     /// Its name, as mappings write it.
     pub(crate) name: String,
-    /// What every identifier begins with; also the name of the graph.
+    /// The prefix of every identifier, and the name of the graph.
     pub(crate) uri_base: String,
-    /// How the local part is made.
+    /// How the local part is generated.
     pub(crate) generator: Generator,
     /// When it was created (RFC 3339, UTC).
     pub(crate) created_at: String,
-    /// What is probably not meant in it.
+    /// Valid parts of the definition that are probably mistakes.
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// How the local part of an identifier is made.
+/// How the local part of an identifier is generated.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[salvo(schema(name = "Generator", rename_all = "lowercase"))]

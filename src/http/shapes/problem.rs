@@ -1,23 +1,23 @@
-//! What every answer that is no success holds.
+//! The content of every error response.
 use salvo::oapi::ToSchema;
 
 /// Problem details (RFC 9457).
 #[derive(ToSchema)]
 #[salvo(schema(name = "Problem", rename_all = "camelCase"))]
 pub(crate) struct Problem {
-    /// `about:blank`: the status says what kind of problem it is.
+    /// `about:blank`: the status identifies the kind of problem.
     pub(crate) r#type: String,
     /// The status in words.
     pub(crate) title: String,
     /// The status.
     pub(crate) status: u16,
-    /// The cause in words. That of an ingestion begins `Ingestion failed: `.
+    /// The cause in words. For an ingestion it begins with `Ingestion failed: `.
     pub(crate) detail: String,
     /// The path of the request.
     pub(crate) instance: String,
-    /// The trace that the request was part of, as the lines of the log have it.
+    /// The trace of the request, as in the lines of the log.
     pub(crate) trace_id: String,
-    /// Every single finding with its place.
+    /// Every finding with its place.
     #[salvo(schema(required = false))]
     pub(crate) errors: Vec<Finding>,
 }
@@ -35,6 +35,6 @@ pub(crate) struct Finding {
     /// From 1, in characters.
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) column: Option<u64>,
-    /// What is wrong, and how to mend it.
+    /// What is wrong, and how to fix it.
     pub(crate) message: String,
 }

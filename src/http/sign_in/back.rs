@@ -1,7 +1,7 @@
-//! Where a browser goes after signing in.
+//! The address to return to after signing in.
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Characters of a longer address are not worth keeping.
+/// The maximum bytes of an address that is kept.
 const LONGEST: usize = 1024;
 const QUERY_VALUE: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
@@ -11,18 +11,18 @@ const QUERY_VALUE: &AsciiSet =
 pub(super) struct Back(String);
 
 impl Back {
-    /// The one that a request names, or the first page.
+    /// Returns the address that a request names, or `/`.
     pub(super) fn read(named: Option<&str>) -> Self {
         let named = named.filter(|path| is_local(path)).unwrap_or("/");
         Self(named.to_owned())
     }
 
-    /// As it is.
+    /// Returns the path with its query.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What a link to a sign-in carries, empty for the first page.
+    /// Returns the query of a link to the sign-in, empty for `/`.
     pub(super) fn query(&self) -> String {
         match self.0.as_str() {
             "/" => String::new(),
@@ -30,7 +30,7 @@ impl Back {
         }
     }
 
-    /// The address under this prefix, which a proxy may have passed on or taken away.
+    /// Returns the address with this prefix, which a proxy may have passed on or stripped.
     pub(super) fn under(&self, prefix: &str) -> String {
         let has_prefix = self
             .0
@@ -40,7 +40,8 @@ impl Back {
     }
 }
 
-/// Browsers take `//host` and `/\host` for another site, and drop control characters before they look.
+/// Whether a path leads to this gateway. Browsers treat `//host` and `/\host` as another site, and drop
+/// control characters first.
 fn is_local(path: &str) -> bool {
     let mut characters = path.chars();
     characters.next() == Some('/')
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_of_this_gateway_are_gone_back_to() {
+    fn accepts_only_addresses_of_this_gateway() {
         for path in ["/", "/swagger-ui/", "/api/v1/exports?limit=5&cursor=a%2Fb", "/id/Plant/1#x"] {
             assert_eq!(Back::read(Some(path)).as_str(), path);
         }
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prefix_of_a_proxy_stands_before_it_once() {
+    fn adds_the_prefix_of_a_proxy_once() {
         let back = Back::read(Some("/gw/api?x=1"));
         assert_eq!(back.under(""), "/gw/api?x=1");
         assert_eq!(back.under("/gw"), "/gw/api?x=1");

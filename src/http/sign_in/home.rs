@@ -1,4 +1,4 @@
-//! `GET /`: whoever is signed in goes on to the administration interface.
+//! `GET /`: redirects to the administration interface, or to the sign-in.
 use super::location;
 use super::pages::redirect;
 use crate::caller::visitor;

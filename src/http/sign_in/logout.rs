@@ -13,16 +13,16 @@ use salvo::http::header::ACCEPT;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request, Response, handler};
 
-/// Ends the session here, and sends a browser on to end it at the provider, where that offers it.
+/// Ends the session, and redirects a browser to end it at the provider, if the provider supports that.
 ///
-/// With a session it must come from the gateway's own pages, or carry the session's token in `X-CSRF-Token`, or
-/// in the form's field `_csrf`.
+/// With a session, the request must come from the gateway's own pages, or carry the session's token in
+/// `X-CSRF-Token` or in the form's field `_csrf`.
 #[endpoint(
     operation_id = "signOut",
     tags("Sign-in"),
     responses(
         (status_code = 204, description = "Signed out, or was not signed in."),
-        (status_code = 303, description = "The same, to a browser that asks for a page."),
+        (status_code = 303, description = "Signed out; the redirect of a browser that asks for a page."),
     ),
 )]
 pub(crate) async fn sign_out(
@@ -56,7 +56,7 @@ pub(crate) async fn sign_out(
     Ok(())
 }
 
-/// The page after signing out.
+/// Shows the page after signing out.
 #[handler]
 pub(crate) async fn signed_out(depot: &mut Depot, res: &mut Response) {
     let prefix = &origin(depot).prefix;

@@ -1,4 +1,4 @@
-//! The pages: their templates (in `templates/`), and what the answer with each of them has.
+//! The pages: their templates (in `templates/`), and the headers of their responses.
 use crate::admin::assets;
 use askama::Template;
 use salvo::Response;
@@ -18,7 +18,7 @@ pub(super) struct Password<'a> {
     pub(super) fault: Option<&'a str>,
 }
 
-/// The way to the provider.
+/// The link to the provider.
 #[derive(Template)]
 #[template(path = "provider.html")]
 pub(super) struct Provider<'a> {
@@ -27,14 +27,14 @@ pub(super) struct Provider<'a> {
     pub(super) link: &'a str,
 }
 
-/// Something to say.
+/// A page with a message.
 #[derive(Template)]
 #[template(path = "message.html")]
 pub(crate) struct Message<'a> {
     prefix: &'a str,
     heading: &'a str,
     lines: &'a [&'a str],
-    /// An address and its words.
+    /// An address and its label.
     link: Option<(&'a str, &'a str)>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Answers with a page, in words alone: it runs no script, and its form leads nowhere else.
+/// Responds with a page that runs no script, and whose form leads nowhere else.
 pub(crate) fn show(res: &mut Response, status: StatusCode, page: &impl Template) {
     answer(
         res,
@@ -79,7 +79,7 @@ pub(crate) fn show(res: &mut Response, status: StatusCode, page: &impl Template)
     );
 }
 
-/// Answers with a page under this Content-Security-Policy.
+/// Responds with a page under this Content-Security-Policy.
 pub(crate) fn answer(res: &mut Response, status: StatusCode, page: &impl Template, policy: &str) {
     // Rendering writes into memory, and the templates call nothing that can fail.
     let text = page.render().unwrap_or_default();
@@ -89,7 +89,7 @@ pub(crate) fn answer(res: &mut Response, status: StatusCode, page: &impl Templat
     if let Ok(policy) = HeaderValue::from_str(policy) {
         headers.insert(CONTENT_SECURITY_POLICY, policy);
     }
-    // With `no-referrer` a browser would hide from this gateway, too, where a form comes from.
+    // With `no-referrer` a browser would also hide the origin of a form from this gateway.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(
         HeaderName::from_static("cross-origin-opener-policy"),
@@ -98,19 +98,19 @@ pub(crate) fn answer(res: &mut Response, status: StatusCode, page: &impl Templat
     res.replace_body(ResBody::Once(text.into()));
 }
 
-/// Tells when to try again.
+/// Sets when to try again.
 pub(super) fn retry_after(res: &mut Response, seconds: u64) {
     res.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
 }
 
-/// Sends the browser on, with a `GET`.
+/// Redirects the browser to a `GET`.
 pub(crate) fn redirect(res: &mut Response, location: &str) {
     match HeaderValue::from_str(location) {
         Ok(location) => {
             res.status_code(StatusCode::SEE_OTHER);
             res.headers_mut().insert(LOCATION, location);
         }
-        // Addresses are checked where they come in.
+        // Addresses are checked when they are received.
         Err(_) => {
             res.status_code(StatusCode::INTERNAL_SERVER_ERROR);
         }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_from_outside_is_escaped() {
+    fn escapes_outside_text() {
         let evil = "\"><script>alert(1)</script>";
         let password = Password { email: evil, fault: Some(evil), ..Password::new(evil, evil) };
         let lines = [evil];
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_page_is_plain_and_accessible() {
+    fn pages_are_plain_and_accessible() {
         let mut res = Response::new();
         show(&mut res, StatusCode::OK, &Password::new("/gw", "/x"));
         let policy = res.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap().to_owned();

@@ -1,5 +1,4 @@
-//! `GET /login` and `POST /login`. With sign-in at a provider the page leads there, and there is nothing to
-//! post.
+//! `GET /login` and `POST /login`. With sign-in at a provider the page links there, and there is no `POST`.
 use super::back::Back;
 use super::pages::{Message, Password, Provider, redirect, retry_after, show as show_page};
 use super::session;
@@ -19,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// What `POST /login` takes as JSON.
+/// The JSON body of `POST /login`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Credentials {
@@ -27,14 +26,14 @@ struct Credentials {
     password: String,
 }
 
-/// The page to sign in on; whoever is signed in goes on.
+/// Shows the page to sign in; redirects if already signed in.
 #[endpoint(
     operation_id = "signInPage",
     tags("Sign-in"),
-    parameters(("return" = Option<String>, Query, description = "The path of this gateway to go on to.")),
+    parameters(("return" = Option<String>, Query, description = "The path of this gateway to redirect to after signing in.")),
     responses(
         (status_code = 200, description = "The page.", body = String, content_type = "text/html"),
-        (status_code = 303, description = "Whoever asks is signed in already."),
+        (status_code = 303, description = "The browser is already signed in."),
     ),
 )]
 pub(crate) async fn show(
@@ -46,7 +45,7 @@ pub(crate) async fn show(
     let prefix = &origin(depot).prefix;
     let Ok(gateway) = state.gateway() else {
         retry_after(res, 2);
-        let lines = ["The store is being opened. Load this page again in a moment."];
+        let lines = ["The store is opening. Reload this page in a moment."];
         let page = Message::new(prefix, "The gateway is starting", &lines);
         show_page(res, StatusCode::SERVICE_UNAVAILABLE, &page);
         return Ok(());
@@ -68,10 +67,10 @@ pub(crate) async fn show(
     Ok(())
 }
 
-/// Signs in with a password, sent by the page's form or as JSON: a session, in a cookie.
+/// Signs in with a password, sent by the page's form or as JSON. Starts a session, in a cookie.
 ///
-/// A form is answered with a page, or by a redirect to the path that its field `return` has. With sign-in at a
-/// provider there are no passwords here (404).
+/// The response to a form is a page, or a redirect to the path in its field `return`. With sign-in at a
+/// provider there are no passwords (404).
 #[endpoint(
     operation_id = "signIn",
     tags("Sign-in"),
@@ -90,7 +89,9 @@ pub(crate) async fn sign_in(
     let state = state(depot);
     let auth = &state.gateway()?.auth;
     if auth.oidc.is_some() {
-        return Err(Problem::not_found("accounts have no passwords here: sign in at the provider"));
+        return Err(Problem::not_found(
+            "accounts of this gateway have no passwords; sign in at the provider",
+        ));
     }
     let is_form = is_form(req);
     if !is_form {
@@ -99,7 +100,7 @@ pub(crate) async fn sign_in(
     let sent = body::of_stranger(req, &state, origin(depot)).await?;
     if is_form {
         let fields = fields(sent.bytes())?;
-        // Checking the password takes long: meanwhile the room is for the bodies of others.
+        // Checking the password takes long. Meanwhile the quota is free for other bodies.
         drop(sent);
         form(auth, &fields, (req, depot, res)).await
     } else {
@@ -110,7 +111,7 @@ pub(crate) async fn sign_in(
 }
 
 fn credentials(sent: &[u8]) -> Result<Credentials, Problem> {
-    // What serde says of a value could repeat a password.
+    // Messages of serde could repeat a password.
     serde_json::from_slice(sent).map_err(|error| {
         Problem::malformed(format!(
             "line {}, column {}: expected {{\"email\": \"...\", \"password\": \"...\"}}",
@@ -164,12 +165,12 @@ async fn form(
         }
         _ => {
             retry_after(res, 5);
-            let words = "The gateway cannot sign anybody in right now. Try again in a moment.";
+            let words = "Signing in is not possible right now. Try again in a moment.";
             (StatusCode::SERVICE_UNAVAILABLE, words)
         }
     };
     if status == StatusCode::UNAUTHORIZED {
-        // RFC 9110, 15.5.2; browsers pass over a scheme that they do not know.
+        // RFC 9110, 15.5.2; browsers ignore a scheme that they do not know.
         let challenge = HeaderValue::from_static("Bearer realm=\"penstock\"");
         res.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
@@ -185,9 +186,10 @@ fn is_form(req: &Request) -> bool {
     name.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-/// The fields of a form (URL Standard, 5.1).
+/// Parses the fields of a form (URL Standard, 5.1).
 pub(crate) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
-    let none = || Problem::malformed("the body is not a form in UTF-8, each field once");
+    let none =
+        || Problem::malformed("the body must be a form in UTF-8 with each field at most once");
     let text = std::str::from_utf8(sent).map_err(|_| none())?;
     let read = |part: &str| {
         let part = part.replace('+', " ");
@@ -209,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms_are_read_as_browsers_write_them() {
+    fn parses_forms_as_browsers_write_them() {
         let form = fields(b"email=a%40b.example&password=p+%2B%26%3D%C3%BC&return=").unwrap();
         assert_eq!(form["email"], "a@b.example");
         assert_eq!(form["password"], "p +&=ü");

@@ -1,4 +1,4 @@
-//! `/oauth2/authorization/{registrationId}` sends a browser to the provider, which sends it back to
+//! `/oauth2/authorization/{registrationId}` redirects a browser to the provider, which redirects it back to
 //! `/login/oauth2/code/{registrationId}`.
 use super::back::Back;
 use super::pages::{Message, redirect, retry_after, show};
@@ -14,8 +14,8 @@ use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
 use std::sync::Arc;
 
-/// Bytes of an ID token that is kept for signing out at the provider; without one it asks whom to sign
-/// out.
+/// The maximum bytes of an ID token that is kept for signing out at the provider. Without one the provider
+/// asks which account to sign out.
 const LONGEST_HINT: usize = 8 << 10;
 
 /// Begins a sign-in.
@@ -30,7 +30,7 @@ pub(crate) async fn authorize(
     let oidc = registered(auth, req)?;
     let origin = origin(depot);
     let base_url = origin.base_url(&state.settings).ok_or_else(|| {
-        Problem::malformed("the request has no Host, so there is no address to come back to")
+        Problem::malformed("the request has no Host, so the provider cannot redirect back")
     })?;
     let back = Back::read(req.query::<&str>("return"));
     match oidc.begin(&base_url, back.as_str()).await {
@@ -88,19 +88,21 @@ pub(crate) async fn complete(
     Ok(())
 }
 
-/// The provider of the registration that the address names.
+/// Returns the provider of the registration in the address.
 fn registered<'a>(auth: &'a Auth, req: &Request) -> Result<&'a Oidc, Problem> {
     let named = req.params().get("registrationId").map(String::as_str).unwrap_or_default();
     let oidc = auth.oidc.as_ref().filter(|oidc| oidc.registration() == named);
-    oidc.ok_or_else(|| Problem::not_found(format!("there is no registration {named:?} here")))
+    oidc.ok_or_else(|| Problem::not_found(format!("there is no registration {named:?}")))
 }
 
-/// What the provider sent along.
+/// Reads the parameters that the provider sent.
 fn answer(req: &Request) -> Result<Answer, Problem> {
     let once = |name: &str| match req.queries().get_vec(name).map(Vec::as_slice) {
         None => Ok(None),
         Some([value]) => Ok(Some(value.clone())),
-        Some(_) => Err(Problem::malformed(format!("the answer has more than one {name}"))),
+        Some(_) => Err(Problem::malformed(format!(
+            "the redirect from the provider has more than one {name}"
+        ))),
     };
     Ok(Answer {
         code: once("code")?,
@@ -111,7 +113,7 @@ fn answer(req: &Request) -> Result<Answer, Problem> {
     })
 }
 
-/// The account of whoever has signed in, made or brought up to date.
+/// Creates or updates the account that has signed in.
 async fn account(
     auth: &Auth,
     signed_in: SignedIn,
@@ -133,27 +135,27 @@ fn refused(auth: &Auth, origin: &Origin, detail: String) {
     });
 }
 
-/// Says why nobody is signed in: to the audit trail, to the log, and in other words to the person.
+/// Reports why the sign-in failed: in the audit trail, in the log, and on a page for the user.
 fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Response) {
     tracing::warn!(reason = %failed, "A sign-in at the provider failed.");
     refused(auth, origin, failed.to_string());
     let id = oidc.registration();
     let again = format!("{}/oauth2/authorization/{id}", origin.prefix);
-    let unreachable = format!("{id}, where you sign in, does not answer.");
+    let unreachable = format!("{id}, where you sign in, does not respond.");
     let nobody;
     let (status, heading, lines): (_, _, &[&str]) = match failed {
         Failed::OutOfReach(_) => {
             retry_after(res, 10);
             (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Signing in does not work right now",
-                &[&unreachable, "The gateway itself works on. Try again in a while."],
+                "Signing in is not possible right now",
+                &[&unreachable, "The gateway itself is running. Try again later."],
             )
         }
         Failed::Stale(_) => (
             StatusCode::BAD_REQUEST,
             "This sign-in is no longer valid",
-            &["It took too long, was finished already, or was begun in another browser."],
+            &["It took too long, was already completed, or was started in another browser."],
         ),
         Failed::Denied(_) => (
             StatusCode::FORBIDDEN,
@@ -167,39 +169,37 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
                 "The sign-in lacks a claim",
                 &[
                     &nobody,
-                    "Ask whoever manages the identity provider to release it to this gateway.",
+                    "Ask the administrator of the identity provider to release it to this gateway.",
                 ],
             )
         }
         Failed::NoRole { name, missing: None } => {
             nobody = format!(
-                "You are known as {name}, and none of your roles there opens this gateway."
+                "You are known as {name}, but none of your roles there gives access to this gateway."
             );
             (
                 StatusCode::FORBIDDEN,
                 "You have no role here",
-                &[&nobody, "Ask whoever manages your account to assign you one."],
+                &[&nobody, "Ask the administrator of your account to assign you one."],
             )
         }
         Failed::NoRole { name, missing: Some(claims) } => {
             nobody = format!(
-                "You are known as {name}, and {id}, where you sign in, sent no claim {claims}."
+                "You are known as {name}, but {id}, where you sign in, sent no claim {claims}."
             );
             (
                 StatusCode::FORBIDDEN,
                 "You have no role here",
                 &[
                     &nobody,
-                    "Ask whoever manages your account to assign you a role, and to release this claim to the gateway.",
+                    "Ask the administrator of your account to assign you a role and to release this claim to the gateway.",
                 ],
             )
         }
         Failed::Untrusted(_) => (
             StatusCode::BAD_GATEWAY,
             "The sign-in could not be completed",
-            &[
-                "What came back does not hold. An administrator finds the reason in the gateway’s log.",
-            ],
+            &["The response of the provider is not valid. The gateway’s log has the reason."],
         ),
     };
     let page = Message::new(&origin.prefix, heading, lines);

@@ -1,4 +1,4 @@
-//! The session of a browser, and the cookies of it and of sign-ins that are under way.
+//! The session of a browser, and the cookies of sessions and of sign-ins in progress.
 use super::back::Back;
 use super::pages::redirect;
 use crate::credential::{self, cookie_name};
@@ -8,10 +8,10 @@ use penstock_auth::{Account, Auth, Refusal};
 use salvo::http::header::{COOKIE, HeaderValue, SET_COOKIE};
 use salvo::{Request, Response};
 
-/// Seconds that the cookie of a sign-in lasts: as long as the sign-in itself.
+/// The lifetime in seconds of a sign-in's cookie: as long as the sign-in itself.
 const LOGIN_SECONDS: u64 = 600;
 
-/// Begins a session with a new id, whatever the browser brought along, and gives it to the browser.
+/// Starts a session with a new id, whatever the browser sent, and sets its cookie.
 pub(super) fn begin(
     auth: &Auth,
     account: &Account,
@@ -22,12 +22,12 @@ pub(super) fn begin(
     if let Some(old) = credential::session(req, &origin.scheme) {
         auth.sessions.end(old);
     }
-    // It ends with the browser; the server ends it earlier.
+    // The cookie ends with the browser. The server ends the session earlier.
     set(res, origin, cookie_name(&origin.scheme), &started.id, "");
     Ok(())
 }
 
-/// Begins a session and sends the browser on.
+/// Starts a session and redirects the browser.
 pub(super) fn enter(
     auth: &Auth,
     account: &Account,
@@ -40,17 +40,17 @@ pub(super) fn enter(
     Ok(())
 }
 
-/// Takes the session from the browser.
+/// Removes the session's cookie from the browser.
 pub(super) fn forget(origin: &Origin, res: &mut Response) {
     set(res, origin, cookie_name(&origin.scheme), "", "; Max-Age=0");
 }
 
-/// Gives the browser a sealed login to keep.
+/// Stores a sealed login in the browser.
 pub(super) fn keep_login(origin: &Origin, slot: u8, sealed: &str, res: &mut Response) {
     set(res, origin, &login_name(origin, slot), sealed, &format!("; Max-Age={LOGIN_SECONDS}"));
 }
 
-/// The sealed login that the browser kept for this state.
+/// Returns the sealed login that the browser stored for this state.
 pub(super) fn kept_login(req: &Request, origin: &Origin, state: &str) -> Option<String> {
     let name = login_name(origin, Oidc::slot(state));
     let lines = req.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
@@ -58,7 +58,7 @@ pub(super) fn kept_login(req: &Request, origin: &Origin, state: &str) -> Option<
     pairs.find(|(known, _)| known.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// Takes it from the browser.
+/// Removes the sealed login from the browser.
 pub(super) fn forget_login(origin: &Origin, state: &str, res: &mut Response) {
     set(res, origin, &login_name(origin, Oidc::slot(state)), "", "; Max-Age=0");
 }

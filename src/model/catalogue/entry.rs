@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Documents read at once.
+/// The number of documents per read.
 const PAGE: usize = 64;
 
 /// The document of a Business Object.
 ///
-/// Conditions are stored as whole IRIs, which is how versions that know no prefixes there read them.
+/// Conditions are stored with full IRIs, because older versions do not expand prefixes in them.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Stored {
     object: BusinessObject,
-    /// The namespaces that the definition names, so that their use is known without compiling.
+    /// The namespaces that the definition names. Their use can be checked without compiling the mapping.
     namespaces: Vec<String>,
-    /// The conditions as they were given, where that is not how they are stored.
+    /// The conditions as the client gave them, if they differ from the stored form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     given_conditions: Option<Vec<Condition>>,
 }
@@ -42,7 +42,7 @@ impl Stored {
         Self { object, namespaces, given_conditions }
     }
 
-    /// The Business Object with its conditions as they were given, and as terms.
+    /// Returns the Business Object with its conditions as given, and the conditions as terms.
     fn into_parts(self) -> (BusinessObject, Result<Vec<(NamedNode, Term)>, String>) {
         let Self { mut object, given_conditions, .. } = self;
         let Definition { conditions, .. } = &mut object.definition;
@@ -54,18 +54,18 @@ impl Stored {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("it holds strings, booleans and numbers alone")
+        serde_json::to_vec(self).expect("it contains only strings, booleans and numbers")
     }
 }
 
-/// One Business Object in memory.
+/// A Business Object in memory.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) version: u64,
     pub(super) created_at: String,
-    /// `None` when this version cannot compile the stored definition.
+    /// `None` if this version cannot compile the stored definition.
     pub(super) compiled: Option<Arc<Compiled>>,
 }
 
@@ -107,12 +107,12 @@ fn compile(read: &impl Read, stored: Stored) -> Result<Compiled, String> {
     Ok(Compiled { object, mapping, conditions: conditions? })
 }
 
-/// Every Business Object in memory, by name and by id.
+/// All Business Objects in memory, by name and by id.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     by_name: BTreeMap<String, Entry>,
     names: BTreeMap<String, String>,
-    /// Greater after each change.
+    /// A number that grows with each change.
     pub(super) version: u64,
 }
 
@@ -141,12 +141,12 @@ impl Entries {
         self.by_name.get(name)
     }
 
-    /// All, ordered by name.
+    /// Iterates over all entries, ordered by name.
     pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
         self.by_name.values()
     }
 
-    /// Puts an entry in place of the one with the same id.
+    /// Inserts an entry, replacing the one with the same id.
     pub(super) fn insert(&mut self, entry: Entry) {
         self.version += 1;
         self.remove(&entry.id);
@@ -162,7 +162,7 @@ impl Entries {
     }
 }
 
-/// The name of a Business Object whose definition names this namespace, beside the one with the id `beside`.
+/// Returns the name of a Business Object whose definition names this namespace. Ignores the one with the id `beside`.
 pub(crate) fn user_of_namespace(
     read: &impl Read,
     namespace: &str,
@@ -178,7 +178,7 @@ pub(crate) fn user_of_namespace(
             user = Some(stored.object.definition.name);
             ControlFlow::Break(())
         }
-        // Nobody knows what it names: everything counts as named.
+        // The namespaces of an unreadable definition are unknown, so it counts as a user of every namespace.
         Err(_) => {
             user = Some(String::from_utf8_lossy(id).into_owned());
             ControlFlow::Break(())
@@ -187,11 +187,11 @@ pub(crate) fn user_of_namespace(
     Ok(user)
 }
 
-/// Every stored definition that can be read, compiled if it can be.
+/// Returns every stored definition that can be read, compiled if possible.
 pub(crate) fn stored(read: &impl Read) -> Result<Vec<(BusinessObject, Option<Compiled>)>, Error> {
     let mut all = Vec::new();
     for_each_document(read, |_, document| {
-        // The catalogue tells of those that cannot be read.
+        // The catalogue reports unreadable ones.
         if let Ok(stored) = serde_json::from_slice::<Stored>(document) {
             let object = stored.object.clone();
             all.push((object, compile(read, stored).ok()));
@@ -201,7 +201,7 @@ pub(crate) fn stored(read: &impl Read) -> Result<Vec<(BusinessObject, Option<Com
     Ok(all)
 }
 
-/// The version of a definition as it is stored; `None` when there is none, or none that can be read.
+/// Returns the stored version of a definition, or `None` if there is no readable one.
 pub(crate) fn version(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
     let document = read.document(COLLECTION, id.as_bytes())?;
     let stored = document.and_then(|document| serde_json::from_slice::<Stored>(&document).ok());

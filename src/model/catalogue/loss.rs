@@ -1,4 +1,4 @@
-//! The guard against a definition that takes objects out of a Business Object by mistake.
+//! The guard against a definition that removes objects from a Business Object by mistake.
 use super::Catalogue;
 use crate::mapping::Mapping;
 use crate::members::{self, Loss};
@@ -9,11 +9,11 @@ use penstock_base::fault::{Fault, Finding, Kind, Place};
 use penstock_store::{Error, Read as _, SubjectFilter};
 
 impl Catalogue {
-    /// Counts the objects that a new definition takes out of a Business Object. Ingestion continues
-    /// meanwhile. `None` when the definition decides as before which objects belong.
+    /// Counts the objects that a new definition removes from a Business Object. Ingestion continues meanwhile. Returns
+    /// `None` if the definition does not change which objects belong.
     ///
     /// # Errors
-    /// `Kind::Unconfirmed` when there are too many of them and `force` is not given.
+    /// `Kind::Unconfirmed` if there are too many of them and `force` is not given.
     pub(super) fn check_loss(
         &self,
         before: &Compiled,
@@ -22,7 +22,7 @@ impl Catalogue {
     ) -> Result<Option<Loss>, Fault> {
         let (old_root, root) = (&before.mapping.root.namespace, &mapping.root.namespace);
         let is_by_namespace = before.conditions.is_empty() && conditions.is_empty();
-        // Another base of the same namespace is refused by the commit when there is data.
+        // If there is data, the commit refuses another base of the same namespace.
         if before.conditions == *conditions && (!is_by_namespace || old_root == root) {
             return Ok(None);
         }
@@ -31,7 +31,7 @@ impl Catalogue {
             && defined.is_none()
             && namespace::get(&self.store.read(), root)?.is_none()
         {
-            // The commit refuses it.
+            // The commit refuses this definition.
             return Ok(None);
         }
         let base = defined.and_then(|defined| defined.uri_base.as_deref());
@@ -50,18 +50,19 @@ impl Catalogue {
         } else {
             format!("its root namespace changes from `{old_root}` to `{root}`")
         };
-        let remedy = "check the definition; to save it all the same, send the request again with ?force=true";
+        let remedy =
+            "check the definition; to save it anyway, send the request again with ?force=true";
         Err(Fault::with(
             Kind::Unconfirmed,
             format!(
-                "with this definition {loss} would no longer belong to the Business Object {:?}, since {cause}",
+                "with this definition {loss} would no longer belong to the Business Object {:?}, because {cause}",
                 before.object.definition.name
             ),
             vec![Finding { place: Place::Whole, message: remedy.to_owned() }],
         ))
     }
 
-    /// What the members of a Business Object satisfy; `base` is the one that its root namespace is to have.
+    /// Returns the filter of the members of a Business Object. `base` is the new base of its root namespace.
     fn members_filter(
         &self,
         root: &str,

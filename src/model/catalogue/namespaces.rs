@@ -5,11 +5,11 @@ use crate::namespace::{self, Namespace, NamespaceDefinition};
 use penstock_base::fault::{Fault, Finding, Kind};
 use penstock_store::{Read, Transaction};
 
-/// The most namespaces that a fault names.
+/// The maximum number of namespaces that an error names.
 const MAX_NAMED: usize = 50;
 
 impl Catalogue {
-    /// Whether the namespaces that a definition defines are as it says.
+    /// Returns whether the stored namespaces equal the defined ones.
     pub(super) fn has_namespaces(&self, defined: &[NamespaceDefinition]) -> Result<bool, Fault> {
         let read = self.store.read();
         for definition in defined {
@@ -21,8 +21,8 @@ impl Catalogue {
         Ok(true)
     }
 
-    /// Defines the namespaces that the definition of a Business Object defines, and creates those that its
-    /// mapping names and nobody has defined. Gives those that it created (true) or changed.
+    /// Defines the namespaces in the definition of a Business Object, and creates the undefined ones that its mapping
+    /// names. Returns each created (true) or changed namespace.
     pub(super) fn define_namespaces(
         &self,
         transaction: &mut Transaction<'_>,
@@ -61,7 +61,7 @@ impl Catalogue {
     }
 }
 
-/// The names of the namespaces that were created.
+/// Returns the names of the created namespaces.
 pub(super) fn created(changed: &[(Namespace, bool)]) -> Vec<String> {
     let created = changed.iter().filter(|(_, is_new)| *is_new);
     created.map(|(namespace, _)| namespace.name.clone()).collect()
@@ -75,19 +75,19 @@ fn unknown_namespaces(read: &impl Read, missing: &[String]) -> Result<Fault, Fau
     let more = if known.len() > MAX_NAMED { " and more" } else { "" };
     known.truncate(MAX_NAMED);
     let known = if known.is_empty() {
-        "none is defined".to_owned()
+        "no namespace is defined".to_owned()
     } else {
-        format!("defined are {}{more}", known.join(", "))
+        format!("the defined namespaces are {}{more}", known.join(", "))
     };
     let findings = missing.iter().map(|name| {
         Finding::at(
             "/config",
-            format!("the mapping names the namespace `{name}`, which nobody has defined; {known}"),
+            format!("the mapping names the namespace `{name}`, which is not defined; {known}"),
         )
     });
     Ok(Fault::with(
         Kind::Invalid,
-        "the mapping names namespaces that nobody has defined, and service.namespace.auto-create is false; \
+        "the mapping names namespaces that are not defined, and service.namespace.auto-create is false; \
          define them first",
         findings.collect(),
     ))

@@ -54,7 +54,7 @@ impl Fixture {
         )
     }
 
-    /// What another start of the gateway would serve.
+    /// Returns what the gateway would serve after a restart.
     fn reopened(&self) -> Vec<Arc<Compiled>> {
         Catalogue::open(self.store.clone(), defaults(true)).unwrap().list()
     }
@@ -94,7 +94,7 @@ fn a_business_object_is_created_with_its_namespaces() {
 }
 
 #[test]
-fn the_same_again_changes_nothing_and_another_raises_the_version() {
+fn only_a_different_definition_raises_the_version() {
     let f = fixture(true);
     let first = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
     let sequence = f.store.stats().sequence;
@@ -123,8 +123,7 @@ fn if_match_is_honoured() {
     put(&json!({}), IfMatch::Any).unwrap();
     let fault = put(&json!({"enabled": false}), IfMatch::Version(7)).unwrap_err();
     assert!(
-        fault.kind == Kind::PreconditionFailed
-            && fault.detail.contains("has version 1 by now, not 7"),
+        fault.kind == Kind::PreconditionFailed && fault.detail.contains("has version 1 now, not 7"),
         "{fault}"
     );
     assert_eq!(put(&json!({"enabled": false}), IfMatch::Version(1)).unwrap().0.object.version, 2);
@@ -142,7 +141,7 @@ fn if_match_is_honoured() {
 }
 
 #[test]
-fn one_may_be_renamed_unless_another_has_the_name() {
+fn a_business_object_may_be_renamed_to_a_free_name() {
     let f = fixture(true);
     let plants = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
     f.put(&body("Pumps", "Pump", &json!({})), IfMatch::Any).unwrap();
@@ -165,13 +164,13 @@ fn one_may_be_renamed_unless_another_has_the_name() {
 }
 
 #[test]
-fn without_auto_create_an_unknown_namespace_is_a_fault_that_names_those_there_are() {
+fn without_auto_create_an_unknown_namespace_is_an_error() {
     let f = fixture(false);
     let put = || f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any);
     let fault = put().unwrap_err();
     assert_eq!((fault.kind, fault.errors.len()), (Kind::Invalid, 2));
     assert!(
-        fault.errors[0].message.contains("`Plant`, which nobody has defined; none is defined"),
+        fault.errors[0].message.contains("`Plant`, which is not defined; no namespace is defined"),
         "{fault}"
     );
     for name in ["Unit", "Other"] {
@@ -185,12 +184,15 @@ fn without_auto_create_an_unknown_namespace_is_a_fault_that_names_those_there_ar
     }
     let fault = put().unwrap_err();
     assert_eq!(fault.errors.len(), 1);
-    assert!(fault.errors[0].message.contains("defined are `Other`, `Unit`"), "{fault}");
+    assert!(
+        fault.errors[0].message.contains("the defined namespaces are `Other`, `Unit`"),
+        "{fault}"
+    );
     assert!(f.catalogue.list().is_empty() && f.reopened().is_empty());
 }
 
 #[test]
-fn a_namespace_that_a_mapping_names_stays() {
+fn a_namespace_in_use_cannot_be_deleted() {
     let f = fixture(true);
     f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
     let fault = f.store.transact(|t| namespace::delete(t, "Unit")).unwrap_err();
@@ -207,7 +209,7 @@ fn a_namespace_that_a_mapping_names_stays() {
 }
 
 #[test]
-fn nothing_is_stored_of_a_definition_that_is_refused() {
+fn a_refused_definition_stores_nothing() {
     let f = fixture(true);
     let nowhere = |name: &str| Err(format!("{name} leads nowhere"));
     let targets = json!({"pushTargets": [{"bucketName": "abc"}]});
@@ -236,7 +238,7 @@ fn nothing_is_stored_of_a_definition_that_is_refused() {
 }
 
 #[test]
-fn concurrent_puts_of_one_name_make_one() {
+fn concurrent_puts_of_one_name_create_one_business_object() {
     let f = fixture(true);
     let created: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8)
@@ -255,7 +257,7 @@ fn concurrent_puts_of_one_name_make_one() {
 }
 
 #[test]
-fn what_no_longer_compiles_keeps_its_place_until_it_is_replaced() {
+fn an_uncompilable_definition_stays_stored_until_it_is_replaced() {
     let f = fixture(true);
     let plants = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
     let mut compiled = Compiled::clone(&plants);
@@ -275,16 +277,16 @@ fn what_no_longer_compiles_keeps_its_place_until_it_is_replaced() {
     };
     assert_eq!(reopened.catalogue.get("Plants"), None);
     assert!(reopened.catalogue.list().is_empty());
-    let (mended, created) =
+    let (replaced, created) =
         reopened.put(&body("Plants", "Plant", &json!({})), IfMatch::Version(1)).unwrap();
     assert!(!created);
-    assert_eq!((&mended.object.id, mended.object.version), (&plants.object.id, 2));
+    assert_eq!((&replaced.object.id, replaced.object.version), (&plants.object.id, 2));
     let kept = f.store.read().document(COLLECTION, b"0").unwrap();
     assert_eq!(kept.as_deref(), Some(unreadable.1.as_slice()));
 }
 
 #[test]
-fn more_than_a_page_is_read() {
+fn more_than_one_page_is_read() {
     let f = fixture(true);
     for i in 0..129 {
         f.put(&body(&format!("P{i:03}"), "Plant", &json!({})), IfMatch::Any).unwrap();
@@ -294,7 +296,7 @@ fn more_than_a_page_is_read() {
 }
 
 #[test]
-fn all_is_there_after_a_restart() {
+fn everything_is_restored_after_a_restart() {
     let Fixture { _dir: dir, store, catalogue } = fixture(true);
     let plants = catalogue
         .put(
@@ -323,7 +325,7 @@ fn all_is_there_after_a_restart() {
     assert_eq!(second.as_str(), "urn:c:2");
 }
 
-/// A record as versions wrote it that knew neither namespaces in definitions nor prefixes in conditions.
+/// A record of a version without namespaces in definitions and without prefixes in conditions.
 fn earlier_record(id: &str) -> Vec<u8> {
     let config = "type: object\npath: Plant:.\nfields:\n  kind: {type: resource, path: \
                   <http://www.w3.org/1999/02/22-rdf-syntax-ns#type>}\n";
@@ -349,7 +351,7 @@ fn earlier_record(id: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_definition_that_was_stored_without_prefixes_keeps_its_meaning_until_it_is_saved_again() {
+fn a_definition_without_prefixes_keeps_its_meaning_until_it_is_saved() {
     let f = fixture(true);
     let id = "0199d0c0-0000-7000-8000-000000000000";
     f.store
@@ -384,14 +386,14 @@ fn a_definition_that_was_stored_without_prefixes_keeps_its_meaning_until_it_is_s
     assert!(!warnings(&saved).iter().any(|w| w.message.contains("again")));
     assert_eq!(f.reopened(), std::slice::from_ref(&saved));
 
-    // Versions that know no prefixes in conditions read the whole IRI.
+    // Older versions do not expand prefixes in conditions and need the full IRI.
     let stored = f.store.read().document(COLLECTION, id.as_bytes()).unwrap().unwrap();
     let stored: Value = serde_json::from_slice(&stored).unwrap();
     assert_eq!(stored["object"]["conditions"][0]["predicate"], rdf_type);
 }
 
 #[test]
-fn ten_thousand_objects_are_too_many_to_lose_whatever_their_share() {
+fn losing_ten_thousand_objects_always_needs_a_confirmation() {
     let f = fixture(true);
     let kind = NamedNode::new_unchecked("http://e/kind");
     let ingest = |from: u32, to: u32, value: &str| {

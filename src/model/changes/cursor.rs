@@ -1,4 +1,4 @@
-//! How far the exports of a Business Object have come, and the set of what changed.
+//! The export progress of a Business Object, and the set of changed objects.
 use super::{AGES, CHANGES, CURSORS, WATCHED, number};
 use crate::resource::BusinessObject;
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
@@ -6,49 +6,49 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Documents swept away in one commit.
+/// The maximum number of documents that one cleanup commit removes.
 const SWEPT: usize = 1000;
-/// In place of a URI in [`AGES`]: all objects of the Business Object.
+/// Replaces the URI in [`AGES`] for an age of all objects of the Business Object.
 const ALL: &str = "";
-/// In place of a generation, for all objects: ages from before are of no use.
+/// Replaces the generation of an age of all objects: earlier ages are invalid.
 const UNKNOWN_BEFORE: u64 = u64::MAX;
 
-/// How far the exports of a watched Business Object have come.
+/// The export progress of a watched Business Object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cursor {
-    /// The generation that changes are noted in now.
+    /// The generation in which changes are recorded now.
     pub open: u64,
-    /// The last generation whose changes are all in exports.
+    /// The last generation whose changes are all exported.
     pub done: u64,
-    /// The last generation in which more changed than is noted, 0 before the first: until it is done, nothing
-    /// but a full export holds what changed.
+    /// The last generation with more changes than are recorded, or 0. Until it is done, only a full export contains
+    /// all changes.
     #[serde(default)]
     pub anew: u64,
-    /// Exports made so far.
+    /// The number of exports so far.
     pub exports: u64,
-    /// What was exported: a digest of the name, mapping and conditions.
+    /// A digest of the exported name, mapping and conditions.
     pub view: String,
-    /// The targets that have had a full export of this view, and everything since.
+    /// The targets that have received a full export of this view and all exports since.
     pub targets: BTreeMap<String, Known>,
 }
 
-/// A target that has had everything.
+/// A target that has received everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
-    /// Where its bucketName led to.
+    /// The place that its bucketName led to.
     pub place: String,
-    /// The last sequence that it was given. Another one since, as after a backup was restored, means
-    /// that it has exports that are not known here.
+    /// The last sequence of this target. If the target has a different one, as after a backup was restored, it has
+    /// received exports that are not known here.
     pub sequence: u64,
 }
 
-/// One object that changed.
+/// A changed object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
     /// Its URI.
     pub uri: String,
-    /// Exports made before it began to belong in this generation; `None` when it belonged before.
+    /// If the object became a member in this generation: the number of exports before that.
     pub new_at: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl Cursor {
         serde_json::to_vec(self).expect("a cursor has string keys alone")
     }
 
-    /// Whether more changed than is noted.
+    /// Returns whether there are more changes than are recorded, so that a full export is needed.
     pub fn begins_anew(&self) -> bool {
         self.anew > self.done
     }
@@ -76,19 +76,23 @@ impl Default for Cursor {
     }
 }
 
-/// The cursor of a Business Object; `None` while it is not watched.
+/// Reads the cursor of a Business Object; `None` while it is not watched.
 pub fn cursor(read: &impl Read, id: &str) -> Result<Option<Cursor>, Error> {
     let document = read.document(CURSORS, id.as_bytes())?;
     Ok(document.map(|bytes| {
         serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-            // Beginning anew exports everything, and loses nothing.
-            tracing::error!(business_object = id, %error, "How far exports had come could not be read.");
+            // A full export of everything loses no change.
+            tracing::error!(
+                business_object = id,
+                %error,
+                "Reading the export progress of a Business Object failed. Its next exports are full exports."
+            );
             Cursor { open: u64::MAX / 4, ..Cursor::default() }
         })
     }))
 }
 
-/// Puts a cursor.
+/// Writes the cursor of a Business Object.
 pub fn put_cursor(
     transaction: &mut Transaction<'_>,
     id: &str,
@@ -97,8 +101,8 @@ pub fn put_cursor(
     transaction.put(CURSORS, id.as_bytes(), &cursor.encode())
 }
 
-/// Closes the open generation of a Business Object: changes from now on are noted in the next one.
-/// `None` while it is not watched. Blocks.
+/// Closes the open generation of a Business Object, so that further changes are recorded in the next one.
+/// Returns `None` if it is not watched. Blocking.
 pub fn close_generation(store: &Store, id: &str) -> Result<Option<Cursor>, Error> {
     let (closed, _) = store.transact::<_, Error>(|t| {
         let Some(mut cursor) = cursor(t, id)? else { return Ok(None) };
@@ -109,19 +113,19 @@ pub fn close_generation(store: &Store, id: &str) -> Result<Option<Cursor>, Error
     Ok(closed)
 }
 
-/// Whether something changed that no export holds.
+/// Returns whether there are changes that are in no export.
 pub fn has_changes(read: &impl Read, id: &str, cursor: &Cursor) -> Result<bool, Error> {
     if cursor.begins_anew() {
         return Ok(true);
     }
     let from = generation_key(id, cursor.done.saturating_add(1));
     let prefix = prefix(id);
-    // The URI makes each key longer than its generation's.
+    // Keys of changes sort after their generation's key, because the URI makes them longer.
     let range = DocumentRange { prefix: &prefix, after: Some(&from), reverse: false, limit: 1 };
     Ok(!read.documents(CHANGES, range)?.is_empty())
 }
 
-/// The objects of one generation in the order of their URIs, those after `after`.
+/// Returns up to `limit` changed objects of a generation after the URI `after`, in the order of their URIs.
 pub fn changed(
     read: &impl Read,
     id: &str,
@@ -142,8 +146,8 @@ pub fn changed(
         .collect())
 }
 
-/// When an object changed last (elapsed time, in milliseconds), and in which generation; `None` when that is
-/// not known.
+/// Returns the elapsed time in milliseconds of an object's last change, and its generation; `None` if they are
+/// unknown.
 pub fn age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
     let Some(own) = stored_age(read, id, uri)? else { return Ok(None) };
     Ok(match stored_age(read, id, ALL)? {
@@ -158,7 +162,7 @@ fn stored_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)
     Ok(value.split_at_checked(8).and_then(|(at, in_)| Some((number(at)?, number(in_)?))))
 }
 
-/// Notes that any object may have changed.
+/// Records that any object may have changed.
 pub(super) fn put_age_of_all(
     transaction: &mut Transaction<'_>,
     id: &str,
@@ -168,7 +172,7 @@ pub(super) fn put_age_of_all(
     put_age(transaction, id, ALL, at, generation)
 }
 
-/// Notes when an object changed last.
+/// Records the last change of an object.
 pub fn put_age(
     transaction: &mut Transaction<'_>,
     id: &str,
@@ -180,13 +184,13 @@ pub fn put_age(
     transaction.put(AGES, &age_key(id, uri), &value)
 }
 
-/// Forgets when an object changed last.
+/// Removes the record of an object's last change.
 pub fn forget_age(transaction: &mut Transaction<'_>, id: &str, uri: &str) -> Result<(), Error> {
     transaction.delete(AGES, &age_key(id, uri))
 }
 
-/// Removes what was noted of generations that are done, and everything of a Business Object that is not
-/// watched, in small commits. Blocks.
+/// Removes the records of generations that are done, and all records of a Business Object that is not watched, in
+/// small commits. Blocking.
 pub fn sweep(store: &Store, id: &str) -> Result<(), Error> {
     loop {
         let (swept, _) = store.transact::<_, Error>(|t| {
@@ -219,7 +223,7 @@ pub fn sweep(store: &Store, id: &str) -> Result<(), Error> {
     }
 }
 
-/// [`sweep`] for every Business Object of which something was noted, also those that are no more. Blocks.
+/// Runs [`sweep`] for every Business Object with records, including deleted ones. Blocking.
 pub fn sweep_all(store: &Store) -> Result<(), Error> {
     for collection in [CHANGES, AGES] {
         let mut after = Vec::new();
@@ -228,7 +232,7 @@ pub fn sweep_all(store: &Store) -> Result<(), Error> {
             let found = store.read().documents(collection, range)?;
             let Some((key, _)) = found.first() else { break };
             let id = key.split(|byte| *byte == 0).next().unwrap_or_default();
-            // What follows an id is 0: this is behind all of its keys.
+            // An id is followed by 0, so this sorts after all of its keys.
             after = [id, &[1]].concat();
             if let Ok(id) = std::str::from_utf8(id) {
                 sweep(store, id)?;
@@ -238,7 +242,7 @@ pub fn sweep_all(store: &Store) -> Result<(), Error> {
     Ok(())
 }
 
-/// A definition is stored in this commit: begins or ends watching it. `now` is the elapsed time.
+/// Starts or stops watching a definition that this commit stores. `now` is the elapsed time.
 pub(crate) fn defined(
     transaction: &mut Transaction<'_>,
     before: Option<&BusinessObject>,
@@ -250,7 +254,8 @@ pub(crate) fn defined(
     }
     let definition = &object.definition;
     let mut cursor = cursor(transaction, &object.id)?.unwrap_or_default();
-    // What changed before it was noted is missed, and so is what a target misses that is left out for a while.
+    // Changes were missed while none were recorded, and a target missed the exports while it was not listed.
+    // Such targets need a full export.
     let is_noted = before.is_some_and(|before| {
         is_watched(before) && (before.definition.export_on_change || !definition.export_on_change)
     });
@@ -259,14 +264,14 @@ pub(crate) fn defined(
     });
     let kept_ages = before.is_some_and(|before| before.definition.retention.is_some());
     if definition.retention.is_some() && !kept_ages {
-        // Ages of an earlier retention stand still since it ended.
+        // Ages of an earlier retention were not updated after it ended.
         put_age_of_all(transaction, &object.id, now, UNKNOWN_BEFORE)?;
     }
     put_cursor(transaction, &object.id, &cursor)?;
     watch_others(transaction)
 }
 
-/// A definition is removed in this commit, or asks for nothing any more.
+/// Stops watching a definition that this commit removes, or that no longer needs to be watched.
 pub(crate) fn removed(transaction: &mut Transaction<'_>, id: &str) -> Result<(), Error> {
     if cursor(transaction, id)?.is_none() {
         return Ok(());
@@ -275,19 +280,19 @@ pub(crate) fn removed(transaction: &mut Transaction<'_>, id: &str) -> Result<(),
     watch_others(transaction)
 }
 
-/// Whether changes are noted for a Business Object. A disabled one is watched as well: what changes by
-/// other ways meanwhile is exported once it is enabled.
+/// Returns whether changes are recorded for a Business Object. A disabled one is watched too: its objects can change
+/// in other ways, and those changes are exported once it is enabled.
 pub(super) fn is_watched(object: &BusinessObject) -> bool {
     object.definition.export_on_change || object.definition.retention.is_some()
 }
 
-/// Which set of Business Objects is watched: another number after each change of it; 0 before the first.
+/// Reads the number of the watched set of Business Objects. It differs after each change; 0 before the first.
 pub(super) fn watched(read: &impl Read) -> Result<u64, Error> {
     Ok(read.document(WATCHED, b"")?.as_deref().and_then(number).unwrap_or(0))
 }
 
-/// A number that never was: what a commit that failed was given may be known in memory still, and must not
-/// stand for what the next one stores.
+/// Gives the watched set a new random number. A number of a failed commit may still be in memory, and must not be
+/// used for what the next commit stores.
 fn watch_others(transaction: &mut Transaction<'_>) -> Result<(), Error> {
     let number: u64 = rand::rng().random_range(1..=u64::MAX);
     transaction.put(WATCHED, b"", &number.to_be_bytes())
@@ -301,7 +306,7 @@ fn generation_key(id: &str, generation: u64) -> Vec<u8> {
     [id.as_bytes(), &[0], &generation.to_be_bytes()].concat()
 }
 
-/// The key of one object that changed.
+/// Returns the key of a changed object.
 pub(super) fn change_key(id: &str, generation: u64, uri: &str) -> Vec<u8> {
     [generation_key(id, generation).as_slice(), uri.as_bytes()].concat()
 }

@@ -1,14 +1,14 @@
-//! Which objects hold an object nested, at any depth of a mapping.
+//! Finds the objects that hold an object nested, at any depth of a mapping.
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use oxrdf::{NamedNode, NamedOrBlankNode};
 use penstock_store::{Error, Pattern, Read};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
-/// The links of a mapping, from what is nested to what holds it. Shapes are numbered, the root is 0.
+/// The links of a mapping from nested objects to their holders. Shapes are numbered; the root is 0.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Links {
-    /// For each property: the shapes it leads to, each with the shape that holds it.
+    /// For each property: the nested shapes, each with the shape that holds it.
     by_property: BTreeMap<NamedNode, Vec<(usize, usize)>>,
 }
 
@@ -34,8 +34,8 @@ impl Links {
         links
     }
 
-    /// What holds these objects, directly or not, as an object of the root shape may; `None` when more than
-    /// `most` do.
+    /// Returns the possible objects of the root shape that hold one of these objects, directly or indirectly.
+    /// `None` if there are more than `most`.
     pub(super) fn climb(
         &self,
         read: &impl Read,
@@ -46,7 +46,7 @@ impl Links {
         if self.by_property.is_empty() {
             return Ok(Some(roots));
         }
-        // What changed may stand at any place of the mapping.
+        // A changed object may occur at any place of the mapping.
         let mut waiting: Vec<(NamedNode, Option<usize>)> =
             changed.into_iter().map(|uri| (uri, None)).collect();
         let mut seen: HashSet<(NamedNode, usize)> = HashSet::new();

@@ -1,4 +1,4 @@
-//! Noting, in a commit that changes the graph, what it changes for whom.
+//! Records, in the commit that changes the graph, which objects of which Business Objects it changes.
 use super::CHANGES;
 use super::cursor::{Cursor, change_key, cursor, forget_age, put_age, put_age_of_all, put_cursor};
 use super::watch::{View, Watch};
@@ -7,13 +7,13 @@ use penstock_base::fault::Fault;
 use penstock_store::{Read, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Notes what this change does to the objects of each watched Business Object. Call it last in every
-/// change of quads.
+/// Records the changed objects of each watched Business Object. Every transaction that changes quads must call it
+/// last.
 pub fn note(transaction: &mut Transaction<'_>, watch: &Watch) -> Result<(), Fault> {
     note_but(transaction, watch, "", &BTreeSet::new())
 }
 
-/// As [`note`], but what becomes of `left_out` is nothing that the Business Object `id` exports.
+/// As [`note`], but does not record the objects `left_out` for the Business Object `id`.
 pub fn note_but(
     transaction: &mut Transaction<'_>,
     watch: &Watch,
@@ -69,8 +69,8 @@ pub fn note_but(
     Ok(())
 }
 
-/// Something changes for objects that nobody can name, or for too many to note: full exports begin anew,
-/// and every object may be as young as this change.
+/// Requires a full export, because the changed objects are unknown or too many to record. Every object may have
+/// the age of this change.
 fn begin_anew(
     transaction: &mut Transaction<'_>,
     view: &View,
@@ -87,15 +87,16 @@ fn begin_anew(
     Ok(())
 }
 
-/// An object of a view that changes.
+/// A changed object of a view.
 struct Root {
-    /// It belongs once the change is done.
+    /// Whether it is a member after the change.
     belongs: bool,
-    /// It did not belong before.
+    /// Whether it was not a member before.
     new: bool,
 }
 
-/// The objects that change, and whether these are all: not where more than `most` hold what changes.
+/// Returns the changed objects, and whether they are complete. They are not if more than `most` objects hold a
+/// changed object.
 fn roots(
     transaction: &Transaction<'_>,
     view: &View,
@@ -110,7 +111,7 @@ fn roots(
             roots.insert(uri.clone(), Root { belongs, new });
         }
     }
-    // What nothing named before is held by what changes alone, and that is here already.
+    // Only changed objects can hold an object that no quad named before, and they are included already.
     let known = changed.iter().filter(|(_, known)| *known).map(|(uri, _)| uri.clone());
     let Some(holders) = view.links.climb(transaction, known, most)? else {
         return Ok((roots, false));

@@ -1,4 +1,4 @@
-//! The Business Objects for which changes are noted, and word of it to whoever exports.
+//! The Business Objects for which changes are recorded, and the notification of the exporter.
 use super::cursor::{is_watched, watched};
 use super::holders::Links;
 use crate::resource::{BusinessObject, Compiled, Conditions};
@@ -13,73 +13,73 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 use tokio::sync::Notify;
 
-/// What is watched. Cheap to clone.
+/// The watched Business Objects. Cheap to clone.
 #[derive(Clone)]
 pub struct Watch {
     inner: Arc<Inner>,
-    /// Milliseconds on a line that only goes forward.
+    /// Monotonic milliseconds.
     elapsed: Arc<dyn Fn() -> u64 + Send + Sync>,
     clock: Option<Clock>,
     most_holders: usize,
 }
 
-/// When a change concerns more objects than this, since they hold nested what changes, they are not noted
-/// one by one: they would all stand in memory, and in the frame of the commit.
+/// The maximum number of objects that one change is recorded for. If more objects hold a changed object nested, they
+/// are not recorded one by one, because all of them would be in memory and in the frame of the commit.
 const MOST_HOLDERS: usize = 10_000;
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The number of the set in the store, and its views.
+    /// The number of the watched set in the store, and its views.
     views: RwLock<(u64, Arc<[View]>)>,
     marks: Mutex<HashMap<String, Mark>>,
     marked: Notify,
     version: AtomicU64,
 }
 
-/// When a Business Object's objects changed since its last export on change.
+/// Marks a Business Object whose objects changed since its last export on change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// The first time.
+    /// The time of the first change.
     pub first: Instant,
-    /// The last time.
+    /// The time of the last change.
     pub last: Instant,
 }
 
-/// What a watched Business Object shows.
+/// The parts of a watched Business Object that decide which changes concern it.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) id: String,
     pub(super) exports_on_change: bool,
     pub(super) keeps_ages: bool,
-    /// This version cannot tell what belongs to it.
+    /// Whether this version of the gateway cannot determine the members.
     pub(super) is_blind: bool,
     pub(super) links: Links,
     conditions: Conditions,
-    /// Without conditions, where its objects stand.
+    /// The graph of its objects, used if there are no conditions.
     graph: GraphName,
 }
 
 impl Watch {
-    /// `elapsed` gives milliseconds on a line that only goes forward, through restarts too.
+    /// Creates an empty watch. `elapsed` returns monotonic milliseconds that continue after a restart.
     pub fn new(elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         let elapsed = Arc::new(elapsed);
         Self { inner: Arc::default(), elapsed, clock: None, most_holders: MOST_HOLDERS }
     }
 
-    /// Counts by this clock.
+    /// Creates a watch that uses this clock.
     pub fn by(clock: Clock) -> Self {
         let ages = clock.clone();
         Self { clock: Some(clock), ..Self::new(move || ages.elapsed()) }
     }
 
-    /// The same, with another bound of the objects that one change may be noted for.
+    /// Replaces the maximum number of objects that one change is recorded for.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn with_most_holders(self, most_holders: usize) -> Self {
         Self { most_holders, ..self }
     }
 
-    /// For how many objects that hold it one change is noted.
+    /// Returns the maximum number of holders that one change is recorded for.
     pub(super) fn most_holders(&self) -> usize {
         self.most_holders
     }
@@ -89,29 +89,29 @@ impl Watch {
         self.inner.marked.notified().await;
     }
 
-    /// Tells that definitions changed, and ends a wait for a mark.
+    /// Reports that definitions changed, and ends a wait for a mark.
     pub fn wake(&self) {
         self.inner.version.fetch_add(1, Ordering::AcqRel);
         self.inner.marked.notify_one();
     }
 
-    /// How often definitions have changed.
+    /// Returns how often definitions have changed.
     pub fn version(&self) -> u64 {
         self.inner.version.load(Ordering::Acquire)
     }
 
-    /// The mark of a Business Object, if it has one.
+    /// Returns the mark of a Business Object, if it has one.
     pub fn marked_at(&self, id: &str) -> Option<Mark> {
         self.marks().get(id).copied()
     }
 
-    /// Takes a mark away; what changes from now on marks anew. Whoever reads the changes afterwards, in a
-    /// commit of their own, misses none: a mark is made within the commit that makes the change.
+    /// Removes a mark; later changes set it again. A caller that then reads the changes in its own commit misses
+    /// none, because a mark is set within the commit of the change.
     pub fn unmark(&self, id: &str) {
         self.marks().remove(id);
     }
 
-    /// Marks a Business Object that has no mark.
+    /// Marks a Business Object if it has no mark.
     pub fn mark_unless_marked(&self, id: &str) {
         let now = Instant::now();
         self.marks().entry(id.to_owned()).or_insert(Mark { first: now, last: now });
@@ -121,7 +121,7 @@ impl Watch {
         self.inner.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Marks a Business Object, some object of which changes.
+    /// Marks a Business Object with a changed object.
     pub fn mark(&self, id: &str) {
         let now = Instant::now();
         let mut marks = self.marks();
@@ -134,23 +134,23 @@ impl Watch {
         self.inner.marked.notify_one();
     }
 
-    /// Milliseconds on a line that only goes forward, by which ages count.
+    /// Returns the monotonic milliseconds in which ages are counted.
     pub fn elapsed(&self) -> u64 {
         (self.elapsed)()
     }
 
-    /// The time, for what stands in an order ([`Clock::stamp`]).
+    /// Returns a timestamp for ordered records, which never goes back ([`Clock::stamp`]).
     pub fn stamp(&self) -> Stamp {
         self.clock.as_ref().map_or_else(Stamp::of_system, Clock::stamp)
     }
 
-    /// The time ([`Clock::now`]).
+    /// Returns the current time ([`Clock::now`]).
     pub fn now(&self) -> jiff::Timestamp {
         self.clock.as_ref().map_or_else(jiff::Timestamp::now, Clock::now)
     }
 
-    /// The views as of this change: a definition that was stored before it counts, whatever the catalogue
-    /// has in memory.
+    /// Returns the views as of this transaction. A definition stored before it counts, even if the catalogue does not
+    /// have it in memory.
     pub(super) fn views(&self, read: &impl Read) -> Result<Arc<[View]>, Fault> {
         let number = watched(read)?;
         let views = self.inner.views.read().unwrap_or_else(PoisonError::into_inner);
@@ -211,7 +211,7 @@ impl View {
         Ok(view)
     }
 
-    /// Whether this object belongs.
+    /// Returns whether this object is a member.
     pub(super) fn holds(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Fault> {
         let subject = Some(uri.clone().into());
         if self.conditions.is_empty() {
@@ -242,9 +242,9 @@ mod tests {
     use penstock_base::fault::Kind;
     use penstock_store::{Options, Store};
 
-    /// A commit whose sync fails lets others see it for a moment. Here it is taken back before any sync.
+    /// A commit whose sync fails is visible for a moment. This test rolls it back before any sync.
     #[test]
-    fn what_was_seen_of_a_definition_that_failed_is_forgotten() {
+    fn views_forget_a_definition_whose_commit_failed() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let defaults = Defaults {
@@ -269,13 +269,13 @@ mod tests {
         let first = define("A");
         let watch = catalogue.watch();
         let ids = |views: &[View]| views.iter().map(|view| view.id.clone()).collect::<Vec<_>>();
-        let taken_back = store.transact(|t| -> Result<(), Fault> {
+        let rolled_back = store.transact(|t| -> Result<(), Fault> {
             changes::removed(t, &first.object.id)?;
             t.delete(catalogue::COLLECTION, first.object.id.as_bytes())?;
             assert_eq!(ids(&watch.views(t)?), Vec::<String>::new());
             Err(Fault::new(Kind::Internal, "the sync failed"))
         });
-        assert!(taken_back.is_err());
+        assert!(rolled_back.is_err());
         let second = define("B");
         let views = watch.views(&store.read()).unwrap();
         assert_eq!(ids(&views), [first.object.id.clone(), second.object.id.clone()]);

@@ -1,13 +1,13 @@
-//! What stands in one place of all samples.
+//! Statistics about the values at one place of all samples.
 use oxrdf::NamedNode;
 use oxsdatatypes::{Date, DateTime};
 use penstock_base::json::Json;
 use std::collections::HashMap;
 
-/// The longest IRI that an ingestion takes, in bytes.
+/// The maximum length in bytes of an IRI that an ingestion accepts.
 const LONGEST_IRI: usize = 1 << 16;
 
-/// What stands in one place of all samples.
+/// The values at one place of all samples, counted by type.
 #[derive(Debug, Default)]
 pub(super) struct Seen<'j> {
     texts: Texts,
@@ -16,15 +16,15 @@ pub(super) struct Seen<'j> {
     /// Numbers with a fraction or an exponent.
     fractions: usize,
     objects: usize,
-    /// What the objects hold, in the order of the first mention.
+    /// The members of the objects, in the order in which their names first occur.
     pub(super) members: Vec<(&'j str, Seen<'j>)>,
     places: HashMap<&'j str, usize>,
     arrays: usize,
-    /// What the arrays hold.
+    /// The elements of the arrays.
     elements: Option<Box<Seen<'j>>>,
 }
 
-/// The strings among it.
+/// The strings at one place, counted by what they can be parsed as.
 #[derive(Debug, Default)]
 struct Texts {
     all: usize,
@@ -32,14 +32,14 @@ struct Texts {
     times: usize,
     /// Absolute IRIs.
     iris: usize,
-    /// Those of them that are meant as such: `P:101` is one by chance.
+    /// Absolute IRIs that are meant as IRIs. `P:101` is one only by chance.
     links: usize,
 }
 
-/// What a place holds.
+/// The type that a place has in the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guess {
-    /// A single value of this type of mappings.
+    /// A single value; the name of its type in a mapping.
     Single(&'static str),
     /// Objects.
     Object,
@@ -48,7 +48,7 @@ pub(super) enum Guess {
 }
 
 impl<'j> Seen<'j> {
-    /// Takes up one more value.
+    /// Counts one more value.
     pub(super) fn see(&mut self, value: &'j Json) {
         match value {
             Json::Null => {}
@@ -78,13 +78,13 @@ impl<'j> Seen<'j> {
         }
     }
 
-    /// What it holds the most often; nothing when there are no values.
+    /// Returns the most frequent type; `None` if there are no values.
     pub(super) fn guess(&self) -> Option<Guess> {
         let (_, guess, _) = self.kinds().max_by_key(|(count, _, _)| *count)?;
         Some(guess)
     }
 
-    /// What else it holds, in words; nothing when all is of one kind.
+    /// Describes the values of other types; `None` if all have the same type.
     pub(super) fn others(&self) -> Option<String> {
         let guess = self.guess()?;
         let others = self.kinds().filter(|(_, other, _)| *other != guess);
@@ -97,18 +97,18 @@ impl<'j> Seen<'j> {
         (!others.is_empty()).then(|| others.join(", "))
     }
 
-    /// What the arrays hold.
+    /// Returns the elements of the arrays.
     pub(super) fn elements(&self) -> Option<&Self> {
         self.elements.as_deref()
     }
 
-    /// Whether all values are IRIs; not only by chance, unless the name says that they are.
+    /// Returns whether all values are meant as IRIs. Under the name `uri` any absolute IRI is.
     fn names_objects(&self, name: &str) -> bool {
         let iris = if name == "uri" { self.texts.iris } else { self.texts.links };
         iris > 0 && iris == self.texts.all && self.kinds().count() == 1
     }
 
-    /// The member that holds the objects' own URIs.
+    /// Returns the name of the member with the objects' own URIs.
     pub(super) fn id(&self) -> Option<&'j str> {
         let is_id = |wanted: &str| {
             let place = self.places.get(wanted)?;
@@ -122,12 +122,13 @@ impl<'j> Seen<'j> {
         }
     }
 
-    /// Whether some object has a member of this name.
+    /// Returns whether some object has a member of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.places.contains_key(name)
     }
 
-    /// Each kind that is there: how often, as what, in words. The last one counts where several are as often.
+    /// Returns each type that occurs: its count, its type in the mapping, and its singular and plural. If several are
+    /// equally frequent, the last one is chosen.
     fn kinds(&self) -> impl Iterator<Item = (usize, Guess, (&'static str, &'static str))> {
         let number = if self.fractions > 0 { "number" } else { "integer" };
         [
@@ -155,7 +156,7 @@ impl Texts {
         }
     }
 
-    /// The type of mappings that all of them are.
+    /// Returns the type in a mapping that fits all strings.
     fn name(&self) -> &'static str {
         match self.all {
             all if all == self.dates => "date",

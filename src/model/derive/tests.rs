@@ -77,7 +77,7 @@ fields:
 }
 
 #[test]
-fn samples_are_looked_at_together() {
+fn samples_are_examined_together() {
     let merged =
         of(r#"[{"a": 1, "d": "2026-01-01"}, {"a": 1.5, "d": "soon", "b": [null, {"c": true}]}]"#);
     for part in ["a:\n    type: number", "d:\n    type: string", "c:\n          type: boolean"] {
@@ -90,7 +90,7 @@ fn samples_are_looked_at_together() {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn notes_name_the_fields_that_do_not_fit() {
     assert_eq!(misfits(r#"[{"a": 1}, {"a": "x"}, {"a": "y"}]"#), ["a"]);
     assert_eq!(misfits(r#"{"a": {"b": [1, {"c": 1}, {"c": 2}]}}"#), ["a.b"]);
     assert_eq!(misfits(r#"{"a": [[1]], "b": 1}"#), ["a"]);
@@ -100,7 +100,7 @@ fn what_does_not_fit_is_named() {
 }
 
 #[test]
-fn an_id_is_guessed_where_all_values_are_iris() {
+fn a_field_is_the_id_if_all_its_values_are_iris() {
     let id = |text: &str| of(text).config.contains("type: id");
     assert!(id(r#"[{"@id": "urn:x:1", "n": 1}, {"@id": "http://x/2"}]"#));
     assert!(!id(r#"[{"id": "urn:x:1"}, {"id": "P-2"}]"#));
@@ -113,7 +113,7 @@ fn an_id_is_guessed_where_all_values_are_iris() {
 }
 
 #[test]
-fn any_name_of_a_field_keeps_its_own_property() {
+fn every_field_name_gets_its_own_property() {
     let derived = of(
         r##"{".": 1, "a b": 1, "a%20b": 1, "null": 1, "1": 1, "-": 1, "a:.": 1, "#": 1, "\"\\": 1,
         "\u2028": 1, "ä😀": 1, "x/y": {"z": 1}, "w:": [{"z": 1}]}"##,
@@ -130,21 +130,21 @@ fn any_name_of_a_field_keeps_its_own_property() {
         .iter()
         .map(|field| match &field.kind {
             mapping::FieldKind::Property(property) => property.predicate.clone(),
-            mapping::FieldKind::Id => panic!("{} is no id", field.name),
+            mapping::FieldKind::Id => panic!("{} is an id", field.name),
         })
         .collect();
     assert_eq!(properties.len(), names.len());
 }
 
 #[test]
-fn nested_objects_have_namespaces_of_their_own() {
+fn nested_objects_have_their_own_namespaces() {
     let derived = of(r#"{"part": {"a": 1, "part": {"b": 1}}, "PART": [{"part": {"c": 1}}]}"#);
     let mapping = mapping::compile(&derived.config).unwrap();
     assert_eq!(mapping.namespaces(), ["Pump", "Part", "PartPart", "PART", "PARTPart"]);
 }
 
 #[test]
-fn what_is_no_sample_is_refused() {
+fn a_text_that_is_not_a_sample_is_refused() {
     for (text, kind) in [
         ("", Kind::Malformed),
         ("{\"a\": 1,}", Kind::Malformed),

@@ -1,4 +1,4 @@
-//! The YAML of a guessed mapping.
+//! Writes the YAML of a derived mapping.
 use super::seen::{Guess, Seen};
 use super::{Derived, Note};
 use oxrdf::NamedNode;
@@ -6,21 +6,21 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// The longest name of a field, in characters.
+/// The maximum length of a field's name in characters.
 const LONGEST_NAME: usize = 256;
-/// The longest name of a namespace that is made here, in characters.
+/// The maximum length in characters of a derived namespace name.
 const LONGEST_SPACE: usize = 48;
-/// Past so many namespaces objects share one.
+/// The number of namespaces after which further objects share one.
 const MOST_SPACES: usize = 900;
-/// Notes at most.
+/// The maximum number of notes.
 const MOST_NOTES: usize = 100;
 
-/// Writes a mapping.
+/// Writes a mapping as YAML.
 pub(super) struct Writer<'v> {
     vocabulary: &'v str,
     out: String,
     notes: Vec<Note>,
-    /// The namespaces so far.
+    /// The names of the namespaces so far.
     spaces: HashSet<String>,
 }
 
@@ -33,7 +33,7 @@ impl<'v> Writer<'v> {
         Derived { config: self.out, notes: self.notes }
     }
 
-    /// The whole mapping, of the objects in `seen`.
+    /// Writes the whole mapping for the objects in `seen`.
     pub(super) fn root(&mut self, name: &str, seen: &Seen<'_>) {
         let vocabulary = quoted(self.vocabulary);
         let space = self.space(name, "");
@@ -44,14 +44,14 @@ impl<'v> Writer<'v> {
         if seen.id().is_none() {
             self.note(
                 "",
-                "No field holds the objects' own URIs, so each object that is sent without `uri` is a new one \
-                 and gets a URI of its own; send `uri` to say more about one that is there.",
+                "No field holds the objects' URIs, so each object sent without `uri` is stored as a new object with \
+                 its own URI. Send `uri` to update a stored object.",
             );
         }
         self.fields(0, seen, &space, "");
     }
 
-    /// `fields` of an object in this namespace.
+    /// Writes the `fields` of an object in this namespace.
     fn fields(&mut self, indent: usize, seen: &Seen<'_>, space: &str, place: &str) {
         self.line(indent, "fields:");
         let id = seen.id();
@@ -63,7 +63,7 @@ impl<'v> Writer<'v> {
                 self.line(indent + 2, &format!("{}:", key(name)));
                 self.line(indent + 4, "type: id");
             } else if let Some(why) = unfit(name) {
-                self.misfit(&place, format!("It is left out: {why}."));
+                self.misfit(&place, format!("The field is left out: {why}."));
             } else {
                 has_value |= self.field(indent + 2, name, member, space, &place);
             }
@@ -73,14 +73,14 @@ impl<'v> Writer<'v> {
             let name = name.into_iter().find(|name| !seen.has(name)).unwrap_or_default();
             self.note(
                 place,
-                &format!("The samples have no value here; `{name}` stands for the field that an object needs."),
+                &format!("The samples have no value here. `{name}` is a placeholder, because an object needs a field."),
             );
             self.line(indent + 2, &format!("{name}:"));
             self.single(indent + 4, "string", &name);
         }
     }
 
-    /// One field; false when the mapping cannot have it.
+    /// Writes one field. Returns false if the mapping cannot have it.
     fn field(
         &mut self,
         indent: usize,
@@ -91,7 +91,7 @@ impl<'v> Writer<'v> {
     ) -> bool {
         let inside = indent + 2;
         let Some(guess) = seen.guess() else {
-            self.note(place, "The samples have no value here; a string is guessed.");
+            self.note(place, "The samples have no value here, so the type is string.");
             self.line(indent, &format!("{}:", key(name)));
             self.single(inside, "string", name);
             return true;
@@ -100,7 +100,8 @@ impl<'v> Writer<'v> {
         if elements.and_then(Seen::guess) == Some(Guess::Array) {
             self.misfit(
                 place,
-                "It is left out: it holds arrays in arrays, and RDF has nothing for the inner ones.".to_owned(),
+                "The field is left out: it holds arrays in arrays, which RDF cannot represent."
+                    .to_owned(),
             );
             return false;
         }
@@ -115,7 +116,10 @@ impl<'v> Writer<'v> {
                 self.fields(inside, seen, &inner, place);
             }
             (Guess::Array, None) => {
-                self.note(place, "The arrays are empty in the samples; strings are guessed.");
+                self.note(
+                    place,
+                    "The arrays are empty in the samples, so the type of their elements is string.",
+                );
                 self.single(inside, "array", name);
             }
             (Guess::Array, Some((guess, elements))) => {
@@ -135,7 +139,7 @@ impl<'v> Writer<'v> {
         true
     }
 
-    /// `type` and `path` of a field.
+    /// Writes the `type` and `path` of a field.
     fn single(&mut self, indent: usize, kind: &str, name: &str) {
         self.line(indent, &format!("type: {kind}"));
         self.line(indent, &format!("path: v:{}", self.local(name)));
@@ -150,12 +154,14 @@ impl<'v> Writer<'v> {
         if let Some(others) = seen.others() {
             self.misfit(
                 place,
-                format!("The mapping says `{kind}`, and the samples hold {others} as well."),
+                format!(
+                    "The type in the mapping is `{kind}`, but the samples also contain {others}."
+                ),
             );
         }
     }
 
-    /// A namespace of its own, named after a field.
+    /// Returns the name of a new namespace, named after a field.
     fn space(&mut self, name: &str, parent: &str) -> String {
         let words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         let pascal: String = words.flat_map(capitalized).take(LONGEST_SPACE).collect();
@@ -171,7 +177,7 @@ impl<'v> Writer<'v> {
         free
     }
 
-    /// What the IRI of a field's property ends in, as it stands in a path. Names differ where fields do.
+    /// Returns the local name of a field's property, as written in a path. Different fields have different names.
     fn local(&self, name: &str) -> String {
         let mut local = String::with_capacity(name.len());
         for c in name.chars() {
@@ -184,7 +190,7 @@ impl<'v> Writer<'v> {
         if name == "." {
             "%2E".clone_into(&mut local);
         }
-        // Not every letter may stand in an IRI (RFC 3987, 2.2).
+        // An IRI may not contain every letter (RFC 3987, 2.2).
         match NamedNode::new(format!("{}{local}", self.vocabulary)) {
             Ok(_) => local,
             Err(_) => utf8_percent_encode(name, NON_ALPHANUMERIC).to_string(),
@@ -200,7 +206,7 @@ impl<'v> Writer<'v> {
         self.say(field, message.to_owned(), false);
     }
 
-    /// Says that something in the samples does not fit.
+    /// Adds a note that something in the samples does not fit the mapping.
     pub(super) fn misfit(&mut self, field: &str, message: String) {
         self.say(field, message, true);
     }
@@ -212,16 +218,16 @@ impl<'v> Writer<'v> {
     }
 }
 
-/// Why a mapping cannot have a field of this name.
+/// Returns why a mapping cannot have a field of this name.
 fn unfit(name: &str) -> Option<&'static str> {
     if name == "uri" {
         Some(
-            "`uri` is kept for the object's own URI, which is an absolute IRI; give the field another name",
+            "`uri` is reserved for the object's own URI, which must be an absolute IRI; give the field another name",
         )
     } else if name.is_empty() {
         Some("its name is empty")
     } else if name.chars().any(char::is_control) {
-        Some("its name holds a control character")
+        Some("its name contains a control character")
     } else if name.chars().count() > LONGEST_NAME {
         Some("its name is longer than 256 characters")
     } else {
@@ -235,7 +241,7 @@ fn capitalized(word: &str) -> impl Iterator<Item = char> {
     first.chain(chars.collect::<Vec<_>>())
 }
 
-/// A name as the key of a YAML mapping.
+/// Writes a name as the key of a YAML mapping, quoted if necessary.
 fn key(name: &str) -> String {
     const WORDS: &[&str] = &["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -244,14 +250,14 @@ fn key(name: &str) -> String {
     if is_plain { name.to_owned() } else { quoted(name) }
 }
 
-/// A text in the double quotes of YAML (1.2, 7.3.1).
+/// Writes a text in double quotes, with YAML's escapes (YAML 1.2, 7.3.1).
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            // Printable, and no line break to any version of YAML.
+            // Printable characters that are not a line break in any version of YAML.
             ' '..='~'
             | '\u{a0}'..='\u{2027}'
             | '\u{202a}'..='\u{d7ff}'

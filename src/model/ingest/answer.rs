@@ -6,58 +6,58 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// Its identifier (a UUID).
+    /// The UUID of the ingestion.
     pub ingestion_id: String,
-    /// The mode.
+    /// The mode of the request.
     pub mode: Mode,
-    /// Objects of the request that were not there before.
+    /// The number of objects of the request that did not exist before.
     pub created: u64,
-    /// Objects of the request that were there and changed, themselves or nested.
+    /// The number of existing objects of the request that changed, themselves or in a nested object.
     pub updated: u64,
-    /// Objects of the request that were there and stayed as they were.
+    /// The number of existing objects of the request that did not change.
     pub unchanged: u64,
-    /// Objects removed, nested ones that nothing referred to any more included.
+    /// The number of removed objects, including nested ones that nothing refers to any more.
     pub deleted: u64,
-    /// What became of each object, in the order of the request.
+    /// The outcome of each object, in the order of the request.
     pub objects: Vec<Outcome>,
-    /// What the caller should know; nothing was dropped.
+    /// What the caller should know. A warning never means that data was dropped.
     pub warnings: Vec<Warning>,
 }
 
-/// What became of one object of the request.
+/// The outcome of one object of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Its place in `data`, from 0.
+    /// Its index in `data`, from 0.
     pub index: usize,
     /// Its URI, given or minted.
     pub uri: String,
-    /// What became of it.
+    /// What the ingestion did with it.
     pub status: Status,
-    /// The objects nested in it. An object given a second time in one request lists only those with a URI.
+    /// The objects nested in it. A second mention of an object in the same request lists only those with a URI.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nested: Vec<Nested>,
 }
 
-/// What became of an object.
+/// What the ingestion did with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It was not there before.
+    /// It did not exist before.
     Created,
-    /// It was there and changed.
+    /// It existed and changed.
     Updated,
-    /// It was there and stayed as it was.
+    /// It existed and did not change.
     Unchanged,
     /// It was removed.
     Deleted,
-    /// It was to be removed and was not there.
+    /// It should have been removed but did not exist.
     Absent,
 }
 
 /// One nested object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nested {
-    /// Where it stood in the request (JSON Pointer).
+    /// Its position in the request (JSON Pointer).
     pub pointer: String,
     /// Its URI, given or minted.
     pub uri: String,
@@ -66,9 +66,9 @@ pub struct Nested {
 /// Something the caller should know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// Where in the request (JSON Pointer).
+    /// The position in the request (JSON Pointer).
     pub pointer: String,
-    /// What, in words.
+    /// The message in plain text.
     pub message: String,
 }
 
@@ -98,7 +98,7 @@ impl Answer {
     }
 }
 
-/// Warnings, bounded: past the bound they are counted.
+/// A bounded list of warnings: beyond the limit they are only counted.
 #[derive(Debug, Default)]
 pub(super) struct Warnings {
     named: Vec<Warning>,
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_past_the_bound_are_counted() {
+    fn warnings_beyond_the_limit_are_only_counted() {
         let mut warnings = Warnings::default();
         for _ in 0..Warnings::MOST + 3 {
             warnings.push("/data/0", "x");

@@ -1,24 +1,25 @@
-//! A collection of documents in the order they were made, of which the newest are kept.
+//! A collection of documents in the order of their creation, of which the newest are kept.
 //!
-//! Keys begin with the journal's sequence and not with a time, since a clock can be set back. The number of
-//! entries and their bytes are a document of their own: counting would cost more the more there are.
+//! Keys begin with the journal's sequence and not with a time, because a clock can be set back. The number of entries
+//! and their total bytes are a separate document: counting them would cost more the more there are.
 use penstock_base::fault::Fault;
 use penstock_store::{DocumentRange, Read, Transaction};
 
 const SUMS: &str = "bounded-sums";
 
-/// Such a collection; at most one entry a transaction. An entry is what it stands for in bytes, then its value.
+/// A bounded collection, with at most one new entry per transaction. An entry is the number of bytes that it accounts
+/// for, followed by its value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounded(pub(super) &'static str);
 
-/// What a collection holds.
+/// The totals of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Sum {
     pub(super) entries: u64,
     pub(super) bytes: u64,
 }
 
-/// One entry of it.
+/// One entry of a collection.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) key: Vec<u8>,
@@ -26,12 +27,12 @@ pub(super) struct Entry {
 }
 
 impl Bounded {
-    /// The key of the entry that this transaction adds, and its sequence.
+    /// Returns the key of the entry that the transaction with this sequence adds.
     pub(super) fn key(sequence: u64) -> [u8; 8] {
         sequence.to_be_bytes()
     }
 
-    /// Adds an entry that stands for so many bytes.
+    /// Adds an entry that accounts for `bytes` bytes.
     pub(super) fn add(
         self,
         transaction: &mut Transaction<'_>,
@@ -55,14 +56,14 @@ impl Bounded {
         self.set_sum(transaction, sum)
     }
 
-    /// The oldest entry.
+    /// Returns the oldest entry.
     pub(super) fn oldest(self, read: &impl Read) -> Result<Option<Entry>, Fault> {
         let range = DocumentRange { limit: 1, ..DocumentRange::default() };
         let oldest = read.documents(self.0, range)?.into_iter().next();
         Ok(oldest.map(|(key, entry)| Entry { key, value: Self::value(&entry).to_vec() }))
     }
 
-    /// The value in an entry.
+    /// Returns the value in an encoded entry.
     pub(super) fn value(entry: &[u8]) -> &[u8] {
         entry.get(8..).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! One request inside its transaction: object by object from the body to the answer.
+//! The work of one request inside its transaction: from the body, object by object, to the answer.
 use super::answer::{Outcome, Status, Warnings};
 use super::convert::{Converter, show};
 use super::delete::Deletion;
@@ -18,8 +18,8 @@ use penstock_base::json::{self, Json};
 use penstock_store::Transaction;
 use std::collections::HashSet;
 
-/// Does what the request asks, except that nothing is committed yet. The answer, and the nested objects that were
-/// removed since nothing refers to them any more.
+/// Applies the request to the transaction without committing it. Returns the answer, and the nested objects that were
+/// removed because nothing refers to them any more.
 pub(super) fn change(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
@@ -62,7 +62,7 @@ pub(super) fn change(
         if fault.kind != Kind::Invalid {
             return Err(fault);
         }
-        // The body's own findings come with those of its objects.
+        // Report the errors of the body together with those of its objects.
         writer.findings.extend(fault.errors.clone());
         return Err(writer.findings.fault().unwrap_or(fault));
     }
@@ -79,7 +79,8 @@ pub(super) fn change(
     Ok((answer, removed))
 }
 
-/// Removes these objects, and what is nested in them and nothing refers to any more. How many that were.
+/// Removes these objects, and the objects nested in them that nothing refers to any more. Returns how many were
+/// removed.
 pub(super) fn removed<'a>(
     transaction: &mut Transaction<'_>,
     business_object: &Compiled,
@@ -102,7 +103,7 @@ pub(super) fn removed<'a>(
     Ok(deleted + orphans.remove(transaction, &WriteScope::ALL)?.len() as u64)
 }
 
-/// One object of the request; `None` when something about it is wrong.
+/// Applies one object of the request. Returns `None` if the object has an error.
 fn object<'m>(
     writer: &mut Writer<'_, '_, 'm>,
     shape: &'m Shape,
@@ -145,7 +146,7 @@ fn object<'m>(
     }
 }
 
-/// Names the objects that were stored and do not belong to the Business Object.
+/// Warns of the objects that were stored and do not belong to the Business Object.
 fn warn_of_strangers(
     transaction: &Transaction<'_>,
     business_object: &Compiled,
@@ -153,7 +154,7 @@ fn warn_of_strangers(
     warnings: &mut Warnings,
 ) -> Result<(), Fault> {
     for outcome in &answer.objects {
-        // What was just created has a value in the root graph, which is all that is asked without conditions.
+        // A created object has a value in the root graph, and without conditions no more is required.
         if business_object.conditions.is_empty() && outcome.status == Status::Created {
             continue;
         }
@@ -172,7 +173,7 @@ fn warn_of_strangers(
             };
             warnings.push(
                 &format!("/data/{}", outcome.index),
-                format!("{} is stored and would not be exported: {cause}", outcome.uri),
+                format!("{} is stored but would not be exported: {cause}", outcome.uri),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! JSON objects checked against their shape. Every fault of an object is found, not only the first.
+//! Converts JSON objects and checks them against their shape. It reports every error of an object, not only the first.
 use super::answer::Warnings;
 use super::findings::{Findings, excerpt};
 use super::literal::{iri, literal, unexpected};
@@ -9,7 +9,7 @@ use oxrdf::{NamedNode, Term};
 use penstock_base::json::{Json, push_pointer};
 use std::collections::HashSet;
 
-/// Checks and converts; where it stands is kept as a JSON Pointer.
+/// Checks and converts JSON; `pointer` is the JSON Pointer of the current position.
 #[derive(Debug)]
 pub(super) struct Converter<'c> {
     pub(super) findings: &'c mut Findings,
@@ -18,7 +18,7 @@ pub(super) struct Converter<'c> {
 }
 
 impl Converter<'_> {
-    /// An object of this shape; what of it does not fit is left out and found.
+    /// Converts an object of this shape. Members that do not fit are reported and left out.
     pub(super) fn object<'m>(&mut self, shape: &'m Shape, json: Json) -> Option<Node<'m>> {
         let Json::Object(members) = json else {
             self.invalid(unexpected("an object", &json));
@@ -32,13 +32,13 @@ impl Converter<'_> {
         Some(node)
     }
 
-    /// The URI of an object that is only named, as DELETE has it.
+    /// Converts an object of which only the URI is given, as in DELETE.
     pub(super) fn reference(&mut self, shape: &Shape, json: Json) -> Option<NamedNode> {
         let before = self.findings.count();
         let node = self.object(shape, json)?;
         for given in &node.given {
             let name = shape.fields.get(given.place).map_or("", |field| field.name.as_str());
-            let message = "DELETE takes the uri alone, since it removes the whole object; to remove single values use UPDATE or REPLACE";
+            let message = "DELETE takes only the uri, because it removes the whole object; to remove single values, use UPDATE or REPLACE";
             self.within(name, |here| here.invalid(message));
         }
         if node.uri.is_none() && self.findings.count() == before {
@@ -86,7 +86,8 @@ impl Converter<'_> {
         }
     }
 
-    /// Checks that nested objects lie in the namespace of their field where that tells whose they are.
+    /// Checks that nested objects lie in the namespace of their field, where the namespace decides which field they
+    /// belong to.
     fn check_namespaces(&mut self, shape: &Shape, given: &Given<'_>) {
         let Some(Field { kind: FieldKind::Property(property), .. }) = shape.fields.get(given.place)
         else {
@@ -102,8 +103,8 @@ impl Converter<'_> {
             let uri = uri.as_ref();
             if owner(shape, property.predicate.as_ref(), uri.into()) != Some(given.place) {
                 let message = format!(
-                    "{} does not lie in the namespace {namespace:?}. Several fields have the property {}, and the \
-                     namespace tells their objects apart: a URI here begins with {prefix}",
+                    "{} is not in the namespace {namespace:?}. Several fields have the property {}, and only the \
+                     namespace distinguishes their objects: a URI here must begin with {prefix}",
                     excerpt(uri.as_str()),
                     property.predicate
                 );
@@ -129,7 +130,7 @@ impl Converter<'_> {
         }
     }
 
-    /// The elements of an array, each once.
+    /// Converts the elements of an array and drops repeated terms.
     fn elements<'m>(&mut self, property: &'m Property, elements: Vec<Json>) -> Vec<Value<'m>> {
         let mut values = Vec::with_capacity(elements.len());
         for (index, element) in elements.into_iter().enumerate() {
@@ -146,12 +147,12 @@ impl Converter<'_> {
             };
             self.within(&index.to_string(), |here| {
                 let message = format!(
-                    "{shown} stands in the array more than once, and arrays are sets: it is kept once"
+                    "{shown} is in the array more than once; arrays are sets, so it is stored once"
                 );
                 here.warnings.push(&here.pointer, message);
             });
         }
-        // A second mention of a nested object may still say more about it.
+        // A second mention of a nested object may add more values to it.
         let kept = |(index, value)| match value {
             Value::Term(_) if repeated.contains(&index) => None,
             value => Some(value),
@@ -187,7 +188,7 @@ impl Converter<'_> {
     }
 }
 
-/// The places of values that stand at an earlier place too.
+/// Returns the indexes of values that also occur at an earlier index.
 fn repeated(values: &[(usize, Value<'_>)]) -> HashSet<usize> {
     let (mut terms, mut uris) = (HashSet::new(), HashSet::new());
     let mut places = HashSet::new();
@@ -203,12 +204,12 @@ fn repeated(values: &[(usize, Value<'_>)]) -> HashSet<usize> {
     places
 }
 
-/// A value as a message shows it.
+/// Formats a value for a message.
 pub(super) fn show(term: &Term) -> String {
     excerpt(text(term))
 }
 
-/// Two values that differ, as a message shows them: where they look the same, with what tells them apart.
+/// Formats two different values for a message. Where their excerpts are equal, the texts include the difference.
 pub(super) fn show_both(one: &Term, other: &Term) -> (String, String) {
     let shown = (show(one), show(other));
     if shown.0 != shown.1 {
@@ -218,7 +219,7 @@ pub(super) fn show_both(one: &Term, other: &Term) -> (String, String) {
     if texts.0 == texts.1 {
         return (format!("{} ({})", shown.0, kind(one)), format!("{} ({})", shown.1, kind(other)));
     }
-    // Both are cut before they differ.
+    // Both excerpts end before the texts differ.
     let same = texts.0.chars().zip(texts.1.chars()).take_while(|(a, b)| a == b).count();
     let end = |text: &str| {
         let end: String = text.chars().skip(same.saturating_sub(20)).collect();

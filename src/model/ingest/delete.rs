@@ -1,4 +1,4 @@
-//! DELETE: whole objects removed, with the nested ones that nothing refers to any more.
+//! DELETE: removes whole objects and the nested ones that nothing refers to any more.
 use super::answer::{Outcome, Status, Warnings};
 use super::orphans::Orphans;
 use super::write_scope::WriteScope;
@@ -17,8 +17,8 @@ pub(super) struct Deletion<'d, 's, 'm, 'r> {
 }
 
 impl<'m> Deletion<'_, '_, 'm, '_> {
-    /// Removes every quad of the write scope about one object; its nested objects are suspected of being orphans.
-    /// The error is why it may not be removed.
+    /// Removes every quad of the write scope about one object, and records its nested objects as possible orphans. The
+    /// inner error is the reason why the object may not be removed.
     pub(super) fn delete(
         &mut self,
         shape: &'m Shape,
@@ -39,7 +39,7 @@ impl<'m> Deletion<'_, '_, 'm, '_> {
         self.orphans.suspect_all(shape, &removed);
         if !kept.is_empty() {
             let message = format!(
-                "{} values of {} stay, since this API key cannot change data outside the graphs of its namespaces",
+                "{} values of {} stay, because this API key cannot change data outside the graphs of its namespaces",
                 kept.len(),
                 uri.as_str()
             );

@@ -1,4 +1,4 @@
-//! Objects removed since their time is over: a DELETE that nobody sent.
+//! Retention: removes expired objects, as a DELETE that no client sent.
 use super::change::removed;
 use super::wrote::Wrote;
 use super::{Answer, Limits, Mode, Record, Request, record};
@@ -9,15 +9,17 @@ use penstock_base::fault::Fault;
 use penstock_store::{Store, Transaction};
 use std::collections::BTreeSet;
 
-/// Removes those of these objects that `is_over` still says so of, with what is nested in them and nothing
-/// else refers to, in one commit with its record. `request` says in whose name; its body is not looked at.
-/// The Business Object itself is not told of it as of a change: what holds its exports is to keep them.
+/// Removes the objects for which `is_over` still holds, and the nested objects that nothing else refers to. One commit
+/// contains the removal and its record. `request` names the caller; its body is ignored.
 ///
-/// False when the definition that `request` has was replaced or deleted, and with it what said how long
-/// objects are kept: nothing is removed then.
+/// The removal is not recorded as a change of the Business Object itself, because the targets that have its exports are
+/// to keep the objects.
+///
+/// Returns false, and removes nothing, if the definition in `request` was replaced or deleted. The retention period was
+/// part of it.
 ///
 /// # Errors
-/// As the store's; nothing is removed then.
+/// Returns the errors of the store. The transaction is rolled back then.
 pub fn expire(
     store: &Store,
     limits: &Limits,
@@ -64,7 +66,7 @@ fn tell(record: &Record) {
         ingestion_id = record.id,
         business_object = record.business_object_name,
         deleted = record.deleted,
-        "Objects were removed, since they had not changed for the time of their retention and every target \
+        "Removed objects that had not changed for their retention period. Every target \
          has them."
     );
 }

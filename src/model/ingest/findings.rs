@@ -1,10 +1,10 @@
-//! What is wrong with a request, collected, so that one answer names it all.
+//! Collects the errors of a request, so that one answer reports all of them.
 use penstock_base::fault::{Fault, Finding, Kind};
 
-/// Findings named in one answer; a request with more of them is given up at this one.
+/// The maximum number of findings in one answer. A request that reaches it is not read further.
 const MOST: usize = 100;
 
-/// What was found so far: what does not fit the mapping, and what contradicts the data there.
+/// The findings so far: values that do not fit the mapping, and values that contradict the stored data.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     invalid: Vec<Finding>,
@@ -29,22 +29,22 @@ impl Findings {
         self.invalid.extend(findings.into_iter().take(room));
     }
 
-    /// How many were found; compare before and after to see whether one part is sound.
+    /// Returns the number of findings. Compare it before and after a part to see whether the part has errors.
     pub(super) fn count(&self) -> usize {
         self.invalid.len() + self.conflicts.len()
     }
 
-    /// Whether there is no room for more.
+    /// Returns whether the list of invalid values is full.
     pub(super) fn full(&self) -> bool {
         self.invalid.len() >= MOST
     }
 
-    /// The fault they make; what cannot be understood goes before what contradicts.
+    /// Takes the findings as one error. Invalid values have priority over conflicts.
     pub(super) fn fault(&mut self) -> Option<Fault> {
         let (kind, findings, what) = if self.invalid.is_empty() {
-            (Kind::Conflict, &mut self.conflicts, "contradict the data there")
+            (Kind::Conflict, &mut self.conflicts, "contradict the stored data")
         } else {
-            (Kind::Invalid, &mut self.invalid, "are wrong")
+            (Kind::Invalid, &mut self.invalid, "are invalid")
         };
         let first = findings.first()?;
         let detail = match findings.len() {
@@ -56,7 +56,7 @@ impl Findings {
     }
 }
 
-/// A value as a message shows it: in quotes, cut when it is long.
+/// Formats a value for a message: in quotes, and cut if it is long.
 pub(super) fn excerpt(text: &str) -> String {
     const MOST_CHARS: usize = 80;
     match text.char_indices().nth(MOST_CHARS) {

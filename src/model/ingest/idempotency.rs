@@ -1,11 +1,10 @@
-//! `Idempotency-Key`: the same request twice is done once.
+//! `Idempotency-Key`: a request that is sent twice is executed once.
 //!
-//! The first answer is kept in the commit it answers for, so there is no moment at which one is there
-//! without the other. It is looked up inside the transaction, so a concurrent double waits for the first.
-//! A refused request keeps nothing and may be mended and sent again under its key; VALIDATE stores
-//! nothing, so it has no use for a key and does not look at it.
+//! The first answer is stored in the commit that it describes, so neither exists without the other. It is looked up
+//! inside the transaction, so a concurrent duplicate waits for the first request. A refused request stores no answer:
+//! the client may correct it and send it again with the same key. VALIDATE stores nothing, so it ignores the key.
 //!
-//! The 24 h are of elapsed time (`Clock::elapsed`): a clock that is set ahead makes nothing be done twice.
+//! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
 use super::bounded::Bounded;
 use super::{Answer, Body, Limits, Request};
 use penstock_base::fault::{Fault, Kind};
@@ -13,21 +12,21 @@ use penstock_store::{Read, Transaction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Digest of scope and key to the first answer.
+/// Maps the digest of scope and key to the first answer.
 const ANSWERS: &str = "idempotency";
-/// Sequence to that digest and the time, oldest first.
+/// Maps the sequence to that digest and the time, oldest first.
 const ORDER: Bounded = Bounded("idempotency-order");
-/// How long an answer is kept.
+/// The time for which an answer is kept, in milliseconds.
 const KEPT_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The key of one request, within its scope.
+/// The idempotency key of one request, within its scope.
 #[derive(Debug)]
 pub(super) struct Key {
-    /// Of caller, Business Object, mode, place in the stream and key.
+    /// The digest of caller, Business Object, mode, position in the stream and key.
     scope: [u8; 32],
-    /// Of the body.
+    /// The digest of the body, in hexadecimal.
     body: String,
-    /// The elapsed time.
+    /// The elapsed time, in milliseconds.
     now: u64,
 }
 
@@ -40,6 +39,8 @@ struct Kept {
 }
 
 impl Key {
+    /// Creates the key of a request.
+    ///
     /// # Errors
     /// `Kind::Malformed` unless the key has 1 to 255 visible ASCII characters.
     pub(super) fn new(request: &Request<'_>, key: &str) -> Result<Self, Fault> {
@@ -49,7 +50,7 @@ impl Key {
                 "the Idempotency-Key must have 1 to 255 visible ASCII characters",
             ));
         }
-        // The chunks of one stream share its key, and each is an ingestion of its own.
+        // The chunks of one stream share its key, but each is a separate ingestion.
         let (text, place) = match request.body {
             Body::Json(text) => (text, "whole".to_owned()),
             Body::Lines { text, first } => (text, first.to_string()),
@@ -67,7 +68,7 @@ impl Key {
         })
     }
 
-    /// The first answer, if this request has been done.
+    /// Returns the first answer if this request was executed before.
     ///
     /// # Errors
     /// `Kind::Conflict` when the key was used with another body.
@@ -78,7 +79,7 @@ impl Key {
             Some(kept) => Err(Fault::new(
                 Kind::Conflict,
                 format!(
-                    "the Idempotency-Key was used for another body, in the ingestion {}; give each request a key of its own",
+                    "the Idempotency-Key was already used with another body, in the ingestion {}; use a new key for each request",
                     kept.answer.ingestion_id
                 ),
             )),
@@ -86,7 +87,7 @@ impl Key {
         }
     }
 
-    /// Keeps the answer, and lets go of those past the time, the number or the bytes.
+    /// Stores the answer, and removes those beyond the limits of age, number and bytes.
     pub(super) fn keep(
         &self,
         transaction: &mut Transaction<'_>,
@@ -102,7 +103,7 @@ impl Key {
         let (at, sequence) = (self.now, transaction.sequence());
         let kept = Kept { body: self.body.clone(), at, sequence, answer: answer.clone() };
         let value = serde_json::to_vec(&kept).map_err(|error| {
-            Fault::new(Kind::Internal, format!("writing an answer failed: {error}"))
+            Fault::new(Kind::Internal, format!("serializing an answer failed: {error}"))
         })?;
         transaction.put(ANSWERS, &self.scope, &value)?;
         let entry = [at.to_be_bytes().as_slice(), &self.scope].concat();
@@ -124,8 +125,8 @@ impl Key {
     fn kept(&self, read: &impl Read) -> Result<Option<Kept>, Fault> {
         let Some(value) = read.document(ANSWERS, &self.scope)? else { return Ok(None) };
         serde_json::from_slice(&value).map(Some).map_err(|error| {
-            tracing::error!(%error, "A kept answer could not be read.");
-            Fault::new(Kind::Internal, "a kept answer could not be read; the log says why")
+            tracing::error!(%error, "A stored answer could not be read.");
+            Fault::new(Kind::Internal, "a stored answer could not be read; the log has the cause")
         })
     }
 

@@ -1,13 +1,13 @@
-//! NDJSON: one object a line.
+//! NDJSON: one object per line.
 use penstock_base::fault::{Fault, Finding, Place};
 use penstock_base::json::{self, Json};
 
-/// Hands over one object at a time with its index in the whole stream. Lines of white space alone are
-/// skipped and have no index.
+/// Passes each object to `each` with its index in the whole stream. Lines of only white space are skipped and have no
+/// index.
 ///
 /// # Errors
-/// As [`json::parse`], the line counted from the beginning of the stream as if it had no empty lines before
-/// this chunk; and the first error of `each`.
+/// Returns the errors of [`json::parse`], and the first error of `each`. Line numbers count from the beginning of the
+/// stream, as if there were no empty lines before this chunk.
 pub(super) fn parse(
     text: &[u8],
     nesting: usize,
@@ -27,7 +27,7 @@ pub(super) fn parse(
     Ok(())
 }
 
-/// A fault of one line, told of the whole stream.
+/// Converts the position of an error from its line to the whole stream.
 fn placed(mut fault: Fault, index: usize, lines_before: usize) -> Fault {
     for Finding { place, .. } in &mut fault.errors {
         if let Place::Line { line, .. } = place {
@@ -35,6 +35,6 @@ fn placed(mut fault: Fault, index: usize, lines_before: usize) -> Fault {
         }
     }
     let cause = fault.errors.first().map_or_else(|| fault.detail.clone(), Finding::to_string);
-    fault.detail = format!("the object {index} of the stream cannot be read: {cause}");
+    fault.detail = format!("object {index} of the stream cannot be read: {cause}");
     fault
 }

@@ -1,4 +1,4 @@
-//! A JSON value into a literal, its lexical form exactly as it came.
+//! Converts a JSON value into a literal, with its lexical form unchanged.
 use super::findings::excerpt;
 use crate::mapping::Literal as Kind;
 use oxrdf::vocab::xsd;
@@ -6,7 +6,7 @@ use oxrdf::{Literal, NamedNode};
 use oxsdatatypes::{Date, DateTime};
 use penstock_base::json::Json;
 
-/// The literal that a field of this kind holds for this JSON value, or what is wrong with it.
+/// Returns the literal of this kind for a JSON value, or an error message.
 pub(super) fn literal(kind: &Kind, json: Json) -> Result<Literal, String> {
     let expected = match kind {
         Kind::Number | Kind::Integer => "a number",
@@ -24,13 +24,13 @@ pub(super) fn literal(kind: &Kind, json: Json) -> Result<Literal, String> {
         (Kind::Date, Json::String(text)) => match text.parse::<Date>() {
             Ok(_) => Ok(Literal::new_typed_literal(text, xsd::DATE)),
             Err(_) => {
-                Err(format!("{} is no date (xsd:date), such as \"2026-03-01\"", excerpt(&text)))
+                Err(format!("{} is not a date (xsd:date), such as \"2026-03-01\"", excerpt(&text)))
             }
         },
         (Kind::DateTime, Json::String(text)) => match text.parse::<DateTime>() {
             Ok(_) => Ok(Literal::new_typed_literal(text, xsd::DATE_TIME)),
             Err(_) => Err(format!(
-                "{} is no date and time (xsd:dateTime), such as \"2026-03-01T12:00:00Z\"",
+                "{} is not a date and time (xsd:dateTime), such as \"2026-03-01T12:00:00Z\"",
                 excerpt(&text)
             )),
         },
@@ -40,7 +40,7 @@ pub(super) fn literal(kind: &Kind, json: Json) -> Result<Literal, String> {
         }
         (Kind::Integer, Json::Number(digits)) => {
             if digits.contains(['.', 'e', 'E']) {
-                Err(format!("{digits} is no integer: it has a fraction or an exponent"))
+                Err(format!("{digits} is not an integer: it has a fraction or an exponent"))
             } else {
                 Ok(Literal::new_typed_literal(digits, xsd::INTEGER))
             }
@@ -50,26 +50,26 @@ pub(super) fn literal(kind: &Kind, json: Json) -> Result<Literal, String> {
     }
 }
 
-/// The longest IRI that the store takes, in bytes.
+/// The maximum length of an IRI that the store accepts, in bytes.
 const LONGEST_IRI: usize = 1 << 16;
 
-/// An absolute IRI, or what is wrong with it.
+/// Converts a string into an absolute IRI, or returns an error message.
 pub(super) fn iri(json: Json) -> Result<NamedNode, String> {
     match json {
         Json::String(text) if text.len() > LONGEST_IRI => Err(format!(
-            "{} is an IRI of {} bytes, and the longest may have {LONGEST_IRI}",
+            "{} is an IRI of {} bytes; the maximum is {LONGEST_IRI}",
             excerpt(&text),
             text.len()
         )),
         Json::String(text) => match NamedNode::new(&text) {
             Ok(iri) => Ok(iri),
-            Err(error) => Err(format!("{} is no absolute IRI: {error}", excerpt(&text))),
+            Err(error) => Err(format!("{} is not an absolute IRI: {error}", excerpt(&text))),
         },
         other => Err(unexpected("an IRI as a string", &other)),
     }
 }
 
-/// What is wrong with a value of another kind.
+/// Returns the error message for a value of an unexpected kind.
 pub(super) fn unexpected(expected: &str, found: &Json) -> String {
     match found {
         Json::String(text) => format!("{expected} is expected, not the string {}", excerpt(text)),
@@ -78,7 +78,7 @@ pub(super) fn unexpected(expected: &str, found: &Json) -> String {
             format!("{expected} is expected, not the number {shown}")
         }
         Json::Bool(value) => format!("{expected} is expected, not {value}"),
-        Json::Null => format!("{expected} is expected, and there is none"),
+        Json::Null => format!("{expected} is expected, but there is no value"),
         other => format!("{expected} is expected, not {}", other.kind()),
     }
 }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_checked_and_kept_as_they_came() {
+    fn dates_are_checked_and_stored_unchanged() {
         let kept = "2026-03-01T12:00:00.120+01:00";
         let made = literal(&Kind::DateTime, Json::String(kept.to_owned())).unwrap();
         assert_eq!((made.value(), made.datatype()), (kept, xsd::DATE_TIME));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wrong_kind_is_named() {
+    fn an_error_names_the_wrong_kind() {
         let fault = literal(&Kind::Number, Json::String("5".to_owned())).unwrap_err();
         assert_eq!(fault, "a number is expected, not the string \"5\"");
         assert!(literal(&Kind::Boolean, Json::String("true".to_owned())).is_err());
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iri_is_as_long_as_the_store_takes() {
+    fn the_iri_limit_is_that_of_the_store() {
         let of_length = |length: usize| Json::String(format!("urn:{}", "x".repeat(length - 4)));
         let longest = iri(of_length(LONGEST_IRI)).unwrap();
         let dir = tempfile::tempdir().unwrap();

@@ -1,27 +1,27 @@
-//! The five modes.
+//! The five modes of an ingestion.
 use penstock_base::fault::{Fault, Kind};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What an ingestion does with what is there.
+/// What an ingestion does with existing data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Mode {
-    /// Adds and never removes; a contradiction is a fault.
+    /// Adds values and never removes any; a contradiction is an error.
     #[default]
     Add,
-    /// Makes each named object exactly what is given.
+    /// Makes each named object exactly what the request gives.
     Replace,
-    /// Replaces the values of the fields present.
+    /// Replaces the values of the fields that the request gives.
     Update,
     /// Removes the named objects.
     Delete,
-    /// Stores nothing and answers what `Add` would.
+    /// Stores nothing and returns the answer of `Add`.
     Validate,
 }
 
 impl Mode {
-    /// The name, as the query parameter has it.
+    /// Returns the name as in the query parameter.
     pub fn name(self) -> &'static str {
         match self {
             Self::Add => "ADD",
@@ -42,7 +42,7 @@ impl fmt::Display for Mode {
 impl std::str::FromStr for Mode {
     type Err = Fault;
 
-    /// Reads the query parameter; its case counts.
+    /// Parses the query parameter, which is case-sensitive.
     fn from_str(text: &str) -> Result<Self, Fault> {
         let all = [Self::Add, Self::Replace, Self::Update, Self::Delete, Self::Validate];
         all.into_iter()
@@ -51,12 +51,12 @@ impl std::str::FromStr for Mode {
                 let shown = super::findings::excerpt(text);
                 let meant = all.iter().find(|mode| mode.name().eq_ignore_ascii_case(text.trim()));
                 let hint = meant.map_or_else(String::new, |mode| {
-                    format!(" (did you mean {mode}? modes are written in capitals)")
+                    format!(" (did you mean {mode}? modes are in capitals)")
                 });
                 Fault::new(
                     Kind::Malformed,
                     format!(
-                        "Ingestion failed: {shown} is no mode{hint}; mode is one of ADD, REPLACE, UPDATE, DELETE, VALIDATE"
+                        "Ingestion failed: {shown} is not a mode{hint}; mode is one of ADD, REPLACE, UPDATE, DELETE, VALIDATE"
                     ),
                 )
             })
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_mode_is_read_by_its_name_and_nothing_else_is() {
+    fn only_the_exact_names_of_modes_are_parsed() {
         for mode in [Mode::Add, Mode::Replace, Mode::Update, Mode::Delete, Mode::Validate] {
             assert_eq!(mode.name().parse::<Mode>(), Ok(mode));
         }

@@ -1,22 +1,22 @@
-//! Objects of a request that fit the mapping, ready to be written.
+//! The objects of a request after the check against the mapping, ready to be written.
 use crate::mapping::Shape;
 use oxrdf::{NamedNode, Term};
 
-/// One object of the request, its own or nested.
+/// One object of the request, top-level or nested.
 #[derive(Debug)]
 pub(super) struct Node<'m> {
     pub(super) shape: &'m Shape,
-    /// Where it stood (JSON Pointer), for the answer and for findings.
+    /// Its position in the request (JSON Pointer), for the answer and for findings.
     pub(super) pointer: String,
     pub(super) uri: Option<NamedNode>,
-    /// The fields present, in the mapping's order: what is minted must not depend on the order given.
+    /// The given fields, in the order of the mapping: minted identifiers must not depend on the order in the request.
     pub(super) given: Vec<Given<'m>>,
 }
 
-/// A field that is present; an empty array is present without a value.
+/// A field that the request gives. An empty array is a given field without values.
 #[derive(Debug)]
 pub(super) struct Given<'m> {
-    /// The field's place in its shape.
+    /// The index of the field in its shape.
     pub(super) place: usize,
     pub(super) values: Vec<Value<'m>>,
 }
@@ -29,12 +29,12 @@ pub(super) enum Value<'m> {
 }
 
 impl Node<'_> {
-    /// Whether it names an object and says nothing about it.
+    /// Returns whether the object is only a URI without fields.
     pub(super) fn is_reference(&self) -> bool {
         self.uri.is_some() && self.given.is_empty()
     }
 
-    /// Whether some field has a value.
+    /// Returns whether a field has a value.
     pub(super) fn has_values(&self) -> bool {
         self.given.iter().any(|given| !given.values.is_empty())
     }

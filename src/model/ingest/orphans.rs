@@ -1,9 +1,9 @@
-//! Nested objects that nothing refers to any more.
+//! Finds and removes nested objects that nothing refers to any more.
 //!
-//! Links were removed from some; whether these are orphans is settled when the whole request is written.
-//! Counting references would keep alive a ring of objects that refer to each other and to which nothing
-//! else does. So all that can be reached from the suspects, as the mapping nests it, is gathered first; alive is
-//! what something outside refers to, and what the living refer to.
+//! A request removes links from objects. Whether these are orphans is decided after the whole request is written.
+//! Counting references would keep a ring of objects that refer only to each other. So the gateway first collects
+//! everything that is reachable from the suspects through the mapping. What something outside this set refers to is
+//! alive, and so is what a live object refers to.
 use super::write_scope::WriteScope;
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use crate::view::owner;
@@ -13,7 +13,7 @@ use penstock_store::{Pattern, Read, Transaction};
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-/// The objects that lost a link in this request.
+/// The objects that lost a link in this request, and which may be orphans.
 #[derive(Debug, Default)]
 pub(super) struct Orphans<'m> {
     suspects: Vec<(NamedNode, &'m Shape)>,
@@ -21,12 +21,12 @@ pub(super) struct Orphans<'m> {
 }
 
 impl<'m> Orphans<'m> {
-    /// A nested object lost a link.
+    /// Records that a nested object lost a link.
     pub(super) fn suspect(&mut self, uri: NamedNode, shape: &'m Shape) {
         self.suspects.push((uri, shape));
     }
 
-    /// Everything that an object of this shape links to lost a link.
+    /// Records that everything that an object of this shape links to lost a link.
     pub(super) fn suspect_all<'q>(
         &mut self,
         shape: &'m Shape,
@@ -40,12 +40,12 @@ impl<'m> Orphans<'m> {
         }
     }
 
-    /// An object that the request itself gives is no orphan.
+    /// Records that the request itself gives this object, so it is not an orphan.
     pub(super) fn keep(&mut self, uri: NamedNode) {
         self.named.insert(uri);
     }
 
-    /// Removes the quads of the write scope about the orphans, foreign objects excepted. Returns the objects
+    /// Removes the quads of the write scope about the orphans, except those of foreign objects. Returns the objects
     /// that lost quads.
     pub(super) fn remove(
         self,
@@ -95,7 +95,7 @@ impl<'m> Orphans<'m> {
     }
 }
 
-/// The suspects and all that is nested in them, each with the shapes under which it stands.
+/// Returns the suspects and everything nested in them, each with the shapes under which it occurs.
 fn reach<'m>(
     read: &impl Read,
     mut waiting: Vec<(NamedNode, &'m Shape)>,
@@ -140,7 +140,7 @@ fn referred_from_outside(
     Ok(found)
 }
 
-/// The shape of the object that a quad about an object of `shape` nests, if it nests one.
+/// Returns the shape of the nested object that a quad about an object of `shape` links to, if there is one.
 fn nested_shape<'m>(shape: &'m Shape, quad: &Quad) -> Option<&'m Shape> {
     let place = owner(shape, quad.predicate.as_ref(), quad.object.as_ref())?;
     match &shape.fields.get(place)?.kind {

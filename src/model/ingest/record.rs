@@ -1,4 +1,5 @@
-//! What was ingested, by whom, with the counts: kept with the data, in the commit itself.
+//! The records of ingestions: what was ingested, who sent it, and the counts. A record is part of the ingestion's
+//! commit.
 use super::bounded::Bounded;
 use super::wrote::Wrote;
 use super::{Answer, Mode, Request};
@@ -8,51 +9,51 @@ use penstock_store::{DocumentRange, Read, ReadStore, Transaction};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
-/// Sequence to record.
+/// Maps the sequence to the record.
 const RECORDS: Bounded = Bounded("ingestions");
-/// Identifier to sequence.
+/// Maps the identifier to the sequence.
 const IDS: &str = "ingestion-ids";
 
-/// The record of an ingestion, kept with the data.
+/// The record of an ingestion, stored with the data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// Its identifier.
+    /// The id of the ingestion.
     pub id: String,
     /// The Business Object's id.
     pub business_object: String,
-    /// The Business Object's name then.
+    /// The Business Object's name at that time.
     pub business_object_name: String,
     /// The mode.
     pub mode: Mode,
-    /// Who asked.
+    /// The account that sent the request.
     pub caller: String,
-    /// The id of the API key that it was asked with.
+    /// The id of the API key of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
     /// The trace that the request was part of (W3C Trace Context).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
-    /// When it was committed (RFC 3339, UTC); never before an earlier one.
+    /// The time of the commit (RFC 3339, UTC), never before that of an earlier record.
     pub at: String,
-    /// Why that time may be wrong.
+    /// The reason why that time may be wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Doubt>,
-    /// The journal's sequence of its commit.
+    /// The journal's sequence of the commit.
     pub sequence: u64,
-    /// Bytes of the body.
+    /// The size of the body in bytes.
     pub bytes: u64,
-    /// As in the answer.
+    /// As in [`Answer::created`].
     pub created: u64,
-    /// As in the answer.
+    /// As in [`Answer::updated`].
     pub updated: u64,
-    /// As in the answer.
+    /// As in [`Answer::unchanged`].
     pub unchanged: u64,
-    /// As in the answer.
+    /// As in [`Answer::deleted`].
     pub deleted: u64,
 }
 
-/// A record as it is kept; read, it is a [`Record`] or a [`Wrote`].
+/// A record in its stored form. It is read as a [`Record`] or as a [`Wrote`].
 #[derive(Serialize)]
 struct Kept<'r> {
     #[serde(flatten)]
@@ -61,7 +62,7 @@ struct Kept<'r> {
     wrote: &'r Wrote,
 }
 
-/// Keeps the record of an ingestion and lets go of those past the bound. The record.
+/// Stores the record of an ingestion, removes those beyond the limit `most`, and returns the record.
 pub(super) fn keep(
     transaction: &mut Transaction<'_>,
     request: &Request<'_>,
@@ -92,8 +93,9 @@ pub(super) fn keep(
     if most == 0 {
         return Ok(record);
     }
-    let value = serde_json::to_vec(&Kept { record: &record, wrote })
-        .map_err(|error| Fault::new(Kind::Internal, format!("writing a record failed: {error}")))?;
+    let value = serde_json::to_vec(&Kept { record: &record, wrote }).map_err(|error| {
+        Fault::new(Kind::Internal, format!("serializing a record failed: {error}"))
+    })?;
     RECORDS.add(transaction, sequence, &value, value.len() as u64)?;
     transaction.put(IDS, record.id.as_bytes(), &Bounded::key(sequence))?;
     while RECORDS.sum(transaction)?.entries > most as u64 {
@@ -104,17 +106,17 @@ pub(super) fn keep(
     Ok(record)
 }
 
-/// One record by id.
+/// Returns the record with this id.
 pub fn record(store: &ReadStore, id: &str) -> Result<Option<Record>, Fault> {
     let read = store.read();
     let Some(key) = read.document(IDS, id.as_bytes())? else { return Ok(None) };
     read.document(RECORDS.0, &key)?.map(|entry| decode(Bounded::value(&entry))).transpose()
 }
 
-/// Records, newest first, those older than the one with the id `after`.
+/// Lists records, newest first: those older than the one with the id `after`.
 ///
 /// # Errors
-/// `Kind::Malformed` when there is no record `after`, or none any more.
+/// `Kind::Malformed` if there is no record `after`, for example because it was removed.
 pub fn records(store: &ReadStore, after: Option<&str>, limit: usize) -> Result<Vec<Record>, Fault> {
     let read = store.read();
     let after = match after {
@@ -122,7 +124,7 @@ pub fn records(store: &ReadStore, after: Option<&str>, limit: usize) -> Result<V
         Some(id) => Some(read.document(IDS, id.as_bytes())?.ok_or_else(|| {
             Fault::new(
                 Kind::Malformed,
-                "the cursor names no ingestion that is still recorded; begin again without it",
+                "the cursor names an unknown ingestion, or one that is no longer recorded; start again without it",
             )
         })?),
     };
@@ -134,10 +136,10 @@ pub fn records(store: &ReadStore, after: Option<&str>, limit: usize) -> Result<V
         .collect()
 }
 
-/// What is called for each record.
+/// The function that is called for each record.
 pub(super) type Visit<'v> = dyn FnMut(&[u8]) -> Result<ControlFlow<()>, Fault> + 'v;
 
-/// Hands each record that is kept to `visit`, newest first, with what its ingestion wrote, until it breaks.
+/// Calls `visit` for each stored record and its [`Wrote`], newest first, until it breaks.
 pub(super) fn each(store: &ReadStore, visit: &mut Visit<'_>) -> Result<(), Fault> {
     const PAGE: usize = 500;
     let mut after: Option<Vec<u8>> = None;
@@ -164,6 +166,9 @@ pub(super) fn each(store: &ReadStore, visit: &mut Visit<'_>) -> Result<(), Fault
 pub(super) fn decode(value: &[u8]) -> Result<Record, Fault> {
     serde_json::from_slice(value).map_err(|error| {
         tracing::error!(%error, "A record of an ingestion could not be read.");
-        Fault::new(Kind::Internal, "a record of an ingestion could not be read; the log says why")
+        Fault::new(
+            Kind::Internal,
+            "a record of an ingestion could not be read; the log has the cause",
+        )
     })
 }

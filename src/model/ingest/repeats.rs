@@ -1,8 +1,8 @@
-//! The same object given more than once in one REPLACE or UPDATE.
+//! Detects an object that one REPLACE or UPDATE gives more than once.
 //!
-//! Both say what the object is to be, so a second mention that says something else is a contradiction
-//! within the request. Compared is property by property, since one object can stand under two shapes (a
-//! plant among the objects of the request and nested in another one): only what both shapes have counts.
+//! Both modes state the final values of an object, so a second mention with other values is a contradiction within the
+//! request. Mentions are compared property by property, because one object can occur under two shapes (a plant as an
+//! object of the request and nested in another one). Only properties of both shapes are compared.
 use super::node::{Given, Node, Value};
 use crate::mapping::{self, Literal, Property, Shape};
 use oxrdf::NamedNode;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 
-/// What each named object was given so far; digests under random keys, so that the size stays small.
+/// What each named object was given so far, as digests under random keys, which keeps it small.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     given: HashMap<u128, u128>,
@@ -26,7 +26,8 @@ pub(super) enum Mention {
 }
 
 impl Repeats {
-    /// Notes what is given for one property of one object; `None` is absent, where that is not empty.
+    /// Records the values given for one property of one object, and compares them with an earlier mention. `None` means
+    /// that the property is absent, in modes where that differs from empty.
     pub(super) fn note(
         &mut self,
         uri: &NamedNode,
@@ -52,13 +53,13 @@ impl Repeats {
         }
     }
 
-    /// Of a set of values: their order does not count.
+    /// Returns the digest of a set of values, regardless of their order.
     fn values(&self, values: &[Value<'_>]) -> u128 {
         let mut digests: Vec<u128> = values
             .iter()
             .map(|value| match value {
                 Value::Term(term) => self.digest(|state| term.hash(state)),
-                // What a named object is given is noted of the object itself.
+                // The values of a named object are recorded under the object itself.
                 Value::Object(Node { uri: Some(uri), .. }) => {
                     self.digest(|state| oxrdf::Term::from(uri.clone()).hash(state))
                 }
@@ -70,7 +71,7 @@ impl Repeats {
         self.digest(|state| digests.hash(state))
     }
 
-    /// Of everything a nested object without a URI says.
+    /// Returns the digest of everything in a nested object without a URI.
     fn node(&self, node: &Node<'_>) -> u128 {
         let fields: Vec<(usize, Vec<u128>)> = node
             .given
@@ -106,8 +107,8 @@ impl Repeats {
     }
 }
 
-/// Two fields of one property are told apart by the kind of their values, or by the namespaces of their objects; other
-/// links of either kind are one.
+/// Hashes the kind of a property. Two fields of one property differ in the kind of their values or in the namespaces of
+/// their objects. Other links of either kind count as one.
 fn hash_kind(value: &mapping::Value, state: &mut DefaultHasher) {
     match value {
         mapping::Value::Object(Shape { uri_prefix: Some(prefix), .. }) => prefix.hash(state),

@@ -1,4 +1,4 @@
-//! One ingestion to be done.
+//! The request for one ingestion.
 use super::Mode;
 use crate::changes::Watch;
 use crate::resource::Compiled;
@@ -8,43 +8,44 @@ use penstock_base::events::Events;
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// `service.limits.nesting`
+    /// The setting `service.limits.nesting`.
     pub nesting: usize,
-    /// `service.limits.objects`
+    /// The setting `service.limits.objects`.
     pub objects: usize,
-    /// `service.limits.values`
+    /// The setting `service.limits.values`.
     pub values: usize,
-    /// `service.limits.idempotency-keys`: answers kept for 24 h, the oldest given up first.
+    /// The setting `service.limits.idempotency-keys`: the maximum number of stored answers. They are kept for 24 h, and
+    /// the oldest is removed first.
     pub idempotency_keys: usize,
-    /// `service.limits.idempotency-bytes`: of those answers, the newest always kept.
+    /// The setting `service.limits.idempotency-bytes`: the maximum size of those answers. The newest is always kept.
     pub idempotency_bytes: u64,
-    /// `service.limits.history`: ingestion records kept.
+    /// The setting `service.limits.history`: the maximum number of ingestion records.
     pub history: usize,
 }
 
-/// One ingestion to be done.
+/// The request for one ingestion.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The Business Object.
     pub business_object: &'a Compiled,
-    /// What to do.
+    /// The mode of the ingestion.
     pub mode: Mode,
-    /// The check of whoever asks, made in the commit.
+    /// The check of the client, which runs in the commit.
     pub check: &'a dyn CommitCheck,
-    /// The account that asks, as it stands in the record.
+    /// The client's account, as stored in the record.
     pub caller: &'a str,
-    /// The API key that it asks with.
+    /// The API key of the request.
     pub api_key: Option<ApiKey<'a>>,
-    /// The trace that it is part of, as the header `traceparent`.
+    /// The trace of the request, as in the header `traceparent`.
     pub traceparent: Option<&'a str>,
-    /// The `Idempotency-Key` header; VALIDATE, which stores nothing, does not look at it.
+    /// The header `Idempotency-Key`. VALIDATE ignores it, because it stores nothing.
     pub idempotency_key: Option<&'a str>,
-    /// Whether the answer tells what became of each object. What is not told is not kept under the key
-    /// either: so the answers of a stream of any length stay small.
+    /// Whether the answer lists the outcome of each object. An omitted list is not stored under the key either, so the
+    /// answers of a stream stay small whatever its length.
     pub tells_objects: bool,
-    /// Where changes are noted for exports by themselves, and what time it is.
+    /// Records changes for automatic exports, and has the clock.
     pub watch: &'a Watch,
-    /// Where it is told once it is committed.
+    /// Where the ingestion is published after its commit.
     pub events: Option<&'a Events>,
     /// The body.
     pub body: Body<'a>,
@@ -53,28 +54,29 @@ pub struct Request<'a> {
 /// The API key of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct ApiKey<'a> {
-    /// Its id, as it stands in the record.
+    /// Its id, as stored in the record.
     pub id: &'a str,
-    /// It is for the Business Object of the request alone, so that objects of others are not changed with it.
+    /// Whether it is limited to the Business Object of the request, so that it cannot change objects of others.
     pub is_bound: bool,
 }
 
-/// What a request carries.
+/// The body of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'a> {
     /// `{"data": [...]}`
     Json(&'a [u8]),
-    /// A chunk of NDJSON: one object a line; `first` is the index of its first object in the whole stream.
+    /// A chunk of NDJSON with one object per line.
     Lines {
         /// The lines, each but the last ending in `\n`.
         text: &'a [u8],
-        /// Objects in the chunks before this one.
+        /// The number of objects in the chunks before this one, which is the index of the first object in the whole
+        /// stream.
         first: usize,
     },
 }
 
 impl Body<'_> {
-    /// Its size.
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.text().len() as u64
     }

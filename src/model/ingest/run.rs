@@ -1,4 +1,4 @@
-//! The whole of one ingestion: transaction, answer, log line, metrics.
+//! Runs one ingestion: transaction, answer, log line and metrics.
 use super::change::change;
 use super::findings::excerpt;
 use super::idempotency::Key;
@@ -13,14 +13,14 @@ use penstock_base::telemetry::metrics;
 use penstock_store::Error;
 use std::time::Instant;
 
-/// How an ingestion that did not fail ended.
+/// How an ingestion without errors ended.
 enum Done {
-    /// With the nested objects that were removed since nothing refers to them any more.
+    /// With the nested objects that were removed because nothing refers to them any more.
     Committed(Answer, Vec<NamedNode>, Box<Record>),
     Replayed(Answer),
 }
 
-/// Why a transaction commits nothing.
+/// The reason why a transaction commits nothing.
 enum Stop {
     Refused(Fault),
     Validated(Answer),
@@ -38,11 +38,11 @@ impl From<Fault> for Stop {
     }
 }
 
-/// Does one ingestion: parses, checks, mints, commits, and answers only once it would survive a power cut.
-/// VALIDATE does the same and commits nothing; the URIs it answers for what would be minted are examples.
+/// Runs one ingestion: parses, checks, mints and commits. It returns the answer only once the commit would survive a
+/// power cut. VALIDATE does the same and commits nothing; its minted URIs are examples.
 ///
 /// # Errors
-/// Every fault's `detail` begins `Ingestion failed: `; nothing is stored then. See the contract for the kinds.
+/// The `detail` of every error begins with `Ingestion failed: `. An ingestion with an error stores nothing.
 pub fn ingest(
     store: &GuardedStore,
     limits: &Limits,
@@ -104,8 +104,8 @@ fn run(store: &GuardedStore, limits: &Limits, request: &Request<'_>) -> Result<D
     Ok(done)
 }
 
-/// One log line and one count for each ingestion, refused or not.
-/// Names what the request removed without naming it: one of them may have been ingested as an object of its own.
+/// Logs the objects that the request removed without naming them. One of them may have been ingested as an object of
+/// its own.
 fn report_removed(request: &Request<'_>, answer: &Answer, orphans: &[NamedNode]) {
     const MOST: usize = 20;
     if orphans.is_empty() {
@@ -118,10 +118,11 @@ fn report_removed(request: &Request<'_>, answer: &Answer, orphans: &[NamedNode])
         mode = request.mode.name(),
         count = orphans.len(),
         first = named.join(", "),
-        "Nested objects that nothing referred to any more were removed."
+        "Removed nested objects that nothing refers to any more."
     );
 }
 
+/// Writes one log line and counts the ingestion, refused or not.
 fn report(
     request: &Request<'_>,
     outcome: &'static str,

@@ -1,4 +1,4 @@
-//! The namespaces of a mapping, read once a request.
+//! The namespaces of a mapping, read once per request.
 use crate::mapping::{Mapping, Shape};
 use crate::namespace::{self, Generator, Namespace};
 use oxrdf::{GraphName, NamedNode};
@@ -6,13 +6,15 @@ use penstock_base::fault::{Fault, Kind};
 use penstock_store::Read;
 use std::collections::HashMap;
 
-/// Each namespace of a mapping with its graph, by name.
+/// The namespaces of a mapping and their graphs, by name.
 #[derive(Debug)]
 pub(super) struct Spaces(HashMap<String, (Namespace, GraphName)>);
 
 impl Spaces {
+    /// Reads the namespaces of a mapping.
+    ///
     /// # Errors
-    /// `Kind::Invalid` when a namespace of the mapping is not defined.
+    /// `Kind::Invalid` if a namespace of the mapping is not defined.
     pub(super) fn read(read: &impl Read, mapping: &Mapping) -> Result<Self, Fault> {
         let mut spaces = HashMap::new();
         for name in mapping.namespaces() {
@@ -20,7 +22,7 @@ impl Spaces {
                 return Err(Fault::new(
                     Kind::Invalid,
                     format!(
-                        "the mapping names the namespace {name:?}, which is not defined; define it with PUT /api/v1/namespaces/{name}"
+                        "the mapping names the namespace {name:?}, which is not defined; create it with PUT /api/v1/namespaces/{name}"
                     ),
                 ));
             };
@@ -30,7 +32,7 @@ impl Spaces {
         Ok(Self(spaces))
     }
 
-    /// Whether a counter may come to mint this URI: it is the only generator whose next one can be known.
+    /// Returns whether a counter may mint this URI later. Counters are the only generators with predictable results.
     pub(super) fn may_count_to(&self, uri: &NamedNode) -> bool {
         self.0.values().any(|(namespace, _)| {
             namespace.generator == Generator::Counter
@@ -38,7 +40,7 @@ impl Spaces {
         })
     }
 
-    /// The namespace of a shape of the mapping, and its graph.
+    /// Returns the namespace of a shape of the mapping, and its graph.
     pub(super) fn of(&self, shape: &Shape) -> (&Namespace, &GraphName) {
         let (namespace, graph) =
             self.0.get(&shape.namespace).expect("every namespace of the mapping was read");

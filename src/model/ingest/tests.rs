@@ -1,9 +1,10 @@
-//! The contract's rules of ingestion, by example.
+//! Tests of the rules of ingestion, by example.
 mod add;
 mod conditions;
 mod delete;
 mod depth;
 mod faults;
+mod fixture;
 mod idempotency;
 mod lines;
 mod log;
@@ -12,6 +13,5 @@ mod replace;
 mod shared_property;
 mod trial;
 mod update;
-mod world;
 mod write_scope;
 mod wrote;

@@ -1,4 +1,4 @@
-//! What sample data would become through a definition that is not stored yet.
+//! Dry run: what sample data would become through a definition that is not stored yet.
 use super::change::change;
 use super::{Answer, Body, Limits, Mode, Request, values};
 use crate::changes::Watch;
@@ -9,33 +9,33 @@ use penstock_base::commit::NoClient;
 use penstock_base::fault::{Fault, Finding};
 use penstock_store::{Pattern, Read as _, Transaction};
 
-/// What sample data would become.
+/// The result of a dry run.
 #[derive(Debug)]
 pub struct Trial {
-    /// As to VALIDATE: URIs that would be minted are examples.
+    /// The answer of VALIDATE, in which minted URIs are examples.
     pub answer: Answer,
-    /// The quads that are not there yet.
+    /// The quads that are not stored yet.
     pub added: Vec<Quad>,
-    /// Each object as the view would give it back, in the order of the request.
+    /// Each object as the view would return it, in the order of the request.
     pub views: Vec<Viewed>,
 }
 
-/// An object as the view gives it.
+/// An object as the view returns it.
 #[derive(Debug)]
 pub struct Viewed {
     /// Its URI.
     pub uri: String,
-    /// It, as JSON without white space.
+    /// The object as JSON without white space.
     pub json: Vec<u8>,
-    /// What the view warns of.
+    /// The warnings of the view.
     pub warnings: Vec<Finding>,
 }
 
-/// Ingests `{"data": [...]}` in the mode VALIDATE, and looks at what it did. Whoever calls it ends the transaction
-/// without a commit (`Catalogue::rehearse`).
+/// Ingests `{"data": [...]}` in the mode VALIDATE and collects the effects. The caller ends the transaction without a
+/// commit (`Catalogue::rehearse`).
 ///
 /// # Errors
-/// What is wrong with the data, as an ingestion would tell it.
+/// Returns the errors of the data, as an ingestion would report them.
 pub fn try_out(
     transaction: &mut Transaction<'_>,
     limits: &Limits,

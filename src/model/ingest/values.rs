@@ -1,11 +1,13 @@
-//! How many JSON values a body holds.
+//! Limits the number of JSON values in a body.
 //!
-//! A value of two bytes costs hundreds while its request is written, so `service.limits.body` alone does not bound
-//! the memory of a request. The text is counted before any of it is read: one object can be the whole body.
+//! A value of two bytes needs hundreds while its request is written, so `service.limits.body` does not bound the memory
+//! of a request. The values are counted before any of them is read, because one object can be the whole body.
 use penstock_base::fault::{Fault, Kind};
 
+/// Checks the number of values.
+///
 /// # Errors
-/// `Kind::TooLarge` when the text holds more values than `limit`.
+/// `Kind::TooLarge` if the text has more values than `limit`.
 pub(super) fn check(text: &[u8], limit: usize) -> Result<(), Fault> {
     if count(text, limit) <= limit {
         return Ok(());
@@ -13,15 +15,15 @@ pub(super) fn check(text: &[u8], limit: usize) -> Result<(), Fault> {
     Err(Fault::new(
         Kind::TooLarge,
         format!(
-            "the body, or this chunk of it, holds more than {limit} JSON values (service.limits.values); send less at \
-             once: each number, string, array and object counts, and names do not"
+            "the body, or this chunk of it, has more than {limit} JSON values (service.limits.values); send less at \
+             once. Each number, string, array and object counts; names do not"
         ),
     ))
 }
 
-/// The values of well-formed JSON texts, up to one more than `enough`. What is no JSON is refused later.
+/// Counts the values of well-formed JSON texts, and stops after `enough` + 1. Text that is not JSON is refused later.
 fn count(text: &[u8], enough: usize) -> usize {
-    // Each value but the outermost stands behind a bracket, with its name or without, or behind a comma.
+    // Each value except the outermost follows a bracket or a comma, with or without a name.
     let (mut values, mut before, mut in_string, mut escaped) = (0, b'\n', false, false);
     for &byte in text {
         if in_string {
@@ -67,26 +69,26 @@ mod tests {
     }
 
     #[test]
-    fn past_the_limit_is_refused() {
+    fn a_body_beyond_the_limit_is_refused() {
         assert_eq!(check(b"[1,2]", 3), Ok(()));
         let fault = check(b"[1,2,3]", 3).unwrap_err();
         assert_eq!(fault.kind, Kind::TooLarge);
         assert!(fault.detail.contains("service.limits.values"), "{fault}");
     }
 
-    fn held(json: &Json) -> usize {
+    fn count_parsed(json: &Json) -> usize {
         1 + match json {
-            Json::Array(elements) => elements.iter().map(held).sum(),
-            Json::Object(members) => members.iter().map(|(_, value)| held(value)).sum(),
+            Json::Array(elements) => elements.iter().map(count_parsed).sum(),
+            Json::Object(members) => members.iter().map(|(_, value)| count_parsed(value)).sum(),
             _ => 0,
         }
     }
 
     proptest! {
         #[test]
-        fn the_count_is_that_of_the_reader(text in r#"[\[\]{}",:\\ 1a]{1,12}"#) {
+        fn the_count_equals_that_of_the_parser(text in r#"[\[\]{}",:\\ 1a]{1,12}"#) {
             if let Ok(json) = parse(text.as_bytes(), 100) {
-                prop_assert_eq!(count(text.as_bytes(), 1000), held(&json));
+                prop_assert_eq!(count(text.as_bytes(), 1000), count_parsed(&json));
             }
         }
     }

@@ -1,8 +1,7 @@
-//! Objects written against what is there: ADD, UPDATE and REPLACE.
+//! Writes objects over existing data: ADD, UPDATE and REPLACE.
 //!
-//! An object's own quads, its links included, are written before its nested objects are, each against a
-//! fresh reading. So what is said of one object in several places of a request meets itself, as if it had
-//! been said in requests of their own.
+//! An object's own quads, including its links, are written before its nested objects. Each object is read again before
+//! it is written. So several mentions of one object in a request see each other, as if they were separate requests.
 use super::Mode;
 use super::answer::{Nested, Outcome, Status, Warnings};
 use super::convert::{show, show_both};
@@ -31,17 +30,17 @@ pub(super) struct Writer<'w, 's, 'm> {
     pub(super) warnings: Warnings,
     pub(super) orphans: Orphans<'m>,
     pub(super) repeats: Repeats,
-    /// What counters minted for this request, which a URI given later must not fall together with.
+    /// The URIs that counters minted for this request. A URI given later must not equal one of them.
     pub(super) minted: HashSet<NamedNode>,
-    /// URIs given in this request, perhaps not written yet, which counters must pass over.
+    /// The URIs given in this request, perhaps not written yet, which counters must skip.
     pub(super) claimed: HashSet<NamedNode>,
-    /// Objects with given URIs that this request made as nested ones: when they come as objects of its own,
-    /// they were not there before either.
+    /// The nested objects with given URIs that this request created. If they follow as objects of the request itself,
+    /// they count as created too.
     pub(super) made: HashSet<NamedNode>,
     pub(super) nested: Vec<Nested>,
 }
 
-/// A URI and whether it was just minted, so that nothing can be stored about it.
+/// A URI, and whether it was just minted, so that nothing can be stored about it.
 #[derive(Debug, Clone)]
 struct Name {
     uri: NamedNode,
@@ -54,29 +53,27 @@ struct Target<'t> {
     name: &'t Name,
     subject: NamedOrBlankNode,
     graph: &'t GraphName,
-    /// Nothing was stored about it before.
+    /// Whether nothing was stored about it before.
     new: bool,
 }
 
-/// What writing one object did.
+/// What writing one object changed.
 #[derive(Debug, Clone, Copy)]
 struct Change {
-    /// Nothing was stored about it before.
+    /// Whether nothing was stored about it before.
     new: bool,
-    /// A quad about it or about an object nested in it was added or removed.
+    /// Whether a quad about it or about an object nested in it was added or removed.
     changed: bool,
 }
 
 impl<'m> Writer<'_, '_, 'm> {
-    /// Writes one object of the request; `None` when something about it is wrong.
+    /// Writes one object of the request. Returns `None` if the object has an error.
     pub(super) fn root(&mut self, index: usize, node: Node<'m>) -> Result<Option<Outcome>, Fault> {
         let before = self.findings.count();
         self.nested.clear();
         if self.mode == Mode::Update && node.uri.is_none() {
-            self.findings.invalid(
-                &node.pointer,
-                "UPDATE changes objects that are there: the uri is missing",
-            );
+            self.findings
+                .invalid(&node.pointer, "the uri is missing; UPDATE changes only existing objects");
             return Ok(None);
         }
         let Some(name) = self.name(&node, None)? else { return Ok(None) };
@@ -93,14 +90,14 @@ impl<'m> Writer<'_, '_, 'm> {
         Ok(Some(Outcome { index, uri, status, nested: std::mem::take(&mut self.nested) }))
     }
 
-    /// The URI of an object: given, found through the link of its parent, or minted.
+    /// Returns the URI of an object: given, found through the link of its parent, or minted.
     fn name(&mut self, node: &Node<'m>, found: Option<NamedNode>) -> Result<Option<Name>, Fault> {
         if let Some(uri) = &node.uri {
             if self.minted.contains(uri) {
                 self.findings.invalid(
                     &node.pointer,
                     format!(
-                        "the URI {} was just minted for another object of this request; give objects with URIs first",
+                        "the URI {} was just minted for another object of this request; place objects with URIs first",
                         uri.as_str()
                     ),
                 );
@@ -184,11 +181,11 @@ impl<'m> Writer<'_, '_, 'm> {
         Ok(Change { new, changed })
     }
 
-    /// Whether the mode takes this object of the request.
+    /// Checks whether the mode accepts this object of the request.
     fn takes_root(&mut self, node: &Node<'m>, new: bool) -> bool {
         let wrong = match self.mode {
             Mode::Update if new => {
-                "there is no object of this uri to UPDATE; ADD and REPLACE create objects"
+                "no object with this uri exists, and UPDATE changes only existing ones; ADD and REPLACE create objects"
             }
             Mode::Replace if !node.has_values() => {
                 "the object has no value, so there is nothing to store; DELETE removes objects"
@@ -202,8 +199,8 @@ impl<'m> Writer<'_, '_, 'm> {
         false
     }
 
-    /// Writes the quads of one field, whose quads now are `current`, and gathers the nested objects to be
-    /// written after. True when a quad changed.
+    /// Writes the quads of one field, whose present quads are `current`, and adds the nested objects to `children` to
+    /// be written later. Returns true if a quad changed.
     fn field(
         &mut self,
         target: &Target<'_>,
@@ -229,7 +226,7 @@ impl<'m> Writer<'_, '_, 'm> {
                 Value::Term(term) => {
                     wanted.push(term);
                 }
-                // Said before in the same words: its URI is minted already.
+                // An earlier, equal mention has minted its URI already.
                 Value::Object(node) if mention == Mention::Same && node.uri.is_none() => {}
                 Value::Object(node) => {
                     let found = if property.many { None } else { first_link(current) };
@@ -254,7 +251,7 @@ impl<'m> Writer<'_, '_, 'm> {
             let pointer = pointer_to(target.pointer, field);
             let (has, given) = show_both(&there.object, term);
             let message = format!(
-                "the field holds one value, and {} has {has} there, not {given}; UPDATE or REPLACE would change it",
+                "the field holds one value, and {} already has {has}, not {given}; use UPDATE or REPLACE to change it",
                 target.name.uri.as_str(),
             );
             self.findings.conflict(&pointer, message);
@@ -281,7 +278,8 @@ impl<'m> Writer<'_, '_, 'm> {
         Ok(changed)
     }
 
-    /// Puts what is wanted in place of what is there, in all graphs of the write scope, touching only what differs.
+    /// Replaces the current values by the wanted ones in all graphs of the write scope. Changes only the quads that
+    /// differ.
     fn exchange(
         &mut self,
         target: &Target<'_>,
@@ -299,7 +297,7 @@ impl<'m> Writer<'_, '_, 'm> {
             if !self.scope.has(quad) {
                 if !kept.contains(&quad.object) {
                     let message = format!(
-                        "the value {} stays, since this API key cannot change data outside the graphs of its \
+                        "the value {} stays, because this API key cannot change data outside the graphs of its \
                          namespaces",
                         show(&quad.object)
                     );
@@ -336,11 +334,11 @@ impl<'m> Writer<'_, '_, 'm> {
         };
         if lacking {
             let pointer = pointer_to(target.pointer, field);
-            self.findings.invalid(&pointer, "the field is required, and there is no value for it");
+            self.findings.invalid(&pointer, "the field is required and has no value");
         }
     }
 
-    /// Compares with an earlier mention of the same object in a REPLACE or UPDATE.
+    /// Compares the field with an earlier mention of the same object in a REPLACE or UPDATE.
     fn mention(
         &mut self,
         target: &Target<'_>,
@@ -360,7 +358,7 @@ impl<'m> Writer<'_, '_, 'm> {
         let mention = self.repeats.note(&target.name.uri, property, values);
         if mention == Mention::Different {
             let message = format!(
-                "the request gives {} twice, and not the same both times; give it once, and as {{\"uri\": ...}} alone elsewhere",
+                "the request gives {} twice with different values; give its values once, and only {{\"uri\": ...}} elsewhere",
                 target.name.uri.as_str()
             );
             self.findings.invalid(&pointer_to(target.pointer, field), message);
@@ -375,7 +373,7 @@ fn pointer_to(object: &str, field: &str) -> String {
     pointer
 }
 
-/// The object that a single nested object without a URI is: the one its parent links to.
+/// Returns the object that a single nested object without a URI refers to: the one that its parent links to.
 fn first_link(current: &[&Quad]) -> Option<NamedNode> {
     current
         .iter()

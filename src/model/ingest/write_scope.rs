@@ -1,10 +1,14 @@
-//! Which objects and quads a request may change.
+//! Defines which objects and quads a request may change.
 //!
-//! A scoped credential, such as an API key for one Business Object, writes only into the graphs of the namespaces
-//! that the mappings of its Business Objects name. An object with quads in another namespace's graph is foreign: the
-//! credential can refer to it but cannot change it. A new object must not lie in another namespace, so that no
-//! credential claims a URI before its namespace's own writers use it. The unnamed graph belongs to no Business
-//! Object: its quads make no object foreign, and a scoped credential never changes them.
+//! A scoped credential, such as an API key for one Business Object, writes only into the graphs of the namespaces that
+//! the mappings of its Business Objects name. An object with quads in another namespace's graph is foreign: the
+//! credential can refer to it but cannot change it.
+//!
+//! A new object must not lie in another namespace, so that no credential claims a URI before its namespace's own
+//! writers use it.
+//!
+//! The unnamed graph belongs to no Business Object: its quads make no object foreign, and a scoped credential never
+//! changes them.
 use crate::members;
 use crate::namespace::{self, Namespace};
 use crate::resource::Compiled;
@@ -28,10 +32,10 @@ struct Limited<'r> {
 }
 
 impl<'r> WriteScope<'r> {
-    /// Everything.
+    /// The scope without limits.
     pub(super) const ALL: Self = Self(None);
 
-    /// The scope of a credential that is limited to these Business Objects.
+    /// Returns the scope of a credential that is limited to these Business Objects.
     pub(super) fn limited_to(
         read: &impl Read,
         business_objects: &'r [&'r Compiled],
@@ -49,12 +53,13 @@ impl<'r> WriteScope<'r> {
         Ok(Self(Some(Limited { business_objects, graphs, namespaces })))
     }
 
-    /// Whether the request may remove this quad. What it adds stands in the graphs of its mapping's namespaces.
+    /// Returns whether the request may remove this quad. Quads that it adds are always in the graphs of its mapping's
+    /// namespaces.
     pub(super) fn has(&self, quad: &Quad) -> bool {
         self.0.as_ref().is_none_or(|limited| limited.graphs.contains(&quad.graph_name))
     }
 
-    /// Why the request may not change an object about which the store holds `quads`, if so.
+    /// Returns the reason why the request may not change an object with the stored `quads`, if there is one.
     pub(super) fn forbids(
         &self,
         read: &impl Read,
@@ -77,7 +82,7 @@ impl<'r> WriteScope<'r> {
         }))
     }
 
-    /// Whether the request may not change an object about which something is stored.
+    /// Returns whether the request may not change an existing object.
     pub(super) fn is_foreign(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Fault> {
         let Some(limited) = &self.0 else { return Ok(false) };
         let quads = read.quads_about(&uri.clone().into())?;
@@ -86,7 +91,7 @@ impl<'r> WriteScope<'r> {
 }
 
 impl Limited<'_> {
-    /// What makes an object foreign, in words that follow its URI.
+    /// Returns what makes an object foreign, as words that follow its URI in a message.
     fn why_foreign(
         &self,
         read: &impl Read,
@@ -111,7 +116,7 @@ impl Limited<'_> {
                 )));
             }
         }
-        // A graph of no namespace can hold what somebody adds to an object, or the whole object.
+        // A graph of no namespace can have values that another client added to an object, or the whole object.
         if quads.iter().any(|quad| self.graphs.contains(&quad.graph_name)) {
             return Ok(None);
         }
@@ -123,8 +128,8 @@ impl Limited<'_> {
         Ok(Some("has data outside the namespaces that the mapping names".to_owned()))
     }
 
-    /// The namespace that a URI lies in, if the scope does not hold it: of those whose base matches, the one with
-    /// the longest base.
+    /// Returns the namespace that a URI lies in, unless it is in the scope. Of the namespaces whose base matches, it is
+    /// the one with the longest base.
     fn namespace_of(&self, uri: &NamedNode) -> Option<&Namespace> {
         self.namespaces
             .iter()

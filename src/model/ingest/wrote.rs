@@ -1,9 +1,10 @@
-//! Which ingestion wrote an object, as far as that is kept.
+//! Finds the ingestions that wrote an object, as far as they are recorded.
 //!
-//! The record of an ingestion that wrote up to [`MOST`] objects, nested ones counted, names them by 40 bits of
-//! a hash each: two URIs share them once in 10^12. One that wrote more names none. An identifier that was
-//! minted as a UUID tells by its time which ingestion minted it, however large that was: identifiers of
-//! ingestions are UUIDs of the same kind, and writers run one after the other.
+//! The record of an ingestion that wrote up to [`MOST`] objects, including nested ones, has 40 bits of a hash of each:
+//! two URIs share them once in 10^12. The record of a larger ingestion has no hashes.
+//!
+//! The time in an identifier that was minted as a UUID tells which ingestion minted it, whatever its size. Identifiers
+//! of ingestions are UUIDs of the same kind, and writers run one after the other.
 use super::answer::{Answer, Status};
 use super::record::{self, Record};
 use crate::namespace::{self, Generator};
@@ -15,36 +16,36 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::ops::ControlFlow;
 
-/// Objects that one record names at most: they take about as much room as the record itself.
+/// The maximum number of objects in one record: they take about as many bytes as the record itself.
 const MOST: usize = 100;
-/// Bytes of a hash that are kept.
+/// The number of bytes kept of a hash.
 const HASH: usize = 5;
-/// Ingestions that are told of one object at most.
+/// The maximum number of ingestions listed for one object.
 const TOLD: usize = 20;
 
-/// What the record of an ingestion names of the objects that it wrote.
+/// The objects that an ingestion wrote, as its record names them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Wrote {
-    /// The hashes in base64; `None` when there are too many, or the record is of an older version.
+    /// The hashes in base64; `None` if there are too many objects, or if an older version wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wrote: Option<String>,
 }
 
-/// Which ingestions wrote an object.
+/// The ingestions that wrote an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Writers {
-    /// The one that minted its URI.
+    /// The ingestion that minted its URI.
     pub minted_by: Option<Record>,
-    /// Those that wrote it or the object that it is nested in, newest first; the newest 20 of them.
+    /// The newest 20 ingestions that wrote it or the object that it is nested in, newest first.
     pub named_by: Vec<Record>,
-    /// Ingestions that do not name what they wrote: it may have been among them.
+    /// The number of ingestions whose records have no hashes; they may have written it.
     pub silent: u64,
-    /// When the oldest ingestion that is still recorded was (RFC 3339).
+    /// The time of the oldest recorded ingestion (RFC 3339).
     pub since: Option<String>,
 }
 
 impl Wrote {
-    /// The objects that an answer says were changed.
+    /// Returns the objects that an answer reports as changed.
     pub(super) fn of(answer: &Answer) -> Self {
         let changed = answer
             .objects
@@ -56,7 +57,7 @@ impl Wrote {
         }))
     }
 
-    /// These objects.
+    /// Returns the hashes of these objects.
     pub(super) fn of_uris<'u>(uris: impl Iterator<Item = &'u str>) -> Self {
         let mut hashes = Vec::new();
         for (count, uri) in uris.enumerate() {
@@ -68,7 +69,7 @@ impl Wrote {
         Self { wrote: Some(STANDARD_NO_PAD.encode(hashes)) }
     }
 
-    /// Whether it names the object of this hash; `None` when it names none.
+    /// Returns whether this names the object with this hash, or `None` if it has no hashes.
     fn names(&self, wanted: [u8; HASH]) -> Option<bool> {
         let hashes = STANDARD_NO_PAD.decode(self.wrote.as_ref()?).ok()?;
         let (hashes, _) = hashes.as_chunks::<HASH>();
@@ -81,14 +82,14 @@ fn hash(uri: &str) -> [u8; HASH] {
     digest.first_chunk().copied().expect("SHA-256 has 32 bytes")
 }
 
-/// Which ingestions wrote the object of this URI, of those that are still recorded.
+/// Finds the ingestions that wrote the object with this URI, among the recorded ones.
 pub fn writers(store: &ReadStore, uri: &str) -> Result<Writers, Fault> {
     let wanted = hash(uri);
     let minted = minted(store, uri)?;
     let mut writers = Writers::default();
     record::each(store, &mut |value| {
         let record = record::decode(value)?;
-        // The newest one that began before the identifier was made.
+        // The newest one that began before the identifier was created.
         if let Some(id) = &minted
             && writers.minted_by.is_none()
             && record.id < *id
@@ -103,7 +104,8 @@ pub fn writers(store: &ReadStore, uri: &str) -> Result<Writers, Fault> {
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    // One that ended before the identifier was made is none of its: the one that was is no longer recorded.
+    // An ingestion that ended before the identifier was created cannot have minted it; the one that did is no longer
+    // recorded.
     let time = minted.as_deref().and_then(time);
     let is_plausible = |record: &Record| {
         let ended: Option<jiff::Timestamp> = record.at.parse().ok();
@@ -113,7 +115,7 @@ pub fn writers(store: &ReadStore, uri: &str) -> Result<Writers, Fault> {
     Ok(writers)
 }
 
-/// The UUID at the end of a URI that a namespace of this gateway mints.
+/// Returns the UUID at the end of a URI, if a namespace of this gateway mints such URIs.
 fn minted(store: &ReadStore, uri: &str) -> Result<Option<String>, Fault> {
     let Some(at) = uri.len().checked_sub(36) else { return Ok(None) };
     let (Some(base), Some(id)) = (uri.get(..at), uri.get(at..)) else { return Ok(None) };
@@ -130,7 +132,7 @@ fn minted(store: &ReadStore, uri: &str) -> Result<Option<String>, Fault> {
     Ok(None)
 }
 
-/// When a UUID of version 7 was made, in milliseconds since 1970.
+/// Returns the creation time of a UUID of version 7, in milliseconds since 1970.
 fn time(id: &str) -> Option<i64> {
     let (seconds, nanoseconds) = uuid::Uuid::parse_str(id).ok()?.get_timestamp()?.to_unix();
     Some(i64::try_from(seconds).ok()? * 1000 + i64::from(nanoseconds / 1_000_000))

@@ -1,8 +1,8 @@
-//! From nodes to the tree of shapes.
+//! Compiles YAML nodes into the tree of shapes.
 //!
-//! `definition` reads the entries of one definition, `field` a field by its type, `share` checks
-//! that fields with one property can be told apart. A fault is reported where it is found and the
-//! rest is read on, so that all of them come at once.
+//! `definition` reads the entries of one definition, `field` a field by its type. `share` checks that each value of a
+//! shared property belongs to one field. An error is reported where it is found, and reading continues, so one run
+//! reports all errors.
 
 mod definition;
 mod field;
@@ -16,25 +16,25 @@ use definition::{Definition, Where};
 use oxrdf::NamedNode;
 use penstock_base::fault::{Finding, Place};
 
-/// The most findings that are listed.
+/// The maximum number of listed findings.
 const MAX_FINDINGS: usize = 1000;
 
-/// The most levels of objects in objects, the root included: what the stack of a thread bears.
+/// The maximum number of levels of nested objects, including the root. The stack of a thread limits it.
 const MAX_LEVELS: usize = 256;
 
-/// The longest name of a field, in characters.
+/// The maximum length of a field's name, in characters.
 const MAX_NAME: usize = 256;
 
-/// The most namespaces of one mapping.
+/// The maximum number of namespaces in one mapping.
 const MAX_NAMESPACES: usize = 1000;
 
-/// Compiles the text of a `config`, YAML or JSON.
+/// Compiles the text of a `config` in YAML or JSON.
 ///
-/// Objects may nest up to 256 levels; where the text is JSON, its brackets up to 255. Up to 1 MiB of text.
+/// The limits are 1 MiB of text, 256 levels of objects, and in JSON 255 levels of brackets.
 ///
 /// # Errors
-/// Every fault found, in the order of the text, each with line and column; past the first thousand
-/// they are not listed.
+/// Returns every error in the order of the text, each with line and column. After the first thousand, the list ends
+/// with a note that there are more.
 pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
     let mut findings = Vec::new();
     let mapping = match yaml::read(config, &mut findings) {
@@ -67,7 +67,7 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
                 findings.truncate(MAX_FINDINGS);
                 findings.push(Finding {
                     place: Place::Whole,
-                    message: "there are more faults".to_owned(),
+                    message: "there are more errors".to_owned(),
                 });
             }
             Err(findings)
@@ -75,7 +75,7 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
     }
 }
 
-/// What stands in place of a value whose fault has been reported.
+/// Marks a value whose error has been reported.
 #[derive(Debug, Clone, Copy)]
 struct Reported;
 
@@ -85,15 +85,15 @@ struct Compiler {
     prefixes: Prefixes,
     findings: Vec<Finding>,
     warnings: Vec<Finding>,
-    /// The namespace of the root, once its path has been read.
+    /// The namespace of the root, after its path has been read.
     root_namespace: Option<String>,
-    /// Objects that are being read, each in the one before.
+    /// The number of nested objects that are being read.
     level: usize,
 }
 
 impl Compiler {
     fn report(&mut self, at: At, place: &Where<'_>, message: impl std::fmt::Display) -> Reported {
-        // One more than is listed, so that the end of the list says that there are more.
+        // One more than the limit is kept, so that the end of the list can say that there are more.
         if self.findings.len() <= MAX_FINDINGS {
             self.findings.push(at.finding(format!("{place}: {message}")));
         }
@@ -120,7 +120,7 @@ impl Compiler {
                 _ => Err(self.report(
                     at,
                     &place,
-                    "the path of the root names the namespace alone, as `Namespace:.`",
+                    "the path of the root names only the namespace, as `Namespace:.`",
                 )),
             },
             Ok(None) => Err(self.report(
@@ -137,8 +137,9 @@ impl Compiler {
             Mapping::new(Shape { namespace: namespace?, fields: fields?, uri_prefix: None });
         let namespaces = mapping.namespaces().len();
         if namespaces > MAX_NAMESPACES {
-            let message =
-                format!("{namespaces} namespaces are named; a mapping has up to {MAX_NAMESPACES}");
+            let message = format!(
+                "the mapping names {namespaces} namespaces; the maximum is {MAX_NAMESPACES}"
+            );
             return Err(self.report(definition.at, &place, message));
         }
         Ok(mapping.root)
@@ -148,7 +149,7 @@ impl Compiler {
         let Some((_, node)) = root.get("prefixes") else { return };
         let Content::Mapping(entries) = &node.content else {
             let message = format!(
-                "`prefixes` maps each prefix to an IRI, as `ex: http://example.com/`; here is {}",
+                "`prefixes` maps each prefix to an IRI, as `ex: http://example.com/`, and is not {}",
                 node.kind()
             );
             self.report(node.at, &Where::Root, message);
@@ -157,24 +158,24 @@ impl Compiler {
         for (key, value) in entries {
             let Content::Scalar { text, .. } = &value.content else {
                 let message =
-                    format!("the prefix `{}` stands for an IRI, not {}", key.name, value.kind());
+                    format!("the prefix `{}` must be an IRI, not {}", key.name, value.kind());
                 self.report(value.at, &Where::Root, message);
                 continue;
             };
             let iri = text.strip_prefix('<').and_then(|iri| iri.strip_suffix('>')).unwrap_or(text);
             if let Err(error) = NamedNode::new(iri) {
                 let message = format!(
-                    "the prefix `{}` stands for `{iri}`, which is no absolute IRI: {error}",
+                    "the prefix `{}` is `{iri}`, which is not an absolute IRI: {error}",
                     key.name
                 );
                 self.report(value.at, &Where::Root, message);
             }
-            // A faulty one is kept as well: its fault is said once, not at each use.
+            // An invalid prefix is declared as well, so that its error is reported once and not at each use.
             self.prefixes.declare(key.name.clone(), iri.to_owned());
         }
     }
 
-    /// The fields of an object, which is one level of the mapping.
+    /// Reads the fields of an object, which is one level of the mapping.
     fn fields(&mut self, object: &Definition<'_>, place: &Where<'_>) -> Checked<Vec<Field>> {
         if self.level == MAX_LEVELS {
             let message = format!("objects nest deeper than {MAX_LEVELS} levels here");
@@ -205,7 +206,7 @@ impl Compiler {
             }
             _ => {
                 let message =
-                    format!("`fields` maps field names to definitions; here is {}", node.kind());
+                    format!("`fields` maps field names to definitions, and is not {}", node.kind());
                 return Err(self.report(node.at, place, message));
             }
         };
@@ -223,13 +224,13 @@ impl Compiler {
                             Some(first) => Err(self.report(
                                 key.at,
                                 &place,
-                                format!("an object has one field of type `id`, and `{first}` is it already"),
+                                format!("an object has only one field of type `id`, which is already `{first}`"),
                             )),
                         },
                         FieldKind::Property(_) if key.name == "uri" => Err(self.report(
                             key.at,
                             &place,
-                            "the name `uri` is kept for the object's own URI (type `id`); choose another one",
+                            "the name `uri` is reserved for the object's own URI (type `id`); choose another one",
                         )),
                         FieldKind::Property(_) => Ok(()),
                     };
@@ -245,12 +246,12 @@ impl Compiler {
                 place,
                 match place {
                     Where::Root => {
-                        "`fields` holds no field but the `id`; an object needs one that has a value, such as \
+                        "`fields` contains only the `id`; an object needs a field with a value, such as \
                          `name: {type: string, path: <http://example.com/name>}`"
                     }
                     _ => {
-                        "`fields` holds no field but the `id`; an object needs one that has a value. For a field that \
-                         holds only the URI of another object, write `type: resource` with the property as its `path`"
+                        "`fields` contains only the `id`; an object needs a field with a value. For a field that \
+                         contains only the URI of another object, write `type: resource` with the property as its `path`"
                     }
                 },
             ));
@@ -263,7 +264,7 @@ impl Compiler {
         if key.name.is_empty() {
             Err(self.report(key.at, place, "the name of a field is empty"))
         } else if key.name.chars().any(char::is_control) {
-            Err(self.report(key.at, place, "the name of a field holds a control character"))
+            Err(self.report(key.at, place, "the name of a field contains a control character"))
         } else if key.name.chars().count() > MAX_NAME {
             let message = format!("the name of a field has up to {MAX_NAME} characters");
             Err(self.report(key.at, place, message))
@@ -272,7 +273,7 @@ impl Compiler {
         }
     }
 
-    /// The `path` of a definition, if it has one.
+    /// Returns the `path` of a definition, if it has one.
     fn path(
         &mut self,
         definition: &Definition<'_>,
@@ -281,9 +282,7 @@ impl Compiler {
         let Some((at, text)) = self.text(definition, "path", place)? else { return Ok(None) };
         match path::parse(text, &self.prefixes) {
             Ok(path) => Ok(Some((at, path))),
-            Err(why) => {
-                Err(self.report(at, place, format!("the path `{text}` cannot be read: {why}")))
-            }
+            Err(why) => Err(self.report(at, place, format!("the path `{text}` is invalid: {why}"))),
         }
     }
 }

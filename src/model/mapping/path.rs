@@ -8,12 +8,13 @@
 //! ex:has/Plant:.     the same, leading to objects
 //! ```
 //!
-//! The name of a namespace may stand in angle brackets too (`<Plant>:.`): no IRI is without a colon.
+//! The name of a namespace may be in angle brackets too (`<Plant>:.`). It cannot be an IRI, because every IRI has a
+//! colon.
 use super::prefixes::Prefixes;
 use crate::namespace::check_name;
 use oxrdf::NamedNode;
 
-/// A path taken apart; at least one of the two is there.
+/// A parsed path; it has a property, a namespace or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) predicate: Option<NamedNode>,
@@ -22,10 +23,10 @@ pub(super) struct Path {
 
 const FORMS: &str = "a path is `<IRI>`, `<IRI>/Namespace:.` or `Namespace:.`";
 
-/// Reads a path.
+/// Parses a path.
 ///
 /// # Errors
-/// The cause and the mend, in words.
+/// Returns the cause and the remedy as text.
 pub(super) fn parse(text: &str, prefixes: &Prefixes) -> Result<Path, String> {
     let (property, namespace) = match split_namespace(text) {
         Some((property, name)) => {
@@ -41,31 +42,31 @@ pub(super) fn parse(text: &str, prefixes: &Prefixes) -> Result<Path, String> {
     Ok(Path { predicate, namespace })
 }
 
-/// Reads an IRI: in angle brackets, or a name with a prefix.
+/// Parses an IRI in angle brackets, or a name with a prefix.
 ///
 /// # Errors
-/// The cause and the mend, in words.
+/// Returns the cause and the remedy as text.
 pub(super) fn iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> {
     if let Some(rest) = text.strip_prefix('<') {
         return match rest.split_once('>') {
-            Some((iri, "")) => {
-                NamedNode::new(iri).map_err(|error| format!("`{iri}` is no absolute IRI: {error}"))
-            }
-            Some((_, more)) => Err(format!("`{more}` stands after the IRI")),
+            Some((iri, "")) => NamedNode::new(iri)
+                .map_err(|error| format!("`{iri}` is not an absolute IRI: {error}")),
+            Some((_, more)) => Err(format!("`{more}` after the IRI is not allowed")),
             None => Err("the `>` that closes the IRI is missing".to_owned()),
         };
     }
     let Some((prefix, local)) = text.split_once(':') else {
-        return Err(format!("`{text}` is no IRI; write it as <IRI>"));
+        return Err(format!("`{text}` is not an IRI; write it as <IRI>"));
     };
     match prefixes.get(prefix) {
         Some(base) => {
             let iri = format!("{base}{local}");
-            NamedNode::new(&iri)
-                .map_err(|error| format!("`{text}` is <{iri}>, which is no absolute IRI: {error}"))
+            NamedNode::new(&iri).map_err(|error| {
+                format!("`{text}` is <{iri}>, which is not an absolute IRI: {error}")
+            })
         }
         None if NamedNode::new(text).is_ok() && (local.starts_with("//") || prefix == "urn") => {
-            Err(format!("an IRI stands in angle brackets: <{text}>"))
+            Err(format!("write an IRI in angle brackets: <{text}>"))
         }
         None => Err(match prefixes.nearest(prefix) {
             Some(near) => {
@@ -79,9 +80,9 @@ pub(super) fn iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> 
     }
 }
 
-/// Splits off `Namespace:.` at the end: what stands before it, if anything does, and the name.
+/// Splits off `Namespace:.` at the end, and returns the text before it, if there is any, and the name.
 ///
-/// A name has no `/` and no `>`, so the last `/` behind the brackets is the one between the two.
+/// A name has no `/` and no `>`, so the last `/` after the brackets separates the two.
 fn split_namespace(text: &str) -> Option<(Option<&str>, &str)> {
     let text = text.strip_suffix(":.")?;
     if let Some(bracketed) = text.strip_suffix('>') {
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn good(text: &str, predicate: Option<&str>, namespace: Option<&str>) {
+    fn assert_path(text: &str, predicate: Option<&str>, namespace: Option<&str>) {
         assert_eq!(
             read(text),
             (predicate.map(ToOwned::to_owned), namespace.map(ToOwned::to_owned)),
@@ -131,56 +132,56 @@ mod tests {
     }
 
     #[track_caller]
-    fn bad(text: &str, words: &str) {
+    fn assert_error(text: &str, words: &str) {
         let why = parse(text, &prefixes()).unwrap_err();
         assert!(why.contains(words), "{text}: {why}");
     }
 
     #[test]
-    fn reads_every_form() {
-        good("Plant:.", None, Some("Plant"));
-        good("Pump Räder:.", None, Some("Pump Räder"));
-        good("<http://e/p>", Some("http://e/p"), None);
-        good("<http://e/p:.>", Some("http://e/p:."), None);
-        good("<urn:p:has>/Plant:.", Some("urn:p:has"), Some("Plant"));
-        good("<http://e/p?a/b>/Plant:.", Some("http://e/p?a/b"), Some("Plant"));
-        good("ex:name", Some("http://example.org/name"), None);
-        good("ex:", Some("http://example.org/"), None);
-        good(":name", Some("http://empty.org/name"), None);
-        good("ex:has/Plant:.", Some("http://example.org/has"), Some("Plant"));
-        good("ex:a/b/Plant:.", Some("http://example.org/a/b"), Some("Plant"));
-        good("ex:.", None, Some("ex"));
-        good("<Plant>:.", None, Some("Plant"));
-        good("<Pump Räder>:.", None, Some("Pump Räder"));
-        good("<http://e/p>/<Plant>:.", Some("http://e/p"), Some("Plant"));
-        good("ex:has/<Plant>:.", Some("http://example.org/has"), Some("Plant"));
-        good("rdf:type", Some("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"), None);
-        good("schema:.", None, Some("schema"));
+    fn parses_every_form() {
+        assert_path("Plant:.", None, Some("Plant"));
+        assert_path("Pump Räder:.", None, Some("Pump Räder"));
+        assert_path("<http://e/p>", Some("http://e/p"), None);
+        assert_path("<http://e/p:.>", Some("http://e/p:."), None);
+        assert_path("<urn:p:has>/Plant:.", Some("urn:p:has"), Some("Plant"));
+        assert_path("<http://e/p?a/b>/Plant:.", Some("http://e/p?a/b"), Some("Plant"));
+        assert_path("ex:name", Some("http://example.org/name"), None);
+        assert_path("ex:", Some("http://example.org/"), None);
+        assert_path(":name", Some("http://empty.org/name"), None);
+        assert_path("ex:has/Plant:.", Some("http://example.org/has"), Some("Plant"));
+        assert_path("ex:a/b/Plant:.", Some("http://example.org/a/b"), Some("Plant"));
+        assert_path("ex:.", None, Some("ex"));
+        assert_path("<Plant>:.", None, Some("Plant"));
+        assert_path("<Pump Räder>:.", None, Some("Pump Räder"));
+        assert_path("<http://e/p>/<Plant>:.", Some("http://e/p"), Some("Plant"));
+        assert_path("ex:has/<Plant>:.", Some("http://example.org/has"), Some("Plant"));
+        assert_path("rdf:type", Some("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"), None);
+        assert_path("schema:.", None, Some("schema"));
     }
 
     #[test]
-    fn says_what_is_wrong_and_how_to_mend_it() {
-        bad("", "is no IRI");
-        bad("name", "a path is `<IRI>`");
-        bad("<>", "no absolute IRI");
-        bad("<name>", "`name` is no absolute IRI");
-        bad("<http://e/a b>", "no absolute IRI");
-        bad("<http://e/p", "the `>` that closes the IRI is missing");
-        bad("<http://e/p>x", "`x` stands after the IRI");
-        bad("<http://e/p>/Plant", "a path is `<IRI>`, `<IRI>/Namespace:.`");
-        bad("<http://e/p>Plant:.", "`Plant:.` stands after the IRI");
-        bad("http://e/p", "an IRI stands in angle brackets: <http://e/p>");
-        bad("urn:e:p", "in angle brackets: <urn:e:p>");
-        bad("exx:name", "did you mean `ex`?");
-        bad("other:name", "not among `prefixes`");
-        bad("broken:x", "no absolute IRI");
-        bad("a:b:.", "no name of a namespace");
-        bad(":.", "it is empty");
-        bad("<>:.", "it is empty");
-        bad("<Pl/ant>:.", "'/' is none of its characters");
-        bad("<http://e/p>:.", "`:.` stands after the IRI");
-        bad("<http://e/p><Plant>:.", "stands after the IRI");
-        bad("<http://e/p>/:.", "it is empty");
-        bad("Plant :.", "white space");
+    fn errors_name_the_cause_and_the_remedy() {
+        assert_error("", "is not an IRI");
+        assert_error("name", "a path is `<IRI>`");
+        assert_error("<>", "not an absolute IRI");
+        assert_error("<name>", "`name` is not an absolute IRI");
+        assert_error("<http://e/a b>", "not an absolute IRI");
+        assert_error("<http://e/p", "the `>` that closes the IRI is missing");
+        assert_error("<http://e/p>x", "`x` after the IRI");
+        assert_error("<http://e/p>/Plant", "a path is `<IRI>`, `<IRI>/Namespace:.`");
+        assert_error("<http://e/p>Plant:.", "`Plant:.` after the IRI");
+        assert_error("http://e/p", "write an IRI in angle brackets: <http://e/p>");
+        assert_error("urn:e:p", "in angle brackets: <urn:e:p>");
+        assert_error("exx:name", "did you mean `ex`?");
+        assert_error("other:name", "not among `prefixes`");
+        assert_error("broken:x", "not an absolute IRI");
+        assert_error("a:b:.", "cannot be the name of a namespace");
+        assert_error(":.", "it is empty");
+        assert_error("<>:.", "it is empty");
+        assert_error("<Pl/ant>:.", "the character '/' is not allowed");
+        assert_error("<http://e/p>:.", "`:.` after the IRI");
+        assert_error("<http://e/p><Plant>:.", "after the IRI");
+        assert_error("<http://e/p>/:.", "it is empty");
+        assert_error("Plant :.", "white space");
     }
 }

@@ -1,9 +1,9 @@
-//! The prefixes of a mapping: those that it declares, and well-known ones that need no declaration.
+//! The prefixes of a mapping: declared ones, and well-known ones that need no declaration.
 use oxrdf::NamedNode;
 use penstock_base::nearest::nearest;
 use std::collections::BTreeMap;
 
-/// The prefixes that every mapping has. Its own declaration of the same name wins.
+/// The prefixes of every mapping. A declaration of the same name has priority.
 const WELL_KNOWN: &[(&str, &str)] = &[
     ("brick", "https://brickschema.org/schema/Brick#"),
     ("dcterms", "http://purl.org/dc/terms/"),
@@ -21,7 +21,7 @@ const WELL_KNOWN: &[(&str, &str)] = &[
     ("xsd", "http://www.w3.org/2001/XMLSchema#"),
 ];
 
-/// Schemes of IRIs that are never read as prefixes where an IRI may stand without angle brackets.
+/// The schemes of IRIs that are never read as prefixes where an IRI may be written without angle brackets.
 const SCHEMES: &[&str] = &["http", "https", "urn"];
 
 /// The prefixes of a mapping.
@@ -36,7 +36,7 @@ impl Prefixes {
         self.declared.insert(prefix, iri);
     }
 
-    /// The IRI that a prefix stands for.
+    /// Returns the IRI of a prefix.
     pub(super) fn get(&self, prefix: &str) -> Option<&str> {
         self.declared
             .get(prefix)
@@ -44,17 +44,17 @@ impl Prefixes {
             .or_else(|| WELL_KNOWN.iter().find(|(known, _)| *known == prefix).map(|(_, iri)| *iri))
     }
 
-    /// The prefix that a mistyped one most likely meant.
+    /// Returns the prefix that is most similar to a mistyped one.
     pub(super) fn nearest(&self, prefix: &str) -> Option<&str> {
         let well_known = WELL_KNOWN.iter().map(|(known, _)| *known);
         nearest(prefix, self.declared.keys().map(String::as_str).chain(well_known))
     }
 
-    /// Reads an IRI that stands without angle brackets, or a name with a prefix. `http`, `https` and
-    /// `urn` are never prefixes, and text with `//` after its first colon is an IRI.
+    /// Parses an IRI without angle brackets, or a name with a prefix. `http`, `https` and `urn` are never prefixes, and
+    /// text with `//` after its first colon is an IRI.
     ///
     /// # Errors
-    /// Why the text is neither, and the remedy.
+    /// Returns the reason why the text is neither, and the remedy.
     pub fn expand(&self, text: &str) -> Result<NamedNode, String> {
         if let Some((prefix, local)) = text.split_once(':')
             && !SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(prefix))
@@ -63,14 +63,14 @@ impl Prefixes {
         {
             let iri = format!("{base}{local}");
             return NamedNode::new(&iri).map_err(|error| {
-                format!("{text:?} is <{iri}>, which is no absolute IRI: {error}")
+                format!("{text:?} is <{iri}>, which is not an absolute IRI: {error}")
             });
         }
         NamedNode::new(text).map_err(|error| {
             if text.starts_with('<') && text.ends_with('>') {
-                format!("`{text}` stands in angle brackets; leave them out here")
+                format!("`{text}` is in angle brackets; leave them out here")
             } else {
-                format!("{text:?} is no absolute IRI: {error}")
+                format!("{text:?} is not an absolute IRI: {error}")
             }
         })
     }
@@ -114,10 +114,10 @@ mod tests {
             assert_eq!(prefixes.expand(text).unwrap().as_str(), iri, "{text}");
         }
         for (text, words) in [
-            ("Pump", "no absolute IRI"),
+            ("Pump", "not an absolute IRI"),
             ("<http://e/a>", "leave them out here"),
-            ("ex:a b", "which is no absolute IRI"),
-            ("bad:x", "which is no absolute IRI"),
+            ("ex:a b", "which is not an absolute IRI"),
+            ("bad:x", "which is not an absolute IRI"),
         ] {
             let why = prefixes.expand(text).unwrap_err();
             assert!(why.contains(words), "{text}: {why}");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn well_known_prefixes_are_iris_that_a_name_can_follow() {
+    fn well_known_prefixes_end_in_a_separator() {
         for (prefix, iri) in WELL_KNOWN {
             assert!(iri.ends_with(['/', '#']), "{prefix}");
             let expanded = Prefixes::default().expand(&format!("{prefix}:a")).unwrap();

@@ -1,10 +1,10 @@
-//! The JSON Schema (2020-12) of one object.
+//! Writes the JSON Schema (2020-12) of one object.
 use super::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
 use serde_json::{Map, Value as Json, json};
 
-/// The JSON Schema (2020-12) of one object as a request's `data` may hold it, and as the view gives
-/// it. A field that is not required may be `null`, which means the same as leaving it out; a nested
-/// object may be its URI alone, which refers to one that is there.
+/// Returns the JSON Schema (2020-12) of one object, in the form that a request's `data` accepts and the view returns. A
+/// field that is not required may be `null`, which is the same as leaving it out. A nested object may be only its URI,
+/// which refers to an existing object.
 pub fn json_schema(name: &str, mapping: &Mapping) -> Json {
     let mut schema = Map::new();
     schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
@@ -18,7 +18,7 @@ pub fn json_schema(name: &str, mapping: &Mapping) -> Json {
     Json::Object(schema)
 }
 
-/// `properties` and `additionalProperties` of a shape.
+/// Returns `properties` and `additionalProperties` of a shape.
 fn members(shape: &Shape) -> Map<String, Json> {
     let mut properties = Map::new();
     if shape.field("uri").is_none() {
@@ -54,7 +54,7 @@ fn own_uri(shape: &Shape) -> Json {
     schema
 }
 
-/// A regular expression (ECMA-262) that matches this text.
+/// Returns a regular expression (ECMA-262) that matches this text.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -106,7 +106,7 @@ fn description(property: &Property) -> String {
     }
 }
 
-/// The type of one value, and what else its schema says.
+/// Returns the type of one value, and the other members of its schema.
 fn value(property: &Property) -> (&'static str, Map<String, Json>) {
     let mut more = Map::new();
     let kind = match &property.value {
@@ -152,7 +152,7 @@ mod tests {
     use crate::mapping::compile;
 
     #[test]
-    fn the_schema_says_what_the_mapping_takes() {
+    fn the_schema_describes_what_the_mapping_accepts() {
         let mapping = compile(
             "
 type: object

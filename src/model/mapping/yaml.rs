@@ -1,50 +1,49 @@
-//! YAML and JSON read into nodes that know their line and column.
+//! Parses YAML and JSON into nodes with their line and column.
 //!
-//! The parser's events are gathered with a stack of our own, so no depth of the text can overflow the
-//! thread's. Aliases are expanded, within a budget of nodes: a text cannot grow beyond it.
+//! The nodes are built with an explicit stack, so no depth of the text can overflow the thread's stack. Aliases are
+//! expanded within a budget of nodes, which limits the growth of a text.
 use penstock_base::fault::Finding;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// The longest text, in bytes.
+/// The maximum length of a text, in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// The most nodes of a text, copies that aliases make included.
+/// The maximum number of nodes in a text, including the copies from aliases.
 const MAX_NODES: usize = 200_000;
 
-/// The deepest nesting of nodes. A level of objects takes two (`fields` and the field), and three
-/// where they stand in an array.
+/// The maximum depth of nested nodes. A level of objects takes two (`fields` and the field), and three in an array.
 const MAX_DEPTH: usize = 1000;
 
-/// A place in the text, both from 1, the column in characters.
+/// A position in the text. Line and column count from 1, the column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct At {
     pub(super) line: u64,
     pub(super) column: u64,
 }
 
-/// One node and where it begins.
+/// A node and its first position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
     pub(super) at: At,
     pub(super) content: Content,
-    /// Nodes in it, itself included.
+    /// The number of nodes in it, including itself.
     size: usize,
-    /// Levels in it, itself included.
+    /// The number of levels in it, including itself.
     height: usize,
 }
 
-/// What a node is.
+/// The content of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Nothing: `null`, `~`, or no text at all.
+    /// No value: `null`, `~`, or no text.
     Null,
-    /// A text; `plain` when it stands without quotes.
+    /// A text; `plain` if it has no quotes.
     Scalar { text: String, plain: bool },
-    /// A list.
+    /// A list of nodes.
     Sequence(Vec<Node>),
-    /// Keys and values in the order of the text, each key once.
+    /// Keys and values in the order of the text; each key occurs once.
     Mapping(Vec<(Key, Node)>),
 }
 
@@ -56,7 +55,7 @@ pub(super) struct Key {
 }
 
 impl Node {
-    /// The kind in words.
+    /// Describes the kind of content in words.
     pub(super) fn kind(&self) -> &'static str {
         match self.content {
             Content::Null => "nothing",
@@ -77,16 +76,16 @@ impl At {
     }
 }
 
-/// Reads one document. Duplicate keys go to `findings`, the first of them counts.
+/// Parses one document. Duplicate keys are added to `findings`, and the first of them counts.
 ///
 /// # Errors
-/// The fault that makes the text unreadable.
+/// Returns the error that makes the text unreadable.
 pub(super) fn read(text: &str, findings: &mut Vec<Finding>) -> Result<Node, Finding> {
     if text.len() > MAX_BYTES {
         return Err(Finding::line(
             1,
             1,
-            format!("the text has {} bytes; a mapping has up to {MAX_BYTES}", text.len()),
+            format!("the text has {} bytes; the maximum for a mapping is {MAX_BYTES}", text.len()),
         ));
     }
     let mut parser = Parser::new_from_str(text);
@@ -119,7 +118,7 @@ fn next<'i>(
             }
             info => info,
         };
-        // The parser's mark stands on the line behind the text when it ended too early.
+        // If the text ends too early, the parser's mark is on the line after it.
         At::of(*error.marker()).min(end_of(text)).finding(format!("this is not valid YAML: {info}"))
     })
 }
@@ -156,7 +155,7 @@ impl Builder<'_> {
         let at = At::of(span.start);
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(at.finding("a second document begins here; the mapping is one document"))
+                Err(at.finding("a second document begins here; a mapping must be one document"))
             }
             Event::Scalar(text, style, anchor, tag) => {
                 refuse_tag(at, tag.as_ref())?;
@@ -190,7 +189,7 @@ impl Builder<'_> {
             }
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor) else {
-                    return Err(at.finding("this alias stands within what it refers to"));
+                    return Err(at.finding("this alias is inside the value that it refers to"));
                 };
                 let (size, height) = (node.size, node.height);
                 if self.open.len() + height > MAX_DEPTH {
@@ -213,7 +212,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Puts a whole node where it belongs: into what is open, or at the root.
+    /// Adds a complete node to the innermost open one, or makes it the root.
     fn add(&mut self, node: Node, anchor: usize) -> Result<(), Finding> {
         if anchor > 0 {
             self.spend(node.at, node.size)?;
@@ -241,9 +240,8 @@ impl Builder<'_> {
                     };
                     let new = names.insert(name.clone());
                     if !new {
-                        self.findings.push(
-                            at.finding(format!("the key `{name}` stands twice in one mapping")),
-                        );
+                        self.findings
+                            .push(at.finding(format!("the key `{name}` is in this mapping twice")));
                     }
                     *key = Some((Key { at, name }, new));
                 }
@@ -261,7 +259,7 @@ impl Builder<'_> {
                 Ok(())
             }
             None => Err(at.finding(format!(
-                "the text holds more than {MAX_NODES} values, anchors and aliases expanded"
+                "the text has more than {MAX_NODES} values after expansion of anchors and aliases"
             ))),
         }
     }

@@ -4,7 +4,7 @@ use penstock_base::fault::Place;
 use penstock_store::{Options, Store};
 use std::collections::HashSet;
 
-/// A store of its own, and the folder that must outlive it.
+/// Opens a new store. The folder must outlive it.
 fn store() -> (tempfile::TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
@@ -28,7 +28,7 @@ fn mint_in(store: &Store, namespace: &Namespace) -> String {
     store.transact(|t| mint(t, namespace)).unwrap().0.into_string()
 }
 
-fn say(store: &Store, subject: &str, graph: &str) {
+fn insert_subject(store: &Store, subject: &str, graph: &str) {
     let quad = Quad::new(
         NamedNode::new_unchecked(subject),
         NamedNode::new_unchecked("http://e/p"),
@@ -64,7 +64,7 @@ fn a_base_belongs_to_one_namespace() {
 }
 
 #[test]
-fn two_bases_that_give_the_same_identifiers_are_one() {
+fn two_bases_that_give_the_same_identifiers_conflict() {
     for (first, second) in [("http://e/a", "http://e/a/"), ("http://e/a/", "http://e/a")] {
         let (_dir, store) = store();
         store_namespace(&store, &namespace("A", first, Generator::Counter)).unwrap();
@@ -72,7 +72,7 @@ fn two_bases_that_give_the_same_identifiers_are_one() {
             store_namespace(&store, &namespace("B", second, Generator::Counter)).unwrap_err();
         assert_eq!(fault.kind, Kind::Conflict);
         assert!(fault.detail.contains(first) && fault.detail.contains(second), "{fault}");
-        // It may be given the other base itself, since nothing came of the first.
+        // The namespace itself may take the other base, because it is not used.
         store_namespace(&store, &namespace("A", second, Generator::Counter)).unwrap();
         for (name, other) in [("C", "http://e/a#"), ("D", "http://e/a:"), ("E", "http://e/a/b")] {
             store_namespace(&store, &namespace(name, other, Generator::Counter)).unwrap();
@@ -81,14 +81,14 @@ fn two_bases_that_give_the_same_identifiers_are_one() {
 }
 
 #[test]
-fn a_namespace_with_data_or_a_moved_counter_stays_as_it_is() {
+fn a_namespace_with_data_or_a_used_counter_cannot_be_changed() {
     let (_dir, store) = store();
     let counter = namespace("C", "http://e/c/", Generator::Counter);
     store_namespace(&store, &counter).unwrap();
     mint_in(&store, &counter);
     let data = namespace("D", "http://e/d/", Generator::Uuid);
     store_namespace(&store, &data).unwrap();
-    say(&store, "http://elsewhere/1", "http://e/d/");
+    insert_subject(&store, "http://elsewhere/1", "http://e/d/");
     for (used, why) in [(&counter, "its counter"), (&data, "its graph holds data")] {
         let other = Namespace { generator: Generator::Manual, ..used.clone() };
         let fault = store_namespace(&store, &other).unwrap_err();
@@ -103,11 +103,11 @@ fn a_namespace_with_data_or_a_moved_counter_stays_as_it_is() {
 }
 
 #[test]
-fn a_counter_never_gives_a_number_twice() {
+fn a_counter_never_issues_a_number_twice() {
     let (_dir, store) = store();
     let counter = namespace("C", "urn:c:", Generator::Counter);
     store_namespace(&store, &counter).unwrap();
-    say(&store, "urn:c:2", "urn:g:");
+    insert_subject(&store, "urn:c:2", "urn:g:");
     let quad = Quad::new(
         NamedNode::new_unchecked("urn:x:1"),
         NamedNode::new_unchecked("urn:p:1"),

@@ -1,7 +1,7 @@
-//! Where the first blank node of a text in Turtle, `TriG`, N-Triples or N-Quads is: their parser gives quads
-//! without their places.
+//! Finds the position of the first blank node in a text in Turtle, `TriG`, N-Triples or N-Quads. Their parser returns
+//! quads without positions.
 
-/// Looks for the first blank node in a text that comes byte by byte.
+/// Finds the first blank node in a text that is passed byte by byte.
 #[derive(Debug, Default)]
 pub(super) struct FirstBlankNode {
     state: State,
@@ -11,26 +11,26 @@ pub(super) struct FirstBlankNode {
 /// Line and column.
 type Place = (u64, u64);
 
-/// What the next byte belongs to.
+/// The token that the next byte belongs to.
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Nothing in particular; `in_name` within a name, which may contain `_:`.
+    /// None of the others; `in_name` is set within a name, which may contain `_:`.
     Between { in_name: bool },
-    /// A character that a backslash stands before, in a name.
+    /// A character in a name, escaped by a backslash.
     EscapedInName,
-    /// What follows an underscore that may begin a label.
+    /// The character after an underscore that may begin a label.
     Underscore(Place),
-    /// What follows a parenthesis: an empty list is no blank node.
+    /// The text after an opening parenthesis: an empty list is not a blank node.
     List(Place),
     /// An IRI.
     Iri,
     /// A comment.
     Comment,
-    /// What follows one or two quotes that begin a string.
+    /// The character after one or two quotes that begin a string.
     Quotes { quote: u8, count: u8 },
-    /// A string that ends with so many quotes, and how many of them were there.
+    /// A string that ends with `ends_with` quotes, of which the last `seen` characters are.
     String { quote: u8, ends_with: u8, seen: u8 },
-    /// A character that a backslash stands before, in a string.
+    /// A character in a string, escaped by a backslash.
     EscapedInString { quote: u8, ends_with: u8 },
 }
 
@@ -41,12 +41,12 @@ impl Default for State {
 }
 
 impl FirstBlankNode {
-    /// The place of the first one, once it came.
+    /// Returns the position of the first blank node, if there was one.
     pub(super) fn place(&self) -> Option<Place> {
         self.found
     }
 
-    /// Takes the byte at a place.
+    /// Processes the byte at a position.
     pub(super) fn take(&mut self, byte: u8, place: Place) {
         if self.found.is_none() {
             self.state = self.next(byte, place);
@@ -73,7 +73,7 @@ impl FirstBlankNode {
             (State::Quotes { quote, .. }, _) if byte == quote => {
                 State::String { quote, ends_with: 3, seen: 0 }
             }
-            // Two quotes and no third: an empty string.
+            // Two quotes without a third: an empty string.
             (State::Quotes { count: 2, .. }, _) => self.between(byte, place, false),
             (State::Quotes { quote, .. }, _) => in_string(byte, quote, 1, 0),
             (State::String { quote, ends_with, seen }, _) => {
@@ -97,7 +97,7 @@ impl FirstBlankNode {
             b'#' => State::Comment,
             b'"' | b'\'' => State::Quotes { quote: byte, count: 1 },
             b'\\' => State::EscapedInName,
-            // A full stop may stand in a name.
+            // A name may contain a full stop.
             b'.' => State::Between { in_name },
             b' ' | b'\t' | b'\r' | b'\n' | b',' | b';' | b']' | b')' | b'{' | b'}' => {
                 State::default()
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_blank_node_is_found_and_nothing_that_looks_like_one() {
+    fn finds_the_first_blank_node_and_no_text_that_looks_like_one() {
         for (text, column) in [
             ("_:a <p> <o> .", Some(1)),
             ("<a_:b> <p> _:o .", Some(12)),

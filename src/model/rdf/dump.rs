@@ -1,4 +1,4 @@
-//! The graph, written as it stands in the store.
+//! Dumps the stored graph.
 use super::Format;
 use super::xml::{self, References};
 use oxrdf::{GraphName, Quad, TermRef, TripleRef};
@@ -8,29 +8,30 @@ use penstock_store::{Place, ReadStore};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-/// Quads after which a page ends with the subject that it is in.
+/// The number of quads from which a page ends with its current subject.
 const PAGE: usize = 256;
-/// Quads of one subject, and quads looked at, under one read.
+/// The maximum number of quads that are examined with one reader, also within one subject.
 const MOST: usize = 10_000;
-/// Bytes of one page, but for one larger quad.
+/// The maximum size of a page in bytes, which a single quad may exceed.
 const BYTES: usize = 1 << 20;
 
-/// What to dump.
+/// The parameters of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dump {
-    /// How it is written.
+    /// The format of the output.
     pub format: Format,
-    /// One graph alone; a format without graphs needs it.
+    /// The only graph to dump. A format without graphs requires it.
     pub graph: Option<GraphName>,
 }
 
-/// Writes the quads, and gives their number. They come in the order of the index: subject by subject,
-/// each whole as of one moment (but for one of more than 10,000 quads), and different subjects as of
-/// different moments, when commits go on meanwhile. `told` is told how many there are so far.
+/// Writes the quads to `out`, and returns their number. They are in the order of the index, subject by subject. Each
+/// subject is as of one moment, unless it has more than 10,000 quads. If there are commits meanwhile, different
+/// subjects are as of different moments. `told` is called with the number of quads so far.
 ///
 /// # Errors
-/// `Kind::Invalid` for a format without graphs when no graph is named, and for what RDF/XML cannot hold;
-/// `Kind::Internal` when the output takes no more.
+/// - `Kind::Invalid` if the format holds one graph and none is named, and for terms that RDF/XML cannot write
+/// - `Kind::NoRoom` if the disk is full
+/// - `Kind::Internal` if writing the output fails in another way
 pub fn dump(
     store: &ReadStore,
     what: &Dump,
@@ -42,8 +43,8 @@ pub fn dump(
         return Err(Fault::new(
             Kind::Invalid,
             format!(
-                "the format {} holds one graph: name it (or `default`), or take nq, trig or jsonld, which \
-                 hold all of them",
+                "the format {} holds one graph: name it (or `default`), or use nq, trig or jsonld, which hold all \
+                 graphs",
                 format.name()
             ),
         ));
@@ -58,7 +59,7 @@ pub fn dump(
             if *format == Format::RdfXml
                 && let Some(why) = xml::refusal(quad)
             {
-                return Err(Fault::new(Kind::Invalid, format!("{why}; take another format")));
+                return Err(Fault::new(Kind::Invalid, format!("{why}; use another format")));
             }
             let result = if format.has_graphs() {
                 writer.serialize_quad(quad)
@@ -78,10 +79,10 @@ pub fn dump(
 fn not_written(error: &io::Error) -> Fault {
     let kind =
         if error.kind() == io::ErrorKind::StorageFull { Kind::NoRoom } else { Kind::Internal };
-    Fault::new(kind, format!("the dump could not be written: {error}"))
+    Fault::new(kind, format!("writing the dump failed: {error}"))
 }
 
-/// Quads that are read together.
+/// Quads that are read with one reader.
 #[derive(Default)]
 struct Page {
     quads: Vec<Quad>,
@@ -107,18 +108,18 @@ impl Page {
     }
 }
 
-/// About what the terms take that are seldom shared with other quads of a page.
+/// Estimates the memory in bytes of the terms that a quad rarely shares with other quads of a page.
 pub(super) fn bytes(quad: &Quad) -> usize {
     let object = match quad.object.as_ref() {
         TermRef::NamedNode(iri) => iri.as_str().len(),
         TermRef::BlankNode(node) => node.as_str().len(),
         TermRef::Literal(literal) => literal.value().len(),
     };
-    // The fixed part is that of the four terms themselves.
+    // The constant is the size of the four terms themselves.
     object + 200
 }
 
-/// What a format is written to.
+/// The output of a format.
 enum Out<W> {
     AsIs(W),
     Xml(References<W>),

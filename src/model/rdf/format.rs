@@ -1,9 +1,9 @@
-//! The formats, and the names they go by.
+//! The formats and their names.
 use oxrdfio::{JsonLdProfile, JsonLdProfileSet, RdfFormat};
 use std::path::Path;
 use std::str::FromStr;
 
-/// A format that RDF is written in.
+/// An RDF format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// RDF 1.1 Turtle
@@ -21,11 +21,11 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 6] =
         [Self::Turtle, Self::NTriples, Self::NQuads, Self::TriG, Self::RdfXml, Self::JsonLd];
 
-    /// The name, which is also what a file's name ends with.
+    /// Returns the name, which is also the extension of file names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Turtle => "ttl",
@@ -37,14 +37,14 @@ impl Format {
         }
     }
 
-    /// The format that the name of a file ends with, that of its compression left out.
+    /// Returns the format by the extension of a file name, ignoring `.zst`.
     pub fn of_file(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let name = name.strip_suffix(".zst").unwrap_or(name);
         name.rsplit_once('.')?.1.parse().ok()
     }
 
-    /// Whether it tells the graphs apart; the others hold one.
+    /// Returns whether the format can hold several graphs; the others hold one.
     pub fn has_graphs(self) -> bool {
         matches!(self, Self::NQuads | Self::TriG | Self::JsonLd)
     }
@@ -60,7 +60,7 @@ impl Format {
         }
     }
 
-    /// JSON-LD whose members stand in an order that needs no looking ahead.
+    /// Returns JSON-LD with members in an order that can be parsed without looking ahead.
     pub(super) fn streaming_json_ld() -> RdfFormat {
         RdfFormat::JsonLd { profile: JsonLdProfile::Streaming.into() }
     }
@@ -80,7 +80,7 @@ impl FromStr for Format {
             _ => {}
         }
         Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
-            format!("{text:?} is no format; they are {}", Self::ALL.map(Self::name).join(", "))
+            format!("{text:?} is not a format; use one of {}", Self::ALL.map(Self::name).join(", "))
         })
     }
 }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_says_what_it_is() {
+    fn the_file_name_gives_the_format() {
         assert_eq!(Format::of_file(Path::new("a/b.nq")), Some(Format::NQuads));
         assert_eq!(Format::of_file(Path::new("b.TTL.zst")), Some(Format::Turtle));
         assert_eq!(Format::of_file(Path::new("b.ttl.zst")), Some(Format::Turtle));

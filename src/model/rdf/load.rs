@@ -1,4 +1,4 @@
-//! A document of RDF, brought into the store in commits of bounded size.
+//! Loads an RDF document into the store in commits of bounded size.
 use super::skolem::Skolem;
 use super::source::{Position, Source};
 use super::{Format, dump};
@@ -10,67 +10,67 @@ use penstock_base::disk::Disk;
 use penstock_base::fault::{Fault, Finding, Kind, Place};
 use std::io::{Cursor, Read};
 
-/// Quads of one commit.
+/// The maximum number of quads in one commit.
 const QUADS: usize = 10_000;
-/// Bytes of one commit's terms, but for one larger quad.
+/// The maximum size in bytes of the terms in one commit, which a single quad may exceed.
 const BYTES: usize = 4 << 20;
-/// JSON-LD that is parsed as a whole. A longer document must have its members in the order of the
-/// streaming form (<https://www.w3.org/TR/json-ld11-streaming/>).
+/// The maximum size in bytes of JSON-LD that is parsed as a whole. A longer document must have its members in the
+/// order of the streaming form (<https://www.w3.org/TR/json-ld11-streaming/>).
 const WHOLE: u64 = 4 << 20;
-/// Bytes of one literal and of what else a parser holds at once.
+/// The maximum number of bytes of one literal, and of everything else that a parser holds at once.
 const AHEAD: u64 = 16 << 20;
 
-/// What a document is loaded into.
+/// The destination of a load.
 #[derive(Debug)]
 pub struct Target<'a> {
     /// The store.
     pub store: &'a GuardedStore,
-    /// The check of whoever loads it, made in each commit.
+    /// The check of the client that loads the document, which runs in each commit.
     pub check: &'a dyn CommitCheck,
-    /// Its disk, whose reserve is kept.
+    /// The disk of the store, whose reserve is kept free.
     pub disk: &'a Disk,
-    /// Where the objects that change are noted, so that exports on change have them.
+    /// Records the changed objects for exports on change.
     pub watch: &'a Watch,
 }
 
-/// What a document is taken for.
+/// The parameters of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Load {
-    /// How it is written.
+    /// The format of the document.
     pub format: Format,
-    /// The graph of what stands in no graph of its own.
+    /// The graph for triples that the document has in no graph.
     pub graph: GraphName,
-    /// What relative IRIs are relative to.
+    /// The base of relative IRIs.
     pub base: Option<NamedNode>,
-    /// What the IRIs begin with that take the place of blank nodes; without it those are refused.
+    /// The prefix of the IRIs that replace blank nodes. Without it, blank nodes are refused.
     pub skolemize: Option<NamedNode>,
 }
 
-/// How far a document is loaded: it would survive a power cut.
+/// The progress of a load. It counts only quads that survive a power cut.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Loaded {
-    /// Its quads.
+    /// The number of quads loaded.
     pub quads: u64,
-    /// Those of them that were not there before.
+    /// The number of these quads that were not stored before.
     pub added: u64,
-    /// Commits.
+    /// The number of commits.
     pub commits: u64,
 }
 
-/// Why a document was not loaded to its end, and how far it was.
+/// Why a load failed, and its progress until then.
 #[derive(Debug)]
 pub struct Failed {
-    /// Why; a fault of the document has its line and column.
+    /// The cause; an error in the document has its line and column.
     pub fault: Fault,
-    /// How far it was.
+    /// The progress until then.
     pub loaded: Loaded,
 }
 
-/// Brings a document into the store, quads that are there staying as they are. It is committed in parts,
-/// in the order of the document; `told` is told after each, and may end it. Blocks.
+/// Loads a document into the store, in addition to the stored quads. It is committed in parts, in the order of the
+/// document. `told` is called after each commit, and an error from it stops the load. Blocking.
 ///
 /// # Errors
-/// `Kind::Malformed` for a fault of the document; `Kind::NoRoom` when the disk is full up to its reserve.
+/// `Kind::Malformed` for an error in the document; `Kind::NoRoom` if the disk is full up to its reserve.
 pub fn load(
     target: &Target<'_>,
     what: &Load,
@@ -138,7 +138,7 @@ fn parser(what: &Load, format: RdfFormat) -> Result<RdfParser, Fault> {
     match &what.base {
         None => Ok(parser),
         Some(base) => parser.with_base_iri(base.as_str()).map_err(|error| {
-            Fault::new(Kind::Malformed, format!("the base {base} is no absolute IRI: {error}"))
+            Fault::new(Kind::Malformed, format!("the base {base} is not an absolute IRI: {error}"))
         }),
     }
 }
@@ -162,10 +162,10 @@ fn commit(target: &Target<'_>, quads: &[Quad], loaded: &mut Loaded) -> Result<()
     Ok(())
 }
 
-/// The fault of a quad that is not taken for its blank node.
+/// Creates the error for a quad that is refused because of a blank node.
 fn refused(what: &Load, position: &Position, is_exact: bool, why: String) -> Fault {
     let has_places = !matches!(what.format, Format::RdfXml | Format::JsonLd);
-    // Without --skolemize the first one is refused.
+    // Without --skolemize the first blank node is refused, so its position is that of the quad.
     match position.first_blank_node().filter(|_| has_places && what.skolemize.is_none()) {
         Some((line, column)) => {
             let errors = vec![Finding::line(line, column, why)];
@@ -175,13 +175,13 @@ fn refused(what: &Load, position: &Position, is_exact: bool, why: String) -> Fau
     }
 }
 
-/// A fault of the document where the parser is.
+/// Creates an error in the document at the position of the parser.
 fn at(position: &Position, is_exact: bool, why: impl Into<String>) -> Fault {
     let (line, column) = position.place();
     let place = if is_exact {
         Place::Line { line, column }
     } else {
-        // The parser had read on by up to a buffer.
+        // The parser may have read ahead by up to a buffer.
         Place::Whole
     };
     let errors = vec![Finding { place, message: why.into() }];
@@ -203,7 +203,7 @@ fn fault(error: RdfParseError, position: &Position, by_byte: bool) -> Fault {
     }
 }
 
-/// The words of a fault without the place that they begin with, which is told apart.
+/// Returns the message of an error without the leading position, which is reported separately.
 fn words(text: &str) -> String {
     let rest = text.strip_prefix("Parser error at line ").and_then(|text| text.split_once(": "));
     rest.map_or(text, |(_, rest)| rest).to_owned()

@@ -1,28 +1,29 @@
-//! IRIs in place of blank nodes (RDF 1.1 Concepts, 3.5).
+//! Replaces blank nodes by IRIs (RDF 1.1 Concepts, 3.5).
 use oxrdf::{BlankNode, GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use std::collections::HashMap;
 
-/// Blank nodes without a label of their own that one document may have; each takes some 40 bytes.
+/// The maximum number of blank nodes without a label in one document. Each needs about 40 bytes.
 const MOST: usize = 1_000_000;
 
-/// What becomes of blank nodes. The same document gives the same IRIs, so that it can be loaded again.
+/// Replaces or refuses blank nodes. The same document gives the same IRIs, so that it can be loaded again.
 #[derive(Debug)]
 pub(super) struct Skolem {
-    /// What the IRIs begin with; without it blank nodes are refused.
+    /// The prefix of the IRIs. Without it, blank nodes are refused.
     base: Option<String>,
     /// Whether every blank node of the format has a label.
     all_have_labels: bool,
-    /// The numbers of those without a label, in the order of the document.
+    /// The numbers of blank nodes without a label, in the order of the document.
     numbers: HashMap<String, usize>,
 }
 
 impl Skolem {
-    /// A labelled node becomes `<base>` and its label, another one `<base>.` and its number.
+    /// Creates the replacement. A node with a label becomes `<base>` and its label, another one `<base>.` and its
+    /// number.
     pub(super) fn new(base: Option<String>, all_have_labels: bool) -> Self {
         Self { base, all_have_labels, numbers: HashMap::new() }
     }
 
-    /// The quad without blank nodes; else why it cannot be had.
+    /// Replaces the blank nodes of a quad, or returns why the quad is refused.
     pub(super) fn quad(&mut self, mut quad: Quad) -> Result<Quad, String> {
         if let NamedOrBlankNode::BlankNode(node) = &quad.subject {
             quad.subject = self.iri(node)?.into();
@@ -39,14 +40,14 @@ impl Skolem {
     fn iri(&mut self, node: &BlankNode) -> Result<NamedNode, String> {
         let Some(base) = &self.base else {
             return Err(
-                "there is a blank node, and Penstock keeps none: it would be stored anew each time the \
-                 document is loaded; --skolemize IRI makes IRIs of them that begin with IRI, which must \
-                 be this document's own"
+                "there is a blank node, which Penstock does not store: each load of the document would add \
+                 another one; with --skolemize IRI, blank nodes become IRIs that begin with IRI, which must \
+                 be unique to this document"
                     .to_owned(),
             );
         };
         let label = node.as_str();
-        // What the parser makes up is a random number of 128 bits.
+        // The parser's own labels are random numbers of 128 bits.
         let text = if self.all_have_labels
             || label.len() < 30
             || node.as_ref().unique_id().is_none()

@@ -1,10 +1,10 @@
-//! The text that is loaded: where its reader is, and how far it looks ahead.
+//! The text being loaded: the position of its reader, and how far the parser reads ahead.
 use super::blank_node::FirstBlankNode;
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufReader, Read};
 use std::rc::Rc;
 
-/// How far a text was read; shared with the parser that reads it.
+/// The position in a text, shared with the parser that reads it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Position(Rc<Inner>);
 
@@ -12,23 +12,23 @@ pub(super) struct Position(Rc<Inner>);
 struct Inner {
     line: Cell<u64>,
     column: Cell<u64>,
-    /// Bytes since something came out of the parser.
+    /// The number of bytes read since the last quad from the parser.
     ahead: Cell<u64>,
     first_blank_node: RefCell<FirstBlankNode>,
 }
 
 impl Position {
-    /// Line and column of the last character that was read, both from 1.
+    /// Returns the line and column of the last character read, both counted from 1.
     pub(super) fn place(&self) -> (u64, u64) {
         (self.0.line.get() + 1, self.0.column.get().max(1))
     }
 
-    /// Line and column of the first blank node of a text in Turtle, `TriG`, N-Triples or N-Quads.
+    /// Returns the line and column of the first blank node of a text in Turtle, `TriG`, N-Triples or N-Quads.
     pub(super) fn first_blank_node(&self) -> Option<(u64, u64)> {
         self.0.first_blank_node.borrow().place()
     }
 
-    /// Something came out of the parser.
+    /// Records that the parser returned a quad.
     pub(super) fn moved(&self) {
         self.0.ahead.set(0);
     }
@@ -48,13 +48,13 @@ impl Position {
     }
 }
 
-/// A text that is read.
+/// The text being loaded, as a reader for the parser.
 pub(super) struct Source<R> {
     text: BufReader<R>,
     position: Position,
-    /// Whether the parser tells no place, so that it must get one byte at a time to be found out.
+    /// Whether the parser gets one byte at a time, because it reports no positions of its own.
     by_byte: bool,
-    /// Bytes that the parser may take without anything coming out: it keeps them.
+    /// The maximum number of bytes that the parser may read without returning a quad: it holds them in memory.
     most_ahead: u64,
 }
 
@@ -68,8 +68,8 @@ impl<R: Read> Read for Source<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.position.0.ahead.get() > self.most_ahead {
             return Err(io::Error::other(format!(
-                "a part of more than {} MiB must be held in memory whole, which is the most that is \
-                 taken; N-Quads and N-Triples need no more than a line",
+                "the parser would have to hold more than {} MiB in memory at once, which is the limit; N-Quads \
+                 and N-Triples need only a line",
                 self.most_ahead >> 20
             )));
         }

@@ -1,13 +1,13 @@
-//! What RDF/XML cannot write, and what its writer leaves to us.
+//! Finds quads that RDF/XML cannot write, and completes the escaping of its writer.
 use oxrdf::vocab::rdf;
 use oxrdf::{Quad, Term};
 use std::io::{self, Write};
 
-/// Why this quad cannot be written as RDF/XML so that it comes back as it was.
+/// Returns why this quad cannot be written as RDF/XML and read back unchanged.
 pub(super) fn refusal(quad: &Quad) -> Option<String> {
     if !is_qualified(quad.predicate.as_str()) {
         return Some(format!(
-            "RDF/XML cannot write the predicate {}, since it does not end with a name",
+            "RDF/XML cannot write the predicate {}, because it does not end with a name",
             quad.predicate
         ));
     }
@@ -15,13 +15,13 @@ pub(super) fn refusal(quad: &Quad) -> Option<String> {
         // A type may become the name of an element.
         Term::NamedNode(class) if quad.predicate == rdf::TYPE && !is_qualified(class.as_str()) => {
             Some(format!(
-                "RDF/XML cannot write the type {class}, since it does not end with a name"
+                "RDF/XML cannot write the type {class}, because it does not end with a name"
             ))
         }
         Term::Literal(literal) => {
             let c = literal.value().chars().find(|c| !is_char(*c))?;
             Some(format!(
-                "RDF/XML cannot write the character {c:?}, which stands in a value of {} {}",
+                "RDF/XML cannot write the character {c:?}, which occurs in a value of {} {}",
                 quad.subject, quad.predicate
             ))
         }
@@ -29,20 +29,19 @@ pub(super) fn refusal(quad: &Quad) -> Option<String> {
     }
 }
 
-/// `Char` of XML 1.0.
+/// Returns whether XML 1.0 allows a character (`Char`).
 fn is_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// Whether an IRI ends with letters that may be the name of an element, with something before them that
-/// may be its namespace.
+/// Returns whether an IRI ends with letters that can be the name of an element, after text that can be its namespace.
 fn is_qualified(iri: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let base = iri.trim_end_matches(is_part);
     let name = iri.get(base.len()..).unwrap_or_default();
     let starts = |c: char| c.is_ascii_alphabetic() || c == '_';
     let (Some(at), true) = (name.find(starts), !base.is_empty()) else { return false };
-    // What else is a letter in XML would be taken into the name, too.
+    // XML would add any other letter before it to the name.
     let ends_plainly = base.chars().next_back().is_some_and(|c| c.is_ascii());
     let namespace = iri.get(..base.len() + at).unwrap_or_default();
     ends_plainly
@@ -50,7 +49,7 @@ fn is_qualified(iri: &str) -> bool {
         && !namespace.starts_with("http://www.w3.org/XML/1998")
 }
 
-/// Writes a carriage return as a reference: XML would read it as a line feed.
+/// Writes a carriage return as a character reference, because XML would read it as a line feed.
 pub(super) struct References<W>(pub(super) W);
 
 impl<W: Write> Write for References<W> {

@@ -1,32 +1,33 @@
-//! What a definition says of exports by themselves, and of how long objects are kept.
+//! The settings of a definition for automatic exports and retention.
 use super::schedule::Schedule;
 use super::{Definition, Wrong};
 use std::time::Duration;
 
-/// How long an export on change waits for further changes when the definition does not say.
+/// The default time that an export on change waits for further changes.
 const DEBOUNCE: Duration = Duration::from_secs(5);
-/// The longest `debounce`.
+/// The maximum `debounce`.
 const LONGEST_DEBOUNCE: Duration = Duration::from_hours(24);
-/// The longest `retention`, a thousand years.
+/// The maximum `retention`, a thousand years.
 const LONGEST_RETENTION_DAYS: u64 = 365_000;
+/// The seconds of a day.
 const DAY: u64 = 24 * 60 * 60;
 
-/// What a definition says of exports by themselves, read.
+/// The parsed settings for automatic exports and retention.
 #[derive(Debug, Clone)]
 pub struct Automatic {
-    /// When full exports run.
+    /// The schedule of full exports.
     pub schedule: Option<Schedule>,
-    /// How long an export on change waits for further changes.
+    /// The time that an export on change waits for further changes.
     pub debounce: Duration,
-    /// After what time unchanged, delivered objects are removed.
+    /// The time after which unchanged, delivered objects are removed.
     pub retention: Option<Duration>,
 }
 
 impl Definition {
-    /// Reads what it says of exports by themselves.
+    /// Parses the settings for automatic exports and retention.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// All settings that are not valid.
     pub fn automatic(&self) -> Result<Automatic, Vec<Wrong>> {
         let mut wrong = Vec::new();
         let mut read = Automatic { schedule: None, debounce: DEBOUNCE, retention: None };
@@ -35,7 +36,7 @@ impl Definition {
                 Ok(schedule) => read.schedule = Some(schedule),
                 Err(found) => wrong.push(found),
             },
-            // A zone without a schedule has no effect; one that is none is a fault all the same.
+            // A time zone without a schedule has no effect, but an invalid one is still an error.
             (None, Some(timezone)) => {
                 wrong.extend(Schedule::read("0 0 * * *", Some(timezone)).err());
             }
@@ -44,7 +45,7 @@ impl Definition {
         let mut find = |member, cause| wrong.push(Wrong { member, cause });
         match self.debounce.as_deref().map(duration) {
             Some(Ok(debounce)) if debounce > LONGEST_DEBOUNCE => {
-                find("debounce", "`debounce` is a day (24h) at most".to_owned());
+                find("debounce", "`debounce` must be at most a day (24h)".to_owned());
             }
             Some(Ok(debounce)) => read.debounce = debounce,
             Some(Err(cause)) => find("debounce", cause),
@@ -59,11 +60,11 @@ impl Definition {
     }
 }
 
-/// A number and its unit: `500ms`, `5s`, `2m`, `1h`.
+/// Parses a number with its unit: `500ms`, `5s`, `2m`, `1h`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || {
         format!(
-            "{text:?} is no duration; expected is a number and a unit, as `500ms`, `5s`, `2m` or `1h`"
+            "{text:?} is not a duration; expected a number and a unit, such as `500ms`, `5s`, `2m` or `1h`"
         )
     };
     let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
@@ -79,10 +80,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(number.saturating_mul(seconds)))
 }
 
-/// An ISO 8601 duration. It is counted, not looked up in a calendar: a year has 365 days, a month 30.
+/// Parses an ISO 8601 duration without a calendar: a year has 365 days, a month 30.
 fn iso_duration(text: &str) -> Result<Duration, String> {
-    let wrong =
-        |why: &str| format!("{text:?} is no ISO 8601 duration, as `P30D`, `P1Y` or `PT12H`{why}");
+    let wrong = |why: &str| {
+        format!("{text:?} is not an ISO 8601 duration such as `P30D`, `P1Y` or `PT12H`{why}")
+    };
     if !text.starts_with('P') {
         return Err(wrong(""));
     }
@@ -97,7 +99,7 @@ fn iso_duration(text: &str) -> Result<Duration, String> {
         + part(span.get_seconds());
     let total = days.saturating_mul(DAY).saturating_add(seconds);
     if total == 0 {
-        return Err(wrong(": it must be a second at least"));
+        return Err(wrong(": it must be at least a second"));
     }
     if total > LONGEST_RETENTION_DAYS * DAY {
         return Err(format!("{text:?} is more than a thousand years"));
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn retention_is_counted() {
+    fn retention_is_counted_without_a_calendar() {
         assert_eq!(iso_duration("P30D"), Ok(Duration::from_secs(30 * DAY)));
         assert_eq!(iso_duration("P1Y2M1W"), Ok(Duration::from_secs((365 + 60 + 7) * DAY)));
         assert_eq!(iso_duration("PT1H30M5S"), Ok(Duration::from_secs(5405)));

@@ -1,4 +1,4 @@
-//! A definition out of a request body, with every fault in it.
+//! Reads a definition from a request body, and reports every error in it.
 use super::{Condition, Conditions, Definition, PushTarget};
 use crate::mapping::{self, Mapping, Prefixes};
 use crate::namespace::NamespaceDefinition;
@@ -10,33 +10,33 @@ use penstock_config::check_bucket_name;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::collections::HashSet;
 
-/// The longest name, in characters, and in bytes as export keys write it: with the date and sequence
-/// behind it, it must fit the 255 bytes of a file name.
+/// The maximum length of a name in characters, and in bytes as export keys write it. Followed by the date and the
+/// sequence, it must fit into the 255 bytes of a file name.
 const MAX_NAME: usize = 200;
 
-/// The maximum number of namespaces that one definition defines.
+/// The maximum number of namespaces in one definition.
 const MAX_NAMESPACES: usize = 1000;
 
-/// What export keys leave as it is (contract of the export file).
+/// The characters that export keys percent-encode (contract of the export file).
 const KEY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
 
-/// What an answer holds beside the definition. It may come back in a request, so that an answer can be
-/// changed and sent again; it has no effect there.
+/// The members of an answer that are not part of the definition. A request may contain them, so that an answer can be
+/// changed and sent back; they have no effect.
 const OF_THE_ANSWER: &[&str] =
     &["id", "version", "createdAt", "updatedAt", "updatedBy", "createdNamespaces", "warnings"];
 
 impl Definition {
-    /// Reads a request body, checks every field and compiles the mapping. `config` may be a JSON object as
-    /// well, which is kept as its text. What an answer adds (`id`, `version`, ...) may stand in the body.
+    /// Reads a request body, checks every field and compiles the mapping. `config` may also be a JSON object, which is
+    /// stored as its text. The body may contain the members that an answer adds (`id`, `version`, ...).
     ///
     /// # Errors
-    /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding: those of fields
-    /// with a JSON Pointer, those of `config` with the line and column in its text.
+    /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with all findings. Findings about fields have a JSON
+    /// Pointer, findings about `config` the line and column in its text.
     pub fn read(body: &[u8]) -> Result<(Self, Mapping, Conditions), Fault> {
         Self::read_with(body, &|_| Ok(()))
     }
 
-    /// As [`Self::read`]; `check_target` says why a bucketName leads nowhere.
+    /// As [`Self::read`]; `check_target` returns why a bucketName does not lead to a target.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -73,21 +73,22 @@ impl Definition {
 }
 
 impl Condition {
-    /// The condition as terms, where it has no prefixes.
+    /// Returns the condition as terms. It must not have prefixes.
     ///
     /// # Errors
-    /// What is no absolute IRI, in words.
+    /// Which part is not an absolute IRI.
     pub fn terms(&self) -> Result<(NamedNode, Term), String> {
         let iri = |text: &str| {
-            NamedNode::new(text).map_err(|error| format!("{text:?} is no absolute IRI: {error}"))
+            NamedNode::new(text)
+                .map_err(|error| format!("{text:?} is not an absolute IRI: {error}"))
         };
         Ok((iri(&self.predicate)?, iri(&self.value)?.into()))
     }
 
-    /// The condition as terms, its prefixes expanded.
+    /// Returns the condition as terms, with its prefixes expanded.
     ///
     /// # Errors
-    /// What is no IRI, in words.
+    /// Which part is not an IRI.
     pub fn expand(&self, prefixes: &Prefixes) -> Result<(NamedNode, Term), String> {
         Ok((prefixes.expand(&self.predicate)?, prefixes.expand(&self.value)?.into()))
     }
@@ -101,14 +102,14 @@ fn invalid(name: &str, findings: Vec<Finding>) -> Fault {
     };
     let detail = match findings.as_slice() {
         [one] => format!("{what} is not valid: {one}"),
-        many => format!("{what} is not valid: {} faults were found", many.len()),
+        many => format!("{what} is not valid: {} errors were found", many.len()),
     };
     Fault::with(Kind::Invalid, detail, findings)
 }
 
 fn name(members: &mut Members<'_>) -> String {
     let Some(name) = members.string("name") else {
-        members.require("name", "expected is the name of the Business Object");
+        members.require("name", "expected the name of the Business Object");
         return String::new();
     };
     if let Err(why) = check_name(&name) {
@@ -125,17 +126,17 @@ fn check_name(name: &str) -> Result<(), String> {
         Err(format!("it has more than {MAX_NAME} characters"))
     } else if encoded > MAX_NAME {
         Err(format!(
-            "it takes {encoded} bytes in the keys of exports, and {MAX_NAME} is the limit (each byte beyond \
+            "it takes {encoded} bytes in the keys of exports, which exceeds {MAX_NAME} (each byte other than \
              A-Za-z0-9._- takes three)"
         ))
     } else if name.trim() != name {
-        Err("white space stands at its end".to_owned())
+        Err("it begins or ends with white space".to_owned())
     } else if name == "." || name == ".." {
-        Err("URLs would lose it".to_owned())
+        Err("URLs do not keep it as a path segment".to_owned())
     } else if let Some(c) = name.chars().find(|c| *c == '/' || is_deceptive(*c)) {
-        Err(format!("{c:?} is none of its characters"))
+        Err(format!("the character {c:?} is not allowed"))
     } else if uuid::Uuid::try_parse(name).is_ok() {
-        Err("it looks like an id, and paths take either".to_owned())
+        Err("it looks like an id, and URLs accept a name or an id".to_owned())
     } else {
         Ok(())
     }
@@ -146,12 +147,12 @@ fn config(members: &mut Members<'_>) -> (String, Option<Mapping>) {
         Some(Json::String(text)) => text,
         Some(object @ Json::Object(_)) => format!("{object:#}"),
         Some(other) => {
-            let message = format!("`config` is a text of YAML, or an object, not {}", other.kind());
+            let message = format!("`config` must be YAML text or an object, not {}", other.kind());
             members.find("config", message);
             return (String::new(), None);
         }
         None => {
-            members.find("config", "`config` is missing; expected is the mapping as YAML");
+            members.find("config", "`config` is missing; expected the mapping as YAML");
             return (String::new(), None);
         }
     };
@@ -182,7 +183,7 @@ fn read_namespaces(members: &mut Members<'_>) -> Vec<NamespaceDefinition> {
     if namespaces.len() > MAX_NAMESPACES {
         let count = namespaces.len();
         let message = format!(
-            "{count} namespaces are defined; a Business Object defines up to {MAX_NAMESPACES}"
+            "{count} namespaces are defined; a Business Object may define at most {MAX_NAMESPACES}"
         );
         members.find("namespaces", message);
     }
@@ -195,7 +196,7 @@ fn read_conditions(members: &mut Members<'_>, prefixes: &Prefixes) -> (Vec<Condi
         let mut part = |name: &'static str| {
             let text = members.string(name);
             match text.as_deref().map(|text| prefixes.expand(text)) {
-                None => members.require(name, "expected is an IRI without angle brackets"),
+                None => members.require(name, "expected an IRI without angle brackets"),
                 Some(Err(why)) => members.find(name, why),
                 Some(Ok(_)) => {}
             }
@@ -218,21 +219,21 @@ fn read_targets(
     let mut seen = HashSet::new();
     each(members, "pushTargets", |members| {
         let Some(bucket_name) = members.string("bucketName") else {
-            members.require("bucketName", "expected is the name of an export target");
+            members.require("bucketName", "expected the name of an export target");
             return;
         };
         if let Err(why) = check_bucket_name(&bucket_name).and_then(|()| check_target(&bucket_name))
         {
             members.find("bucketName", why);
         } else if !seen.insert(bucket_name.clone()) {
-            members.find("bucketName", format!("{bucket_name:?} stands twice; once is enough"));
+            members.find("bucketName", format!("{bucket_name:?} is listed twice; remove one"));
         }
         targets.push(PushTarget { bucket_name });
     });
     targets
 }
 
-/// Reads an array of objects, handing over the members of each.
+/// Calls `read` with the members of each object in an array.
 fn each(members: &mut Members<'_>, name: &'static str, mut read: impl FnMut(&mut Members<'_>)) {
     let base = members.pointer(name);
     for (index, element) in members.array(name).unwrap_or_default().into_iter().enumerate() {
@@ -245,7 +246,7 @@ fn each(members: &mut Members<'_>, name: &'static str, mut read: impl FnMut(&mut
     }
 }
 
-/// Reads what asks for exports by themselves, and for removal.
+/// Reads the settings for automatic exports and retention.
 fn read_automatic(members: &mut Members<'_>, definition: &mut Definition) {
     definition.schedule = members.string("schedule");
     definition.timezone = members.string("timezone");

@@ -1,33 +1,34 @@
-//! When a schedule's runs are due: cron in a time zone.
+//! Finds when the runs of a schedule are due: cron in a time zone.
 //!
-//! croner reads the fields and finds the next local time that they match; what that time is in the zone is
-//! found here, since croner (3.0) passes over the hour that a clock lives twice, and in its second pass
-//! answers with times that are over.
+//! croner parses the fields and finds the next local time that they match. This module converts that time to UTC,
+//! because croner (3.0) skips the hour that occurs twice when clocks go back, and during its second occurrence returns
+//! times in the past.
 //!
-//! Across a change of the offset, as in Vixie cron: a schedule whose hours, minutes and seconds are fixed runs
-//! once, at the first of two equal local times, and at the end of a gap that swallows it. One with a `*` in
-//! them follows the clock on the wall: it runs in both passes, and never in a gap.
+//! Changes of the UTC offset are handled as in Vixie cron. A schedule with fixed hours, minutes and seconds runs once:
+//! at the first of two equal local times, or at the end of a gap that skips its time. A schedule with a `*` in them
+//! follows the wall clock: it runs in both occurrences, and never in a gap.
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use penstock_base::time_zone::Zone;
 
-/// The names of the fields of a schedule with seconds; one of five has none.
+/// The names of the six fields; a schedule with five fields has no seconds.
 const FIELDS: [&str; 6] =
     ["second", "minute", "hour", "day of the month", "month", "day of the week"];
-/// How far ahead of a moment changes of the offset are looked for.
+/// The time span that is searched for changes of the offset at once.
 const NEAR: TimeDelta = TimeDelta::hours(24);
-/// The longest gap there has been was a day (Samoa, 2011).
+/// The maximum length of a gap. The longest one so far was a day (Samoa, 2011).
 const LONGEST_GAP_MINUTES: i64 = 2 * 24 * 60;
-/// A run that is further ahead than the days of the Gregorian calendar repeat for February 29 never comes.
+/// The maximum number of years until a run. The longest distance between two days is that of February 29 around a
+/// century that is not a leap year (8 years).
 const FURTHEST_YEARS: i32 = 9;
 
-/// A schedule, ready to be asked.
+/// A parsed schedule.
 #[derive(Clone)]
 pub struct Schedule {
     cron: Cron,
     zone: Zone,
-    /// Whether it follows the clock on the wall through changes of the offset.
+    /// Whether it follows the wall clock through changes of the offset.
     wild: bool,
 }
 
@@ -37,17 +38,17 @@ impl std::fmt::Debug for Schedule {
     }
 }
 
-/// What is wrong with a schedule, and in which member of the definition.
+/// An error in a setting for automatic exports, with the member of the definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
-    /// `schedule` or `timezone`.
+    /// The member: `schedule`, `timezone`, `debounce` or `retention`.
     pub member: &'static str,
-    /// Why, in words.
+    /// The cause.
     pub cause: String,
 }
 
 impl Schedule {
-    /// Reads cron of five fields, or Spring's six, which begin with seconds.
+    /// Parses cron with five fields, or Spring's six, which begin with seconds.
     pub fn read(schedule: &str, timezone: Option<&str>) -> Result<Self, Wrong> {
         let zone = timezone.map_or(Ok(Zone::UTC), zone)?;
         let wrong = |cause| Wrong { member: "schedule", cause };
@@ -59,7 +60,7 @@ impl Schedule {
                 fields.len()
             )));
         }
-        // Cron of five fields takes either day; Spring's asks for both.
+        // If both days are restricted, cron with five fields needs one of them to match, Spring's needs both.
         let parser = CronParser::builder()
             .seconds(Seconds::Optional)
             .year(Year::Disallowed)
@@ -73,18 +74,18 @@ impl Schedule {
         }
         let cron = parser
             .parse(schedule)
-            .map_err(|error| wrong(format!("{schedule:?} is no cron schedule: {error}")))?;
+            .map_err(|error| wrong(format!("{schedule:?} is not a cron schedule: {error}")))?;
         let times = fields.get(..fields.len() - 3).unwrap_or_default();
         let wild = times.iter().any(|field| field.contains('*'));
         if !comes(&fields) {
-            return Err(wrong(format!("{schedule:?} names a day that no month of it has")));
+            return Err(wrong(format!("{schedule:?} never runs: no month in it has this day")));
         }
         Ok(Self { cron, zone, wild })
     }
 
-    /// The first moment after `after` at which a run is due; `None` when there is none for years.
+    /// Returns the first time after `after` at which a run is due; `None` if there is none for years.
     pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        // Whole seconds: a moment within one lies after that second.
+        // Runs are at whole seconds, so fractions of `after` do not matter.
         let after = DateTime::from_timestamp(after.timestamp(), 0)?;
         let next = if self.wild { self.next_on_the_wall(after) } else { self.next_fixed(after) };
         next.filter(|next| *next > after)
@@ -103,14 +104,14 @@ impl Schedule {
 
     fn next_on_the_wall(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let (mut from, mut inclusive) = (after, false);
-        // Each turn comes to a change of the offset or near to the run: a few are enough.
+        // Each iteration reaches a change of the offset or comes close to the run, so a few are enough.
         for _ in 0..1000 {
             let local = self.zone.local(from);
             let next = self.next_local(local, inclusive)?;
             let at = from + (next - local);
             if at - from > NEAR {
                 (from, inclusive) = (at - NEAR / 2, true);
-                // Nothing between: all local times up to there were looked at.
+                // There is no run in between, because all local times up to there were searched.
                 if self.zone.local(from) > next {
                     return Some(at);
                 }
@@ -125,13 +126,13 @@ impl Schedule {
     }
 
     fn next_local(&self, local: NaiveDateTime, inclusive: bool) -> Option<NaiveDateTime> {
-        // As if it were UTC, which has neither gaps nor second passes.
+        // Treated as UTC, which has neither gaps nor repeated hours.
         let next = self.cron.find_next_occurrence(&local.and_utc(), inclusive).ok()?.naive_utc();
         let years = chrono::Datelike::year(&next) - chrono::Datelike::year(&local);
         (years <= FURTHEST_YEARS).then_some(next)
     }
 
-    /// The first moment after `from`, at `to` at the latest, that has another offset than the one before it.
+    /// Returns the first moment after `from`, at the latest `to`, at which the offset changes.
     fn change(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut before = from;
         while before < to {
@@ -152,7 +153,7 @@ impl Schedule {
         None
     }
 
-    /// The first moment after the gap that swallows a local time.
+    /// Returns the first moment after the gap that skips a local time.
     fn after_gap(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
         (1..=LONGEST_GAP_MINUTES).find_map(|minutes| {
             let later = local.checked_add_signed(TimeDelta::minutes(minutes))?;
@@ -170,16 +171,16 @@ fn zone(name: &str) -> Result<Zone, Wrong> {
         Wrong {
             member: "timezone",
             cause: format!(
-                "{name:?} is no time zone of the IANA database (`Europe/Berlin`, `UTC`){near}"
+                "{name:?} is not a time zone of the IANA database (`Europe/Berlin`, `UTC`){near}"
             ),
         }
     })
 }
 
-/// Checks one field, with all others left open.
+/// Checks one field, with `*` in all others.
 fn check(parser: CronParser, fields: usize, place: usize, field: &str) -> Result<(), String> {
     if field.starts_with('@') || field.starts_with('+') {
-        return Err("it has a character that no field has".to_owned());
+        return Err("it begins with a character that is not allowed".to_owned());
     }
     let mut alone = vec!["*"; fields];
     if let Some(slot) = alone.get_mut(place) {
@@ -189,15 +190,15 @@ fn check(parser: CronParser, fields: usize, place: usize, field: &str) -> Result
         Ok(_) => Ok(()),
         Err(error) => {
             let text = error.to_string();
-            // croner's own words name its types before them.
+            // croner's messages begin with the name of an error type.
             let cause = text.split_once(": ").map_or(text.as_str(), |(_, cause)| cause);
             Err(cause.trim_end_matches('.').to_owned())
         }
     }
 }
 
-/// Whether a day of the month that is named comes in a month that is named. Only plain numbers are looked
-/// at, and only where no day of the week may bring a run instead.
+/// Returns whether one of the months has one of the days. Only plain numbers are checked, and only if no day of the
+/// week can cause a run instead.
 fn comes(fields: &[&str]) -> bool {
     let (Some(days), Some(months), Some(weekdays)) =
         (fields.get(fields.len() - 3), fields.get(fields.len() - 2), fields.last())
@@ -219,7 +220,7 @@ fn comes(fields: &[&str]) -> bool {
     days.into_iter().min() <= longest.max()
 }
 
-/// The numbers of a list, or of ranges; `None` when there is more in it.
+/// Parses a list of numbers and ranges; `None` if the field has anything else.
 fn numbers(field: &str, names: &[&str]) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     for part in field.split(',') {
@@ -274,13 +275,13 @@ mod tests {
             runs("0 12 * * 5-7", "UTC", "2026-03-07T12:00:00Z", 2),
             ["03-08T12:00:00", "03-13T12:00:00"]
         );
-        // Cron takes either day, Spring both.
+        // Cron needs one of the days to match, Spring both.
         assert_eq!(runs("0 0 13 * FRI", "UTC", "2026-03-01T00:00:00Z", 1), ["03-06T00:00:00"]);
         assert_eq!(runs("0 0 0 13 * FRI", "UTC", "2026-03-01T00:00:00Z", 1), ["03-13T00:00:00"]);
     }
 
     #[test]
-    fn a_fixed_time_runs_once_a_day_whatever_the_clock_does() {
+    fn a_fixed_time_runs_once_a_day_across_clock_changes() {
         // Europe/Berlin: 2026-03-29 02:00 becomes 03:00, 2026-10-25 03:00 becomes 02:00.
         let berlin = |schedule, from, count| runs(schedule, "Europe/Berlin", from, count);
         assert_eq!(
@@ -291,9 +292,9 @@ mod tests {
             berlin("30 2 * * *", "2026-10-24T12:00:00Z", 2),
             ["10-25T00:30:00", "10-26T01:30:00"]
         );
-        // Asked in the second pass, too.
+        // Also when asked during the repeated hour.
         assert_eq!(berlin("30 2 * * *", "2026-10-25T01:15:00Z", 1), ["10-26T01:30:00"]);
-        // A whole day was left out.
+        // The time zone skipped a whole day.
         assert_eq!(
             runs("0 12 * * *", "Pacific/Apia", "2011-12-29T23:00:00Z", 2),
             ["12-30T10:00:00", "12-30T22:00:00"]
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_wall_runs_in_both_passes_and_never_in_a_gap() {
+    fn a_schedule_with_a_star_runs_in_both_occurrences_and_never_in_a_gap() {
         let berlin = |schedule, from, count| runs(schedule, "Europe/Berlin", from, count);
         assert_eq!(
             berlin("*/30 * * * *", "2026-10-24T23:45:00Z", 7),
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_run_is_always_ahead() {
+    fn the_next_run_is_always_in_the_future() {
         for zone in
             ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "UTC"]
         {
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_field() {
+    fn errors_name_the_field() {
         let wrong = |schedule, zone| Schedule::read(schedule, zone).unwrap_err();
         for (schedule, part) in [
             ("", "0 fields"),

@@ -1,9 +1,9 @@
-//! How much a search may look at, and for how long.
+//! Limits the number of objects that a search examines, and its time.
 use penstock_base::fault::{Fault, Kind};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// What is left of both. One of these serves a whole request.
+/// The remaining objects and time of a request. One value serves the whole request.
 #[derive(Debug)]
 pub struct Bounds {
     looked_at: Cell<u64>,
@@ -13,15 +13,15 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// So many objects read or passed over, within this time from now on.
+    /// Allows a search to examine up to `most` objects within `time` from now.
     pub fn new(most: u64, time: Duration) -> Self {
         Self { looked_at: Cell::new(0), most, end: Instant::now() + time, time }
     }
 
-    /// Counts objects that are looked at.
+    /// Counts objects that are examined.
     ///
     /// # Errors
-    /// `Kind::TooLarge` when there were too many, or it took too long.
+    /// `Kind::TooLarge` if there were too many, or the time is over.
     pub fn look(&self, objects: usize) -> Result<(), Fault> {
         let looked_at = self.looked_at.get().saturating_add(objects as u64);
         self.looked_at.set(looked_at);
@@ -29,8 +29,8 @@ impl Bounds {
             return Err(Fault::new(
                 Kind::TooLarge,
                 format!(
-                    "it was given up after {} objects, which is the limit of one request: no index answers it; \
-                     ask for a URI or for what a field of type resource holds, or for less",
+                    "the search was given up after {} objects, the limit of one request, because no index answers \
+                     it; filter by a URI or by a field of type resource, or ask for less",
                     self.most
                 ),
             ));
@@ -38,10 +38,10 @@ impl Bounds {
         self.check_time()
     }
 
-    /// Whether there is time left.
+    /// Checks that there is time left.
     ///
     /// # Errors
-    /// `Kind::TooLarge` when there is none.
+    /// `Kind::TooLarge` if the time is over.
     pub fn check_time(&self) -> Result<(), Fault> {
         if Instant::now() < self.end {
             return Ok(());
@@ -49,7 +49,7 @@ impl Bounds {
         Err(Fault::new(
             Kind::TooLarge,
             format!(
-                "it was given up after {} ms, which is the limit of one request, with {} objects looked at; ask \
+                "the search was given up after {} ms, the limit of one request; it had examined {} objects; ask \
                  for less",
                 self.time.as_millis(),
                 self.looked_at.get()

@@ -1,20 +1,20 @@
-//! Cursors as text: opaque, and of one listing alone.
+//! Cursors as text: opaque, and valid only for the listing that returned them.
 use super::order::{Kind, Order, Place};
 use crate::mapping::Shape;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use penstock_base::fault::{self, Fault};
 
-/// Says which version of the form it is.
+/// The version of the cursor's format.
 const VERSION: &str = "1";
 
-/// A cursor that holds these texts.
+/// Encodes these texts as a cursor.
 pub(super) fn write(parts: &[Option<&str>]) -> String {
     let text = serde_json::to_vec(&(VERSION, parts)).expect("texts are always JSON");
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// The texts that a cursor holds.
+/// Decodes the texts in a cursor.
 pub(super) fn read<const N: usize>(cursor: &str) -> Result<[Option<String>; N], Fault> {
     let parts = URL_SAFE_NO_PAD
         .decode(cursor)
@@ -27,17 +27,17 @@ pub(super) fn read<const N: usize>(cursor: &str) -> Result<[Option<String>; N], 
 }
 
 impl Place {
-    /// The cursor of the object that stands here.
+    /// Returns the cursor of the object at this position.
     pub(super) fn cursor(&self, shape: &Shape) -> String {
         let order = self.order.name(shape);
         let value = self.value.as_ref().map(|(text, _)| text.as_str());
         write(&[Some(&order), value, Some(&self.uri)])
     }
 
-    /// The place that a cursor of this order stands for.
+    /// Reads the position from a cursor of this order.
     ///
     /// # Errors
-    /// `Kind::Malformed` when it is none, or one of another order.
+    /// `Kind::Malformed` if it is not a cursor, or belongs to another order.
     pub(super) fn read(
         cursor: &str,
         shape: &Shape,
@@ -48,7 +48,7 @@ impl Place {
         if name != order.name(shape) {
             return Err(Fault::new(
                 fault::Kind::Malformed,
-                "the cursor is one of another order; begin again without it",
+                "the cursor belongs to a listing in another order; start again without a cursor",
             ));
         }
         Ok(Self::at(order, kind, value, &uri))
@@ -58,6 +58,6 @@ impl Place {
 pub(super) fn foreign() -> Fault {
     Fault::new(
         fault::Kind::Malformed,
-        "the cursor is none that this listing has given; begin again without it",
+        "the cursor was not returned by this listing; start again without a cursor",
     )
 }

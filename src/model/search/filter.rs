@@ -1,63 +1,63 @@
-//! What is asked of an object.
+//! Filters: conditions that an object must fulfil.
 use super::order::Kind as Order;
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use penstock_base::fault::{Fault, Kind};
 use penstock_base::nearest::nearest;
 
-/// What is asked of an object.
+/// A condition on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
-    /// All of these; of none: any object.
+    /// All of these conditions hold; every object passes an empty list.
     All(Vec<Filter>),
-    /// At least one of these; of none: no object.
+    /// At least one of these conditions holds; no object passes an empty list.
     Any(Vec<Filter>),
-    /// Not this.
+    /// This condition does not hold.
     Not(Box<Filter>),
-    /// Its URI passes.
+    /// The object's URI passes the test.
     Uri(Test),
-    /// A value of the field at this place of the shape passes.
+    /// A value of the field passes the test.
     Field {
-        /// The place among [`Shape::fields`].
+        /// The index in [`Shape::fields`].
         field: usize,
-        /// What is asked of the value.
+        /// The condition on the value.
         test: Test,
     },
-    /// An object nested in the field at this place passes.
+    /// An object nested in the field passes the filter.
     Nested {
-        /// The place among [`Shape::fields`].
+        /// The index in [`Shape::fields`].
         field: usize,
-        /// What is asked of the nested object.
+        /// The condition on the nested object.
         filter: Box<Filter>,
     },
 }
 
-/// What is asked of a value. Values are texts as the view shows them; numbers are compared by number, dates
-/// and times by the moment (without a time zone: in UTC), all else by code point.
+/// A condition on a value. Values are texts as the view shows them. Numbers are compared by number, dates and times
+/// by their moment (in UTC if they have no time zone), everything else by code point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Test {
-    /// It is one of these.
+    /// The value is one of these.
     In(Vec<String>),
-    /// It contains this.
+    /// The value contains this text.
     Contains(String),
-    /// It contains this, small and capital letters being the same.
+    /// The value contains this text, ignoring case.
     ContainsAnyCase(String),
-    /// It is a smaller number, or an earlier date or time.
+    /// The value is a smaller number, or an earlier date or time.
     Before(String),
-    /// It is a greater number, or a later date or time.
+    /// The value is a greater number, or a later date or time.
     After(String),
-    /// There is one.
+    /// There is a value.
     Exists,
 }
 
 impl Filter {
-    /// A test of the field that a path of names leads to; `uri`, or the name of a field of type `id`, is the URI
-    /// of the object there.
+    /// Creates a filter that tests the field at a path of names. `uri`, or the name of a field of type `id`, means
+    /// the URI of the object there.
     ///
     /// # Errors
-    /// `Kind::Invalid` when there is no such field.
+    /// `Kind::Invalid` if there is no such field.
     pub fn at(shape: &Shape, path: &[&str], test: Test) -> Result<Self, Fault> {
         let Some((name, rest)) = path.split_first() else {
-            return Err(Fault::new(Kind::Invalid, "no field is named"));
+            return Err(Fault::new(Kind::Invalid, "the filter names no field"));
         };
         if shape.is_id(name) {
             return match rest {
@@ -85,10 +85,10 @@ impl Filter {
         }
     }
 
-    /// Checks that the filter fits the shape: its places, and what is compared with what.
+    /// Checks that the filter fits the shape: its field indexes, and the types that it compares.
     ///
     /// # Errors
-    /// `Kind::Invalid` with the cause in words.
+    /// `Kind::Invalid` with the cause.
     pub(super) fn check(&self, shape: &Shape) -> Result<(), Fault> {
         match self {
             Self::All(filters) | Self::Any(filters) => {
@@ -102,7 +102,7 @@ impl Filter {
             }
             Self::Nested { field, filter } => match property(shape, *field)? {
                 (_, Property { value: Value::Object(nested), .. }) => filter.check(nested),
-                (name, _) => Err(wrong(format!("the field {name} holds no objects"))),
+                (name, _) => Err(wrong(format!("the field {name} does not hold objects"))),
             },
         }
     }
@@ -114,7 +114,7 @@ impl Test {
             Self::In(wanted) => wanted,
             Self::Before(wanted) | Self::After(wanted) if order == Order::Text => {
                 return Err(wrong(format!(
-                    "the field {name} holds neither numbers nor dates, so that nothing is before or after {wanted:?}"
+                    "the field {name} holds neither numbers nor dates, so it cannot be compared with {wanted:?}"
                 )));
             }
             Self::Before(wanted) | Self::After(wanted) => std::slice::from_ref(wanted),
@@ -123,7 +123,7 @@ impl Test {
         for text in wanted {
             if !order.takes(text) {
                 return Err(wrong(format!(
-                    "{text:?} is {}, as the field {name} needs it",
+                    "{text:?} is {}, but the field {name} needs one",
                     order.not()
                 )));
             }
@@ -132,14 +132,14 @@ impl Test {
     }
 }
 
-/// The name and the property of the field at this place.
+/// Returns the name and the property of the field at this index.
 pub(super) fn property(shape: &Shape, field: usize) -> Result<(&str, &Property), Fault> {
     match shape.fields.get(field) {
         Some(field) => match &field.kind {
             FieldKind::Property(property) => Ok((&field.name, property)),
             FieldKind::Id => Err(wrong(format!("the field {} is the object's URI", field.name))),
         },
-        None => Err(wrong("the filter is one of another Business Object".to_owned())),
+        None => Err(wrong("the filter belongs to another Business Object".to_owned())),
     }
 }
 

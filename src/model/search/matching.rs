@@ -1,4 +1,4 @@
-//! Whether an object passes a filter.
+//! Tests whether an object passes a filter.
 use super::bounds::Bounds;
 use super::filter::{Filter, Test, property};
 use super::order::{Key, Kind};
@@ -10,7 +10,7 @@ use penstock_store::{Pattern, Read};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// A filter made ready: what it compares with is read once.
+/// A compiled filter: the values that it compares with are parsed once.
 #[derive(Debug)]
 pub(super) enum Matcher {
     All(Vec<Matcher>),
@@ -21,20 +21,20 @@ pub(super) enum Matcher {
     Nested { field: usize, matcher: Box<Matcher>, needs: Needs },
 }
 
-/// What of an object is read for a test.
+/// The part of an object that is read for a test.
 #[derive(Debug)]
 pub(super) enum Needs {
-    /// The values of these properties: so little that they are sought one by one.
+    /// The values of these properties, few enough to be looked up one by one.
     Few(Vec<NamedNode>),
     /// Everything.
     All,
 }
 
 impl Needs {
-    /// Properties that are sought one by one.
+    /// The maximum number of properties that are looked up one by one.
     const FEW: usize = 3;
 
-    /// For the fields at these places.
+    /// Returns what must be read for the fields at these indexes.
     pub(super) fn of(shape: &Shape, fields: &HashSet<usize>) -> Self {
         let predicates: Option<HashSet<&NamedNode>> =
             fields.iter().map(|field| Some(&property(shape, *field).ok()?.1.predicate)).collect();
@@ -59,8 +59,10 @@ pub(super) enum Check {
 }
 
 impl Matcher {
+    /// Compiles a filter.
+    ///
     /// # Errors
-    /// `Kind::Invalid` when the filter does not fit the shape.
+    /// `Kind::Invalid` if the filter does not fit the shape.
     pub(super) fn new(filter: &Filter, shape: &Shape) -> Result<Self, Fault> {
         filter.check(shape)?;
         Self::of(filter, shape)
@@ -90,7 +92,7 @@ impl Matcher {
         })
     }
 
-    /// The fields of the object itself that it asks for.
+    /// Returns the indexes of the object's own fields that the filter uses.
     pub(super) fn fields(&self) -> HashSet<usize> {
         match self {
             Self::All(matchers) | Self::Any(matchers) => {
@@ -102,7 +104,7 @@ impl Matcher {
         }
     }
 
-    /// Whether an object needs to be read for an answer.
+    /// Returns whether the test needs to read the object.
     pub(super) fn reads(&self) -> bool {
         match self {
             Self::All(matchers) | Self::Any(matchers) => matchers.iter().any(Self::reads),
@@ -113,7 +115,7 @@ impl Matcher {
     }
 }
 
-/// An object that is tested, all of it under one reader.
+/// An object that is tested, with one reader for all of it.
 pub(super) struct Tested<'t, R> {
     pub(super) read: &'t R,
     pub(super) shape: &'t Shape,
@@ -130,7 +132,7 @@ impl<R: Read> Tested<'_, R> {
         self.passes_with(matcher, &Owned::of_quads(self.shape, &quads))
     }
 
-    /// What is stored about it; nothing when it stands within itself.
+    /// Reads what is stored about the object; empty if it is nested in itself.
     pub(super) fn quads(&self, needs: &Needs) -> Result<Vec<Quad>, Fault> {
         if self.path.above.is_some_and(|above| above.holds(self.path.uri)) {
             return Ok(Vec::new());

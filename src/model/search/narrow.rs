@@ -1,6 +1,6 @@
-//! What the index says before an object is read: where the objects that a filter lets through are among.
+//! Finds the candidates for a filter with the index, before any object is read.
 //!
-//! A source never leaves out what passes; it may hold what does not, so each candidate is tested all the same.
+//! A source never leaves out an object that passes. It may contain objects that do not, so each candidate is tested.
 use super::bounds::Bounds;
 use super::filter::{Filter, Test, property};
 use crate::mapping::{Property, Shape, Value};
@@ -11,26 +11,26 @@ use penstock_base::fault::Fault;
 use penstock_store::{ReadStore, SubjectFilter};
 use std::collections::BTreeSet;
 
-/// The most objects that are gathered beforehand; past it a source is none.
+/// The maximum number of objects that are collected beforehand. With more, the index is not used.
 const MOST: usize = 10_000;
-/// The most listings that are merged.
+/// The maximum number of listings that are merged.
 const MERGED: usize = 100;
-/// Objects gathered in one go.
+/// The number of objects that are listed at a time.
 const PAGE: usize = 1_000;
 
-/// Where candidates come from, in the order of their URIs.
+/// The source of the candidates, in the order of their URIs.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
-    /// These, ascending. Whether they belong is to be asked.
+    /// These objects, ascending. Whether they are members must still be checked.
     Set(Vec<NamedNode>),
-    /// What belongs and satisfies this, by an index.
+    /// The members that an index lists for this filter.
     Listing(SubjectFilter),
-    /// What one of these has.
+    /// The members that an index lists for at least one of these filters.
     Merged(Vec<SubjectFilter>),
 }
 
 impl Source {
-    /// Where the members of a Business Object that pass `filter` are among.
+    /// Returns a source that contains all members of a Business Object that pass `filter`.
     pub(super) fn of(
         store: &ReadStore,
         business_object: &Compiled,
@@ -53,7 +53,8 @@ impl Source {
         }
     }
 
-    /// The candidates after a URI, at most `limit`, and whether they belong: by the commit of this sequence.
+    /// Returns up to `limit` candidates after a URI. If they are members, also returns the sequence of the commit
+    /// as of which they are.
     pub(super) fn after(
         &self,
         store: &ReadStore,
@@ -70,7 +71,7 @@ impl Source {
                 let (uris, seen) = store.subjects(filter, after, limit)?;
                 Ok((uris, Some(seen)))
             }
-            // The first of all are among the first of each.
+            // The first candidates of all listings are among the first of each.
             Self::Merged(filters) => {
                 let (mut merged, mut oldest) = (BTreeSet::new(), u64::MAX);
                 for filter in filters {
@@ -85,15 +86,15 @@ impl Source {
     }
 }
 
-/// What a filter says of the objects that pass it.
+/// What the index knows about the objects that pass a filter.
 enum Clue {
     /// They are among these.
     Set(BTreeSet<String>),
-    /// They have all of these.
+    /// They have all of these properties and values.
     Having(Vec<(NamedNode, Term)>),
-    /// They have all of one of these.
+    /// They have all properties and values of at least one of these lists.
     Either(Vec<Vec<(NamedNode, Term)>>),
-    /// Nothing that an index knows.
+    /// The index does not help.
     None,
 }
 
@@ -192,8 +193,8 @@ impl Narrow<'_> {
         Ok(Clue::Set(set))
     }
 
-    /// All objects of a shape, members or not, that a filter may let through; `None` when the index does not
-    /// say, or they are many.
+    /// Returns all objects of a shape, members or not, that may pass a filter. `None` if the index does not help, or
+    /// there are more than [`MOST`].
     fn set(&self, shape: &Shape, filter: &Filter) -> Result<Option<BTreeSet<String>>, Fault> {
         match self.clue(shape, filter)? {
             Clue::Set(set) => Ok(Some(set)),
@@ -233,7 +234,7 @@ fn link(predicate: &NamedNode, uri: &str) -> (NamedNode, Term) {
     (predicate.clone(), NamedNode::new_unchecked(uri).into())
 }
 
-/// Those that one of these is a value of.
+/// Describes the objects that have one of `values` under a property.
 fn linked<'v>(predicate: &NamedNode, values: impl ExactSizeIterator<Item = &'v str>) -> Clue {
     if values.len() > MERGED {
         return Clue::None;
@@ -245,7 +246,8 @@ fn linked<'v>(predicate: &NamedNode, values: impl ExactSizeIterator<Item = &'v s
     }
 }
 
-/// The objects, members or not, that lead to one of `uris` by a property; `None` when they are many.
+/// Returns the objects, members or not, that refer to one of `uris` with a property. `None` if there are more than
+/// [`MOST`].
 pub(super) fn leading_to(
     store: &ReadStore,
     bounds: &Bounds,

@@ -1,4 +1,4 @@
-//! How values compare, and where an object stands in a listing.
+//! How values compare, and the position of an object in a listing.
 use super::filter::property;
 use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
 use crate::view::{Number, Values};
@@ -7,24 +7,24 @@ use penstock_base::fault::{self, Fault};
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-/// Characters of a text that it is ordered by; past them the URI decides.
+/// The number of characters of a text that are compared. If they are equal, the URI decides.
 const LONGEST: usize = 256;
 
-/// What a listing is ordered by; by URI when nothing else is said. Objects that are alike there are ordered by
-/// URI, and objects without a value come last, both whatever the direction.
+/// The order of a listing; the default is by URI. Objects with equal values are ordered by ascending URI, and objects
+/// without a value come last, in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Order {
-    /// The place among [`Shape::fields`] of a field that is no array and holds no objects.
+    /// The index in [`Shape::fields`] of a field that is not an array and does not hold objects.
     pub field: Option<usize>,
-    /// From the last to the first.
+    /// Whether the listing runs from the last to the first.
     pub descending: bool,
 }
 
 impl Order {
-    /// By the field of this name.
+    /// Creates an order by the field of this name.
     ///
     /// # Errors
-    /// `Kind::Invalid` when there is none, or it has no order.
+    /// `Kind::Invalid` if there is no such field, or it cannot be ordered by.
     pub fn by(shape: &Shape, name: &str, descending: bool) -> Result<Self, Fault> {
         if shape.is_id(name) {
             return Ok(Self { field: None, descending });
@@ -38,23 +38,23 @@ impl Order {
         Ok(order)
     }
 
-    /// How its values compare; `None` when it is by URI.
+    /// Returns how the values compare; `None` if the order is by URI.
     pub(super) fn kind(self, shape: &Shape) -> Result<Option<Kind>, Fault> {
         let Some(field) = self.field else { return Ok(None) };
         let (name, property) = property(shape, field)?;
         if property.many || matches!(property.value, Value::Object(_)) {
             return Err(wrong(format!(
-                "objects are not ordered by {name}, since it holds arrays or objects"
+                "objects cannot be ordered by {name}, because it holds arrays or objects"
             )));
         }
         Ok(Some(Kind::of(property)))
     }
 
-    /// What tells cursors of this order from those of others.
+    /// Returns a name that distinguishes cursors of this order from others.
     pub(super) fn name(self, shape: &Shape) -> String {
         let field = self.field.and_then(|field| shape.fields.get(field));
         let sign = if self.descending { '-' } else { '+' };
-        // The object's own URI is no property, so no field of this name is one.
+        // A field of type `id` is the object's own URI: such an order is named as the one by URI.
         let name = match field {
             Some(field) if field.kind != FieldKind::Id => field.name.as_str(),
             _ => "",
@@ -82,7 +82,7 @@ impl Kind {
         }
     }
 
-    /// The key of a text as the view shows it.
+    /// Returns the sort key of a text as the view shows it.
     pub(super) fn key(self, text: &str) -> Key {
         match self {
             Self::Number => Number::of(text).map(Key::Number),
@@ -97,22 +97,23 @@ impl Kind {
         .unwrap_or_else(|| Key::Text(text.to_owned()))
     }
 
-    /// Whether a text can be compared with the values.
+    /// Returns whether a text can be compared with the values.
     pub(super) fn takes(self, text: &str) -> bool {
         self == Self::Text || !matches!(self.key(text), Key::Text(_))
     }
 
     pub(super) fn not(self) -> &'static str {
         match self {
-            Self::Number => "no number",
-            Self::Date => "no date (2026-03-01)",
-            Self::DateTime => "no date and time (2026-03-01T12:00:00Z)",
-            Self::Text => "no text",
+            Self::Number => "not a number",
+            Self::Date => "not a date (2026-03-01)",
+            Self::DateTime => "not a date and time (2026-03-01T12:00:00Z)",
+            Self::Text => "not a text",
         }
     }
 }
 
-/// A value among others of its field. Numbers, then moments, come before what the field cannot take back.
+/// The sort key of a value. Numbers come first, then moments, then values that an ingestion of the field would
+/// refuse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     Number(Number),
@@ -120,7 +121,7 @@ pub(super) enum Key {
     Text(String),
 }
 
-/// A moment; without a time zone it is taken to be in UTC.
+/// A moment in UTC. A time without a time zone is taken as UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moment(DateTime);
 
@@ -132,7 +133,7 @@ impl Moment {
 
 impl Ord for Moment {
     fn cmp(&self, other: &Self) -> Ordering {
-        // All are in one time zone, where there is always an answer.
+        // All are in UTC, where two moments always compare.
         self.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal)
     }
 }
@@ -143,17 +144,17 @@ impl PartialOrd for Moment {
     }
 }
 
-/// Where an object stands in a listing.
+/// The position of an object in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// The value that it is ordered by, as the view shows it, and its key.
+    /// The value that the object is ordered by, as the view shows it, and its sort key.
     pub(super) value: Option<(String, Key)>,
     pub(super) uri: String,
     pub(super) order: Order,
 }
 
 impl Place {
-    /// Of an object that shows these values in the field that it is ordered by.
+    /// Returns the position of an object that shows these values in the field that it is ordered by.
     pub(super) fn of(order: Order, kind: Kind, values: &Values<'_>, uri: &str) -> Self {
         let text = match values {
             Values::Literals(shown) => shown.first().map(|shown| shown.text.to_string()),
@@ -162,7 +163,7 @@ impl Place {
         Self::at(order, Some(kind), text, uri)
     }
 
-    /// At this value.
+    /// Returns the position of an object with this value.
     pub(super) fn at(order: Order, kind: Option<Kind>, text: Option<String>, uri: &str) -> Self {
         let value = kind.zip(text).map(|(kind, mut text)| {
             let key = kind.key(&text);

@@ -1,4 +1,4 @@
-//! A page of what is found, and how much there is.
+//! Finds a page of objects, and counts objects.
 use super::bounds::Bounds;
 use super::filter::{Filter, property};
 use super::matching::{Matcher, Needs, Tested};
@@ -12,30 +12,30 @@ use penstock_base::fault::Fault;
 use penstock_store::{ReadStore, Reader};
 use std::collections::BTreeSet;
 
-/// Candidates listed in one go.
+/// The maximum number of candidates that are listed at a time.
 const LISTED: usize = 1_000;
-/// Candidates read under one reader, which keeps commits waiting.
+/// The number of candidates read with one reader. Commits wait for a reader.
 const READ: usize = 32;
 
-/// What is looked for.
+/// The parameters of a search.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Search<'s> {
-    /// What an object must pass.
+    /// The filter that an object must pass.
     pub filter: Option<&'s Filter>,
-    /// In which order.
+    /// The order of the objects.
     pub order: Order,
     /// The cursor after which the page begins.
     pub after: Option<&'s str>,
-    /// The most objects of the page.
+    /// The maximum number of objects on the page.
     pub limit: usize,
 }
 
-/// A page.
+/// A page of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// The objects, in order.
     pub found: Vec<Found>,
-    /// Whether there are more.
+    /// Whether there are more objects after this page.
     pub more: bool,
 }
 
@@ -44,15 +44,16 @@ pub struct Page {
 pub struct Found {
     /// Its URI.
     pub uri: NamedNode,
-    /// What the next page begins after, when this is the last object of its page.
+    /// The cursor for the next page, if this is the last object of its page.
     pub cursor: String,
 }
 
-/// The objects of a Business Object that pass the filter, in order. Blocks.
+/// Returns the objects of a Business Object that pass the filter, in order. Blocking.
 ///
 /// # Errors
-/// `Kind::Invalid` when filter or order do not fit the Business Object, `Kind::Malformed` when the cursor does
-/// not, `Kind::TooLarge` when more would have to be looked at than the bounds allow.
+/// - `Kind::Invalid` if the filter or the order does not fit the Business Object
+/// - `Kind::Malformed` if the cursor does not fit it
+/// - `Kind::TooLarge` if the search would examine more than the bounds allow
 pub fn page(
     store: &ReadStore,
     business_object: &Compiled,
@@ -78,7 +79,7 @@ pub fn page(
     Ok(Page { found: found.collect(), more })
 }
 
-/// How many objects of a Business Object pass the filter. Blocks.
+/// Counts the objects of a Business Object that pass the filter. Blocking.
 ///
 /// # Errors
 /// As [`page`].
@@ -97,7 +98,7 @@ pub fn count(
     Ok(count)
 }
 
-/// A search under way.
+/// A running search.
 struct Run<'r> {
     store: &'r ReadStore,
     business_object: &'r Compiled,
@@ -106,10 +107,10 @@ struct Run<'r> {
     bounds: &'r Bounds,
 }
 
-/// What is called with each object that passes, and says whether to go on.
+/// The function that is called with each object that passes. It returns whether to continue.
 type Visit<'v> = dyn FnMut(Passed<'_>) -> Result<bool, Fault> + 'v;
 
-/// An object that passes, and the reader that it passed under.
+/// An object that passes, and the reader with which it was tested.
 struct Passed<'p> {
     uri: &'p NamedNode,
     read: &'p Reader<'p>,
@@ -132,7 +133,7 @@ impl<'r> Run<'r> {
         Ok(Self { store, business_object, source, matcher, bounds })
     }
 
-    /// The first that pass, by URI.
+    /// Returns the first `limit` objects that pass, by URI.
     fn ascending(
         &self,
         order: Order,
@@ -150,7 +151,8 @@ impl<'r> Run<'r> {
         Ok(places)
     }
 
-    /// The first that pass in an order that no index has: all are looked at, and the first kept.
+    /// Returns the first `limit` objects that pass, in an order that no index has. It examines all objects and
+    /// keeps the first ones.
     fn sorted(
         &self,
         order: Order,
@@ -194,8 +196,8 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Hands every object after a URI that belongs and passes to `visit`, in the order of their URIs, until it
-    /// has had enough. About `wanted` are needed.
+    /// Calls `visit` with every member after a URI that passes, in the order of URIs, until it returns false.
+    /// About `wanted` objects are needed.
     fn each(
         &self,
         mut after: Option<String>,
@@ -208,7 +210,7 @@ impl<'r> Run<'r> {
             let (uris, seen) = self.source.after(self.store, after.as_deref(), limit)?;
             for some in uris.chunks(READ) {
                 self.bounds.look(some.len())?;
-                // Anew for each, so that commits do not wait for the page.
+                // A new reader for each chunk, so that commits do not wait for the whole page.
                 let read = self.store.read();
                 let belong = seen == Some(read.sequence());
                 for uri in some {
@@ -228,7 +230,7 @@ impl<'r> Run<'r> {
                 Some(last) => after = Some(last.into_string()),
                 None => return Ok(()),
             }
-            // Few of them pass.
+            // Too few of them passed: read more the next time.
             limit = (limit * 2).min(LISTED);
         }
     }

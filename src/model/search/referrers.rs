@@ -1,4 +1,4 @@
-//! What refers to an object: the objects of Business Objects that hold its URI, at any depth.
+//! Finds what refers to an object: the objects of Business Objects that hold its URI, at any depth.
 use super::bounds::Bounds;
 use super::cursor;
 use super::narrow::leading_to;
@@ -12,15 +12,15 @@ use penstock_store::{Pattern, Read, ReadStore};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Objects listed in one go.
+/// The maximum number of objects that are listed at a time.
 const LISTED: usize = 1_000;
 
-/// A page of what refers to an object.
+/// A page of the objects that refer to an object.
 #[derive(Debug, Clone)]
 pub struct Referrers {
-    /// By the Business Object's id, then the field, then the URI.
+    /// The objects, ordered by the Business Object's id, then the path, then the URI.
     pub found: Vec<Referrer>,
-    /// Whether there are more.
+    /// Whether there are more after this page.
     pub more: bool,
 }
 
@@ -29,28 +29,28 @@ pub struct Referrers {
 pub struct Referrer {
     /// The Business Object that it belongs to.
     pub business_object: Arc<Compiled>,
-    /// The names of the fields that lead from it to the other one, with dots between them.
+    /// The names of the fields that lead from this object to the other one, separated by dots.
     pub path: String,
     /// Its URI.
     pub uri: NamedNode,
-    /// What the next page begins after, when this is the last of its page.
+    /// The cursor for the next page, if this is the last object of its page.
     pub cursor: String,
 }
 
-/// Which references count; the default is all of them.
+/// Selects the references that count; the default is all of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Through<'t> {
-    /// Those of the Business Object with this id.
+    /// Only references from the Business Object with this id.
     pub business_object: Option<&'t str>,
-    /// Those by this path, as in [`Referrer::path`].
+    /// Only references by this path, as in [`Referrer::path`].
     pub path: Option<&'t str>,
 }
 
-/// What refers to `uri` by a field that holds a resource or a nested object. Blocks.
+/// Returns the objects that refer to `uri` by a field that holds a resource or a nested object. Blocking.
 ///
 /// # Errors
-/// `Kind::Malformed` when the cursor is none of this listing; `Kind::TooLarge` when it would take more than the
-/// bounds allow.
+/// `Kind::Malformed` if this listing did not return the cursor; `Kind::TooLarge` if the search would examine more
+/// than the bounds allow.
 pub fn referrers(
     store: &ReadStore,
     business_objects: &[Arc<Compiled>],
@@ -104,24 +104,24 @@ struct Run<'r> {
     store: &'r ReadStore,
     bounds: &'r Bounds,
     target: &'r NamedNode,
-    /// Whether some object has the target as a value of a property.
+    /// For each property: whether some object has the target as a value of it.
     known: HashMap<NamedNode, bool>,
 }
 
-/// The names of the fields that lead to a reference, and the fields from the root on.
+/// The path of a reference: the names of its fields as text, and its fields from the root down.
 type Link<'s> = (String, Vec<Step<'s>>);
 
-/// A field that leads to other objects.
+/// A field that refers to other objects.
 #[derive(Debug, Clone, Copy)]
 struct Step<'s> {
     shape: &'s Shape,
-    /// The field's place in the shape.
+    /// The field's index in the shape.
     place: usize,
     predicate: &'s NamedNode,
 }
 
 impl Step<'_> {
-    /// Whether a value of the property belongs to this field.
+    /// Returns whether a value of the property belongs to this field.
     fn owns(&self, uri: &str) -> bool {
         let uri = NamedNodeRef::new_unchecked(uri);
         owner(self.shape, self.predicate.as_ref(), uri.into()) == Some(self.place)
@@ -129,7 +129,7 @@ impl Step<'_> {
 }
 
 impl Run<'_> {
-    /// The references of a shape that may hold the target, ordered by path.
+    /// Returns the references of a shape that may hold the target, ordered by path.
     fn links<'s>(&mut self, shape: &'s Shape) -> Result<Vec<Link<'s>>, Fault> {
         let mut links = Vec::new();
         self.gather(shape, "", &mut Vec::new(), &mut links)?;
@@ -186,7 +186,7 @@ impl Run<'_> {
         Ok(holds)
     }
 
-    /// The objects that belong and lead to the target by these properties, those after a URI.
+    /// Returns up to `wanted` members after a URI that lead to the target by these properties.
     fn roots(
         &self,
         business_object: &Compiled,
@@ -203,7 +203,7 @@ impl Run<'_> {
                 Fault::new(
                     Kind::TooLarge,
                     format!(
-                        "too many objects refer to {} by {}; ask for those of one field",
+                        "too many objects refer to {} by {}; ask for the references of one field",
                         self.target.as_str(),
                         predicate.as_str()
                     ),

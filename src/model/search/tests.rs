@@ -1,4 +1,4 @@
-//! Whatever is stored and asked, the search finds what looking at every object finds.
+//! Property tests: the search finds the same objects as a test of every object.
 use super::*;
 use crate::changes::Watch;
 use crate::ingest::{Body, Limits, Mode, Request, ingest};
@@ -38,13 +38,13 @@ fields:
         link: {type: resource, path: <urn:p:link2>}
 ";
 
-struct World {
+struct Fixture {
     store: Store,
     business_object: Arc<Compiled>,
     _dir: tempfile::TempDir,
 }
 
-impl World {
+impl Fixture {
     fn new(objects: &Value) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
@@ -99,7 +99,7 @@ impl World {
         Self { store, business_object, _dir: dir }
     }
 
-    /// Every object as the view shows it.
+    /// Returns every object as the view shows it.
     fn all(&self) -> Vec<Value> {
         let read = self.store.read();
         let uris = members::page(&read, &self.business_object, None, usize::MAX).unwrap();
@@ -112,7 +112,7 @@ impl World {
         uris.iter().map(show).collect()
     }
 
-    /// All pages of this size.
+    /// Returns the URIs of all pages of this size.
     fn search(&self, filter: &Filter, order: Order, limit: usize) -> Vec<String> {
         let (mut found, mut after) = (Vec::new(), None::<String>);
         loop {
@@ -158,12 +158,12 @@ fn objects() -> impl Strategy<Value = Value> {
         vec(inner, 0..3),
     );
     vec(object, 1..12).prop_map(|objects| {
-        // What is nested in several is the same everywhere.
+        // An object that is nested in several objects is the same everywhere.
         let mut known = std::collections::BTreeMap::new();
         let objects = objects.into_iter().enumerate().map(|(i, (n, s, link, many, inner))| {
-            // An object without any value is none.
-            let nothing = n.is_none() && s.is_none() && link.is_none() && many.is_empty() && inner.is_empty();
-            let n = if nothing { Some(json!(0)) } else { n };
+            // An object needs at least one value.
+            let is_empty = n.is_none() && s.is_none() && link.is_none() && many.is_empty() && inner.is_empty();
+            let n = if is_empty { Some(json!(0)) } else { n };
             let inner: Vec<Value> = inner
                 .into_iter()
                 .map(|one| known.entry(one["uri"].to_string()).or_insert(one).clone())
@@ -221,7 +221,7 @@ fn filter() -> impl Strategy<Value = Filter> {
 const ROOT: [&str; 6] = ["uri", "n", "s", "link", "many", "inner"];
 const INNER: [&str; 3] = ["uri", "n", "link"];
 
-/// What the filter says of an object as the view shows it.
+/// Returns whether an object, as the view shows it, passes the filter.
 fn passes(filter: &Filter, object: &Value, names: &[&str]) -> bool {
     let values = |name: &str| match &object[name] {
         Value::Null => Vec::new(),
@@ -262,29 +262,29 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_found_is_what_every_object_says(
+    fn search_finds_exactly_the_objects_that_pass_the_filter(
         objects in objects(),
         filters in vec(filter(), 8),
         limit in 1..5_usize,
     ) {
-        let world = World::new(&objects);
-        let all = world.all();
+        let fixture = Fixture::new(&objects);
+        let all = fixture.all();
         for filter in filters {
             let uri = |object: &Value| object["uri"].as_str().unwrap().to_owned();
             let expected: Vec<String> =
                 all.iter().filter(|object| passes(&filter, object, &ROOT)).map(uri).collect();
-            let found = world.search(&filter, Order::default(), limit);
+            let found = fixture.search(&filter, Order::default(), limit);
             prop_assert_eq!(&found, &expected, "{:?}", filter);
-            let bo = &world.business_object;
-            let counted = count(&world.store, bo, Some(&filter), &bounds()).unwrap();
+            let bo = &fixture.business_object;
+            let counted = count(&fixture.store, bo, Some(&filter), &bounds()).unwrap();
             prop_assert_eq!(counted, expected.len() as u64);
             let mut reversed = expected.clone();
             reversed.reverse();
             let order = Order { field: None, descending: true };
-            prop_assert_eq!(&world.search(&filter, order, limit), &reversed);
+            prop_assert_eq!(&fixture.search(&filter, order, limit), &reversed);
             for field in 1..4 {
                 for descending in [false, true] {
-                    let found = world.search(&filter, Order { field: Some(field), descending }, limit);
+                    let found = fixture.search(&filter, Order { field: Some(field), descending }, limit);
                     let value = |uri: &String| {
                         let object = all.iter().find(|object| object["uri"] == **uri).unwrap();
                         object[ROOT[field]].clone()
@@ -315,10 +315,10 @@ proptest! {
     }
 
     #[test]
-    fn what_refers_to_an_object_is_what_holds_its_uri(objects in objects(), limit in 1..4_usize) {
-        let world = World::new(&objects);
-        let all = world.all();
-        let bos = [Arc::clone(&world.business_object)];
+    fn referrers_are_exactly_the_objects_that_hold_the_uri(objects in objects(), limit in 1..4_usize) {
+        let fixture = Fixture::new(&objects);
+        let all = fixture.all();
+        let bos = [Arc::clone(&fixture.business_object)];
         let targets = (0..4).map(|i| format!("urn:l:{i}")).chain((0..6).map(|i| format!("urn:i:{i}")));
         for target in targets {
             let mut expected = Vec::new();
@@ -341,7 +341,7 @@ proptest! {
             loop {
                 let uri = NamedNode::new_unchecked(&target);
                 let page = referrers(
-                    &world.store, &bos, &uri, Through::default(), after.as_deref(), limit, &bounds(),
+                    &fixture.store, &bos, &uri, Through::default(), after.as_deref(), limit, &bounds(),
                 ).unwrap();
                 after = page.found.last().map(|found| found.cursor.clone());
                 found.extend(page.found.into_iter().map(|one| (one.path, one.uri.into_string())));
@@ -355,11 +355,11 @@ proptest! {
 }
 
 #[test]
-fn faults_say_what_does_not_fit() {
-    let world = World::new(&json!([{"uri": "urn:r:1", "n": 1}, {"uri": "urn:r:2", "s": "x"}]));
-    let shape = &world.business_object.mapping.root;
+fn errors_name_what_does_not_fit() {
+    let fixture = Fixture::new(&json!([{"uri": "urn:r:1", "n": 1}, {"uri": "urn:r:2", "s": "x"}]));
+    let shape = &fixture.business_object.mapping.root;
     let fails = |search: &Search<'_>, bounds: &Bounds| {
-        page(&world.store, &world.business_object, search, bounds).unwrap_err()
+        page(&fixture.store, &fixture.business_object, search, bounds).unwrap_err()
     };
     let number = Filter::at(shape, &["n"], Test::Before("x".into())).unwrap();
     let search = |filter| Search { filter: Some(filter), limit: 1, ..Search::default() };
@@ -383,7 +383,7 @@ fn faults_say_what_does_not_fit() {
     assert_eq!(fails(&search(&scan), &few).kind, Kind::TooLarge);
     let late = Bounds::new(1_000, Duration::ZERO);
     assert!(fails(&search(&scan), &late).detail.contains("given up after 0 ms"));
-    // The URI of a nested object, by its field alone.
+    // A test of a field with nested objects tests their URIs.
     let nested = Filter::at(shape, &["inner"], Test::In(vec!["urn:i:1".into()])).unwrap();
     assert_eq!(
         nested,
@@ -392,7 +392,7 @@ fn faults_say_what_does_not_fit() {
 }
 
 #[test]
-fn dates_are_compared_by_the_moment() {
+fn dates_are_compared_by_their_moment() {
     use super::order::Kind as Order;
     let key = |text: &str| Order::DateTime.key(text);
     assert_eq!(key("2024-01-01T00:00:00Z"), key("2024-01-01T01:00:00+01:00"));

@@ -1,14 +1,14 @@
-//! Which field a stored value belongs to.
+//! Decides which field a stored value belongs to.
 //!
-//! A property that only one field names gives that field every value, so that nothing there is hidden:
-//! what the field cannot show is warned about. Fields that share a property share out its values by
-//! datatype and language, objects by the namespace that their URI lies in: the one with the longest base. A text in one
-//! language never belongs to a field of another language, since the other language may well be another view's.
+//! If only one field names a property, that field gets every value of it, so no value is hidden. A value that the
+//! field cannot show causes a warning. Fields that share a property divide its values by datatype and language, and
+//! objects by the namespace that contains their URI. If several do, the longest base decides. A text in one
+//! language never belongs to a field with another language, because another view may use that language.
 use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
 use oxrdf::vocab::xsd;
 use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
 
-/// The place, among the fields of `shape`, of the one that a property's value belongs to.
+/// Returns the index in `shape.fields` of the field that a property's value belongs to.
 pub(crate) fn owner(
     shape: &Shape,
     property: NamedNodeRef<'_>,
@@ -27,8 +27,8 @@ pub(crate) fn owner(
     best.map(|(_, place)| place)
 }
 
-/// How well a value fits: 3 exactly, 2 by kin datatype, 1 because it is a literal at all, 0 only for want
-/// of a better field; `None` never. Of several namespaces that hold a URI the longest prefix fits best.
+/// Returns how well a value fits: 3 exactly, 2 by a related datatype, 1 because it is a literal, 0 only if no
+/// field fits better, `None` never. If several namespaces contain a URI, the longest prefix fits best.
 fn affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
     let (kind, literal) = match (value, term) {
         (Value::Object(Shape { uri_prefix: Some(prefix), .. }), TermRef::NamedNode(uri)) => {
@@ -52,7 +52,7 @@ fn affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
     })
 }
 
-/// Whether a literal has exactly the datatype that a field of this kind writes.
+/// Returns whether a literal has exactly the datatype that a field of this kind writes.
 pub(super) fn fits(kind: &Literal, literal: LiteralRef<'_>) -> bool {
     let datatype = literal.datatype();
     match kind {
@@ -73,7 +73,7 @@ fn is_plain(literal: LiteralRef<'_>) -> bool {
     literal.datatype() == xsd::STRING
 }
 
-/// Whether a datatype is one of XML Schema's numbers.
+/// Returns whether a datatype is one of the numeric types of XML Schema.
 pub(super) fn is_numeric(datatype: NamedNodeRef<'_>) -> bool {
     [
         xsd::DECIMAL,
@@ -115,31 +115,34 @@ mod tests {
         Shape { namespace: "N".to_owned(), fields: fields.collect(), uri_prefix: None }
     }
 
-    fn owner(shape: &Shape, term: &Term) -> Option<usize> {
+    fn owning_field(shape: &Shape, term: &Term) -> Option<usize> {
         super::owner(shape, NamedNodeRef::new_unchecked("urn:p"), term.as_ref())
     }
 
     #[test]
-    fn fields_of_one_property_share_out_its_values() {
+    fn fields_of_one_property_divide_its_values() {
         let shape =
             shape(vec![Literal::String, Literal::Language("en".to_owned()), Literal::Integer]);
         let english = Rdf::new_language_tagged_literal_unchecked("x", "EN").into();
         let german = Rdf::new_language_tagged_literal_unchecked("x", "de").into();
-        assert_eq!(owner(&shape, &Rdf::new_simple_literal("x").into()), Some(0));
-        assert_eq!(owner(&shape, &english), Some(1));
-        assert_eq!(owner(&shape, &german), Some(0));
-        assert_eq!(owner(&shape, &Rdf::new_typed_literal("5", xsd::INTEGER).into()), Some(2));
-        assert_eq!(owner(&shape, &Rdf::new_typed_literal("x", xsd::DATE).into()), Some(0));
+        assert_eq!(owning_field(&shape, &Rdf::new_simple_literal("x").into()), Some(0));
+        assert_eq!(owning_field(&shape, &english), Some(1));
+        assert_eq!(owning_field(&shape, &german), Some(0));
+        assert_eq!(
+            owning_field(&shape, &Rdf::new_typed_literal("5", xsd::INTEGER).into()),
+            Some(2)
+        );
+        assert_eq!(owning_field(&shape, &Rdf::new_typed_literal("x", xsd::DATE).into()), Some(0));
     }
 
     #[test]
-    fn a_property_of_one_field_gives_it_everything_but_other_languages() {
+    fn the_only_field_of_a_property_gets_all_values_except_other_languages() {
         let number = shape(vec![Literal::Number]);
-        assert_eq!(owner(&number, &Rdf::new_simple_literal("x").into()), Some(0));
-        assert_eq!(owner(&number, &NamedNode::new_unchecked("urn:x").into()), Some(0));
+        assert_eq!(owning_field(&number, &Rdf::new_simple_literal("x").into()), Some(0));
+        assert_eq!(owning_field(&number, &NamedNode::new_unchecked("urn:x").into()), Some(0));
         let english = shape(vec![Literal::Language("en".to_owned())]);
         let german = Rdf::new_language_tagged_literal_unchecked("x", "de").into();
-        assert_eq!(owner(&english, &german), None);
-        assert_eq!(owner(&english, &Rdf::new_simple_literal("x").into()), Some(0));
+        assert_eq!(owning_field(&english, &german), None);
+        assert_eq!(owning_field(&english, &Rdf::new_simple_literal("x").into()), Some(0));
     }
 }

@@ -1,46 +1,46 @@
-//! What one object may take with all that is nested in it.
+//! The size limit of one rendered object, including all objects nested in it.
 //!
-//! Objects that many others hold would be written once for each way that leads to them: three levels of 270
-//! objects, each holding all of the next, are 20 million. So an object that has become large has each
-//! further one nested in it whole once, and then by its URI alone: nothing that it shows is lost, and
-//! what it takes follows what is stored.
+//! An object that many others hold would be written once for each path to it. Three levels of 270 objects, each
+//! holding all of the next level, are 20 million objects. So once an object is large, each further nested object is
+//! written whole only once, and then only as its URI. No value is lost, and the size depends on what is stored
+//! and not on the number of paths.
 use crate::mapping::Shape;
 use oxrdf::NamedNode;
 use std::collections::HashSet;
 
-/// From so many bytes or nested objects on, what is nested is written whole once.
+/// The size from which each nested object is written whole only once.
 const WHOLE: Size = Size { bytes: 4 << 20, nested: 25_000 };
 
-/// Past so many bytes or nested objects it is not written.
+/// The maximum size; a larger object is not written.
 pub(super) const MOST: Size = Size { bytes: 32 << 20, nested: 200_000 };
 
-/// How large an object is.
+/// The size of an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
     pub(super) bytes: usize,
-    /// Objects nested in it that were written whole, each as often as it was.
+    /// The number of nested objects that were written whole, counting repetitions.
     pub(super) nested: usize,
 }
 
-/// How one nested object is written.
+/// How a nested object is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Whole,
     Uri {
-        /// It is the first that could have been written whole again.
+        /// Whether it is the first object that is not repeated whole.
         first: bool,
     },
-    /// Not at all: there is no room for it.
+    /// Not at all: the maximum size is reached.
     None,
 }
 
-/// What was taken so far.
+/// The size written so far.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// Bytes that stood in the buffer before the object.
+    /// The length of the buffer in bytes before the object.
     start: usize,
     nested: usize,
-    /// What was written since the object is large, by URI and place in the mapping.
+    /// The nested objects written whole since the object became large, by URI and place in the mapping.
     written: HashSet<(NamedNode, usize)>,
     is_repeating: bool,
 }
@@ -50,7 +50,7 @@ impl Budget {
         Self { start, nested: 0, written: HashSet::new(), is_repeating: false }
     }
 
-    /// How an object is to be written that is nested under this shape, when the buffer holds so many bytes.
+    /// Decides how to write the nested object `uri` of this shape, when the buffer holds `length` bytes.
     pub(super) fn form(&mut self, shape: &Shape, uri: &NamedNode, length: usize) -> Form {
         let bytes = length - self.start;
         if bytes > MOST.bytes || self.nested >= MOST.nested {

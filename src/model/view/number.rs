@@ -1,9 +1,10 @@
-//! Numbers as text: their JSON form, and their exact order whatever their size.
+//! Numbers as text: their JSON form, and their exact order regardless of their size.
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// The JSON number (RFC 8259, section 6) of an XML Schema number's lexical form, its digits kept:
-/// `+5`, `01`, `.5` and `5.` lose and gain only what JSON asks for. `None` for `INF`, `NaN` and what is no number.
+/// Converts the lexical form of an XML Schema number to a JSON number (RFC 8259, section 6) and keeps its digits.
+/// `+5`, `01`, `.5` and `5.` change only as far as JSON requires. Returns `None` for `INF`, `NaN` and text that is
+/// not a number.
 pub(super) fn json(lexical: &str) -> Option<Cow<'_, str>> {
     let parts = Parts::of(lexical)?;
     let sign = if parts.negative { "-" } else { "" };
@@ -26,7 +27,7 @@ struct Parts<'a> {
     negative: bool,
     whole: &'a str,
     fraction: Option<&'a str>,
-    /// The mark as it stood (`e` or `E`), the sign as it stood, the digits.
+    /// The mark (`e` or `E`) and the sign as written, and the digits.
     exponent: Option<(char, &'a str, &'a str)>,
 }
 
@@ -68,20 +69,20 @@ fn all_digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// A number's exact place among numbers.
+/// A sort key that orders numbers exactly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
     /// -1, 0 or 1.
     sign: i8,
     /// The power of ten of the first digit that is not 0. It saturates: numbers beyond 10^(10^38) are
-    /// told apart by their digits alone.
+    /// compared only by their digits.
     magnitude: i128,
     /// The digits from the first that is not 0 to the last that is not 0.
     digits: String,
 }
 
 impl Key {
-    /// Of a lexical form; `None` as for [`json`].
+    /// Creates the key of a lexical form. Returns `None` as [`json`] does.
     pub(crate) fn of(lexical: &str) -> Option<Self> {
         let parts = Parts::of(lexical)?;
         let all = format!("{}{}", parts.whole, parts.fraction.unwrap_or_default());
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_asks_for_little() {
+    fn only_what_json_requires_is_changed() {
         for (lexical, expected) in [
             ("1.50", "1.50"),
             ("-0", "-0"),
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_exact_whatever_the_size() {
+    fn the_order_is_exact_for_numbers_of_any_size() {
         let ascending = [
             "-1e99999999999999999999",
             "-1e400",

@@ -1,4 +1,4 @@
-//! Writing one object and the objects nested in it.
+//! Writes one object and the objects nested in it.
 use super::WARNINGS;
 use super::budget::{Budget, Form, MOST};
 use super::shown::Shown;
@@ -10,14 +10,14 @@ use penstock_base::json::push_pointer;
 use penstock_store::{About, Read};
 use std::collections::BTreeSet;
 
-/// The maximum of languages that one warning names.
+/// The maximum number of languages that one warning names.
 const LANGUAGES: usize = 10;
 
 pub(super) struct Writer<'w, R> {
     pub(super) read: &'w R,
     pub(super) out: &'w mut Vec<u8>,
     pub(super) warnings: &'w mut Vec<Finding>,
-    /// Where in the root object what is being written stands.
+    /// The position in the root object of the value that is being written.
     pub(super) pointer: Vec<Token<'w>>,
     pub(super) budget: Budget,
 }
@@ -29,12 +29,11 @@ pub(super) enum Token<'w> {
     Element(usize),
 }
 
-/// The objects from the root to the one being shown. One that stands within itself is shown by its URI
-/// alone.
+/// The objects from the root to the one being shown. An object that is nested in itself is shown only by its URI.
 pub struct Path<'p> {
     /// The object.
     pub uri: &'p NamedNode,
-    /// The objects that lead to it.
+    /// The path to the object that contains it.
     pub above: Option<&'p Path<'p>>,
 }
 
@@ -43,14 +42,14 @@ impl Path<'_> {
         self.above.map_or(self.uri, Path::root)
     }
 
-    /// Whether the object is among them.
+    /// Returns whether the object is on this path.
     pub fn holds(&self, uri: &NamedNode) -> bool {
         self.uri == uri || self.above.is_some_and(|above| above.holds(uri))
     }
 }
 
 impl<'w, R: Read> Writer<'w, R> {
-    /// Writes an object about which this is stored.
+    /// Writes the last object of `path`, whose stored quads are in `about`.
     pub(super) fn write(
         &mut self,
         shape: &'w Shape,
@@ -84,8 +83,8 @@ impl<'w, R: Read> Writer<'w, R> {
         Ok(())
     }
 
-    /// Says what is stored under the property of a field and belongs to no field, where somebody would miss it: objects
-    /// in other namespaces, and texts in other languages if there is none in the language of the field.
+    /// Warns of stored values of a field's property that belong to no field, if a reader would miss them. These are
+    /// objects in other namespaces, and texts in other languages if there is none in the field's language.
     fn warn_of_unowned(
         &mut self,
         shape: &Shape,
@@ -135,7 +134,7 @@ impl<'w, R: Read> Writer<'w, R> {
         path: &Path<'_>,
         first: &mut bool,
     ) -> Result<(), Fault> {
-        // Of most fields there is one value, which needs no order.
+        // Most fields have one value, which needs no sorting.
         match (owned.at(place), &property.value) {
             ([(_, TermRef::Literal(literal))], Value::Literal(kind)) => {
                 let shown = [Shown::alone(kind, *literal)];
@@ -184,7 +183,7 @@ impl<'w, R: Read> Writer<'w, R> {
         self.values(name, property, iris, path, first, |writer, iri, _| writer.string(iri.as_str()))
     }
 
-    /// Writes what a field holds: an array of all, or the first alone.
+    /// Writes the values of a field: all of them as an array, or only the first.
     fn values<V>(
         &mut self,
         name: &str,
@@ -212,7 +211,7 @@ impl<'w, R: Read> Writer<'w, R> {
                 self.warn(
                     path,
                     &format!(
-                        "{count} values stand under a field that is no array; the first is shown"
+                        "there are {count} values, but the field is not an array; only the first is shown"
                     ),
                 );
             }
@@ -244,8 +243,8 @@ impl<'w, R: Read> Writer<'w, R> {
                 if first {
                     self.warn(
                         path,
-                        "the object is so large that what is nested in it several times is shown by its URI \
-                         alone from here on",
+                        "the object is large; from here on, objects that are nested in it several times are \
+                         shown only by their URI",
                     );
                 }
                 return self.reference(uri);
@@ -267,8 +266,8 @@ impl<'w, R: Read> Writer<'w, R> {
 
     fn too_large(&self, path: &Path<'_>) -> Fault {
         let message = format!(
-            "the object {} cannot be shown: with what is nested in it, it has more than {} MiB or {} objects at {}; \
-             map such a field as a resource, and what it leads to in a Business Object of its own",
+            "the object {} is too large to be shown: including nested objects, it exceeds {} MiB or {} objects at {}; \
+             map such a field as a resource, and the objects that it refers to in a Business Object of their own",
             path.root().as_str(),
             MOST.bytes >> 20,
             MOST.nested,
@@ -277,7 +276,7 @@ impl<'w, R: Read> Writer<'w, R> {
         Fault::new(Kind::TooLarge, message)
     }
 
-    /// Where what is being written stands, as a JSON Pointer into the root object.
+    /// Returns the position of the value being written as a JSON Pointer into the root object.
     fn place(&self) -> String {
         let mut pointer = String::new();
         for token in &self.pointer {
@@ -317,14 +316,14 @@ impl<'w, R: Read> Writer<'w, R> {
     fn warn(&mut self, path: &Path<'_>, message: &str) {
         let message = match self.warnings.len() {
             0..WARNINGS => format!("{}: {message}", path.uri.as_str()),
-            WARNINGS => "there are more warnings, which are not named".to_owned(),
+            WARNINGS => "there are more warnings, which are not listed".to_owned(),
             _ => return,
         };
         self.warnings.push(Finding::at(self.place(), message));
     }
 }
 
-/// Whether no field before this one has its property.
+/// Returns whether this is the first field with its property.
 fn is_first(shape: &Shape, place: usize, property: &Property) -> bool {
     shape.fields.iter().take(place).all(|field| match &field.kind {
         FieldKind::Property(before) => before.predicate != property.predicate,
@@ -332,9 +331,9 @@ fn is_first(shape: &Shape, place: usize, property: &Property) -> bool {
     })
 }
 
-/// Whether a JSON string holds the text as it is (RFC 8259, section 7).
+/// Returns whether a JSON string can hold the text without escapes (RFC 8259, section 7).
 fn stands_for_itself(text: &str) -> bool {
-    // Without a branch for each byte many of them are looked at together.
+    // Without a branch for each byte, the compiler checks many bytes at once.
     let is_special = |byte| u8::from(matches!(byte, 0..b' ' | b'"' | b'\\'));
     text.bytes().fold(0, |found, byte| found | is_special(byte)) == 0
 }

@@ -1,4 +1,4 @@
-//! One literal as JSON, and its place in the order of values.
+//! One literal as JSON, and how it is ordered among other values.
 use super::belonging::{fits, is_numeric};
 use super::number;
 use crate::mapping::Literal as Kind;
@@ -7,16 +7,16 @@ use oxrdf::vocab::xsd;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// A literal as a field shows it. Ordered by number where it is one, else by code point; what is no
-/// number comes after all numbers.
+/// A literal as a field shows it. Numbers are ordered by number and come before everything else, which is ordered
+/// by code point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown<'q> {
     pub(crate) number: Option<number::Key>,
-    /// What is written: as it is when `raw`, else as a JSON string.
+    /// The text that is written: unchanged if `raw`, otherwise as a JSON string.
     pub text: Cow<'q, str>,
-    /// Whether the text is JSON itself: a number, `true` or `false`.
+    /// Whether the text already is JSON: a number, `true` or `false`.
     pub raw: bool,
-    /// Why the field cannot take back what it shows, if so.
+    /// If an ingestion of this field would refuse what it shows: why.
     pub(super) doubt: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl<'q> Shown<'q> {
         Self { number: is_number.then(|| number::Key::of(literal.value())).flatten(), ..shown }
     }
 
-    /// One that needs no place in an order.
+    /// Creates one without a sort key, for a field with a single value.
     pub(super) fn alone(kind: &Kind, literal: LiteralRef<'q>) -> Self {
         let lexical = literal.value();
         match kind {
@@ -35,8 +35,8 @@ impl<'q> Shown<'q> {
             Kind::Number | Kind::Integer => match number::json(lexical) {
                 Some(text) if is_numeric(literal.datatype()) => {
                     let whole = !text.contains(['.', 'e', 'E']);
-                    let doubt =
-                        (*kind == Kind::Integer && !whole).then(|| format!("{text} is no integer"));
+                    let doubt = (*kind == Kind::Integer && !whole)
+                        .then(|| format!("{text} is not an integer"));
                     Self { number: None, text, raw: true, doubt }
                 }
                 _ => Self::string(lexical, Some(doubt("a JSON number", literal))),

@@ -1,4 +1,4 @@
-//! What the view shows of quads that came by other ways than its own ingestion.
+//! Tests of the view with quads that were not written by its own ingestion.
 use super::render;
 use crate::mapping::{Field, FieldKind, Literal as Kind, Property, Shape, Value};
 use oxrdf::vocab::xsd;
@@ -20,7 +20,7 @@ fn shape(fields: Vec<Field>) -> Shape {
     Shape { namespace: "N".to_owned(), fields, uri_prefix: None }
 }
 
-/// Renders `urn:s` with these (subject, property, value) in the store.
+/// Renders `urn:s` from a store with these triples (subject, property, value).
 fn shown(shape: &Shape, values: Vec<(&str, &str, Term)>) -> (String, Vec<Finding>) {
     tried(shape, values).unwrap()
 }
@@ -67,7 +67,7 @@ fn numbers_are_ordered_by_number_and_become_json() {
 }
 
 #[test]
-fn what_is_no_json_number_is_a_string_with_a_warning() {
+fn a_literal_that_is_not_a_json_number_is_a_string_with_a_warning() {
     let shape = shape(vec![property("n", true, Value::Literal(Kind::Number))]);
     let quads = vec![
         ("urn:s", "n", typed("INF", xsd::DOUBLE)),
@@ -101,7 +101,7 @@ fn booleans_have_two_forms_each() {
 }
 
 #[test]
-fn of_several_values_under_a_single_field_the_first_is_shown_with_a_warning() {
+fn a_field_that_is_not_an_array_shows_the_first_value_with_a_warning() {
     let shape = shape(vec![
         property("n", false, Value::Literal(Kind::Integer)),
         property("r", false, Value::Resource),
@@ -130,7 +130,7 @@ fn one_value_in_several_graphs_is_one_value() {
 }
 
 #[test]
-fn what_a_field_cannot_show_is_left_out_with_a_warning() {
+fn a_value_that_a_field_cannot_show_is_left_out_with_a_warning() {
     let nested = shape(vec![property("s", false, Value::Literal(Kind::String))]);
     let shape = shape(vec![
         property("r", true, Value::Resource),
@@ -180,7 +180,7 @@ fn a_cycle_ends_with_a_reference() {
 }
 
 #[test]
-fn the_uri_stands_where_the_mapping_places_it() {
+fn the_mapping_decides_where_the_uri_is_shown() {
     let id = |name: &str| Field { name: name.to_owned(), kind: FieldKind::Id };
     let name = || property("s", false, Value::Literal(Kind::String));
     let quads = || vec![("urn:s", "s", Term::from(Literal::from("x")))];
@@ -201,7 +201,7 @@ fn warnings_are_bounded() {
 }
 
 #[test]
-fn what_many_hold_is_shown_whole_and_not_once_for_each_way_to_it() {
+fn a_large_view_shows_an_object_whole_once_and_not_once_for_each_path() {
     const EACH: usize = 40;
     let name = || property("s", false, Value::Literal(Kind::String));
     let holding = |inner: Shape| shape(vec![name(), property("o", true, Value::Object(inner))]);
@@ -244,7 +244,7 @@ fn what_many_hold_is_shown_whole_and_not_once_for_each_way_to_it() {
 }
 
 #[test]
-fn an_object_that_is_too_large_is_named_with_the_place() {
+fn the_error_for_a_too_large_object_names_it_and_the_place() {
     let inner = shape(vec![property("s", false, Value::Literal(Kind::String))]);
     let shape = shape(vec![property("o", true, Value::Object(inner))]);
     let text = Term::from(Literal::from("x".repeat(1 << 20)));
@@ -279,7 +279,7 @@ fn texts_in_other_languages_are_shown_without_a_language_and_named_with_one() {
     assert_eq!(warnings[0].place, Place::Pointer("/label".to_owned()));
     assert!(warnings[0].message.contains("no text in the language en, but texts in de, fr"));
 
-    // A field that shows something, or other fields that do, leave nobody in doubt.
+    // No warning is needed if this field or another one shows a text.
     let mut with_english = labels();
     with_english.push(("urn:s", "label", tagged("pump", "en")));
     let (out, warnings) = shown(&english, with_english);

@@ -1,29 +1,29 @@
-//! What the fields of one object show: which quads belong to each, and its values in order, each once.
+//! The values that the fields of one object show: the quads of each field, as distinct values in order.
 use super::belonging::owner;
 use super::shown::Shown;
 use crate::mapping::{Property, Shape, Value};
 use oxrdf::{NamedNodeRef, Quad, TermRef};
 
-/// The values of one object, by the field that they belong to.
+/// The values of one object, grouped by the field that they belong to.
 #[derive(Debug)]
 pub struct Owned<'q> {
-    /// Each with the place of its field, and in that order.
+    /// Each value with the index of its field, sorted by that index.
     owned: Vec<(usize, TermRef<'q>)>,
-    /// The values that belong to no field, each with its property.
+    /// Values that belong to no field, each with its property.
     unowned: Vec<(NamedNodeRef<'q>, TermRef<'q>)>,
 }
 
 /// The values of one field.
 #[derive(Debug)]
 pub enum Values<'q> {
-    /// Literals, ordered by number where they are numbers, else by code point.
+    /// Literals: numbers ordered by number, everything else by code point.
     Literals(Vec<Shown<'q>>),
-    /// IRIs, by code point: resources, or the objects nested there.
+    /// IRIs of resources or nested objects, ordered by code point.
     Iris(Vec<NamedNodeRef<'q>>),
 }
 
 impl<'q> Owned<'q> {
-    /// Of the properties and their values that are stored about an object of this shape.
+    /// Groups the stored properties and values of an object of this shape.
     pub(crate) fn new(
         shape: &Shape,
         about: impl Iterator<Item = (NamedNodeRef<'q>, TermRef<'q>)>,
@@ -40,26 +40,26 @@ impl<'q> Owned<'q> {
         Self { owned, unowned }
     }
 
-    /// Of the quads about an object of this shape.
+    /// As [`Self::new`], from the quads about an object.
     pub fn of_quads(shape: &Shape, quads: &'q [Quad]) -> Self {
         Self::new(shape, quads.iter().map(|quad| (quad.predicate.as_ref(), quad.object.as_ref())))
     }
 
-    /// What belongs to the field at this place, in no order.
+    /// Returns the values of the field at this index, unordered.
     pub(super) fn at(&self, place: usize) -> &[(usize, TermRef<'q>)] {
         let from = self.owned.partition_point(|(owner, _)| *owner < place);
         let to = self.owned.partition_point(|(owner, _)| *owner <= place);
         self.owned.get(from..to).unwrap_or_default()
     }
 
-    /// The values of a property that belong to no field: texts in other languages than those of its fields, and objects
-    /// in none of the namespaces of its fields.
+    /// Returns the values of a property that belong to no field: texts in other languages than those of its fields,
+    /// and objects in none of the namespaces of its fields.
     pub(super) fn unowned(&self, property: NamedNodeRef<'_>) -> impl Iterator<Item = TermRef<'q>> {
         self.unowned.iter().filter(move |(named, _)| *named == property).map(|(_, value)| *value)
     }
 
-    /// All values of the field at this place, though a field that is no array shows the first alone. What
-    /// it cannot show goes to `left_out`, with why, in order.
+    /// Returns all values of the field at this index, even if the field is not an array and shows only the first.
+    /// Values that it cannot show go to `left_out` in order, each with the reason.
     pub(crate) fn values(
         &self,
         place: usize,
@@ -79,11 +79,11 @@ impl<'q> Owned<'q> {
         let is_literal = matches!(property.value, Value::Literal(_));
         others.sort_by_cached_key(TermRef::to_string);
         for other in others {
-            left_out(if is_literal { "no literal" } else { "no IRI" }, other);
+            left_out(if is_literal { "not a literal" } else { "not an IRI" }, other);
         }
         if is_literal {
             literals.sort_unstable();
-            // One value in several graphs, or in several datatypes that look the same here.
+            // The same value in several graphs, or in several datatypes that look the same here.
             literals.dedup_by(|a, b| a.text == b.text && a.raw == b.raw);
             return Values::Literals(literals);
         }
@@ -92,7 +92,7 @@ impl<'q> Owned<'q> {
         Values::Iris(iris)
     }
 
-    /// What the field at this place shows: of a field that is no array the first value alone.
+    /// Returns the values that the field at this index shows: only the first if the field is not an array.
     pub fn shown(&self, place: usize, property: &Property) -> Values<'q> {
         let mut values = self.values(place, property, &mut |_, _| {});
         if !property.many {

@@ -1,4 +1,4 @@
-//! The audit log's events about data that local administration took out of the store, or brought in.
+//! Audit events about data that local administration backed up, dumped, loaded or restored.
 use oxrdf::GraphName;
 use penstock_auth::Caller;
 use penstock_auth::audit::{self, Event};
@@ -10,10 +10,10 @@ use penstock_store::{Backup, Store};
 use std::io;
 use std::path::Path;
 
-/// The file in the data directory that says what the store was restored from, until it is first opened.
+/// The file in the data directory that describes the restored backup until the store is first opened.
 const RESTORED: &str = "restored";
 
-/// A backup was written, or a part of one.
+/// Builds the event of a backup, complete or interrupted.
 pub fn backed_up(result: &Result<Backup, penstock_store::Error>) -> Event {
     let detail = match result {
         Ok(Backup { sequence, quads, documents, .. }) => {
@@ -24,7 +24,7 @@ pub fn backed_up(result: &Result<Backup, penstock_store::Error>) -> Event {
     event("data.backed-up", detail)
 }
 
-/// The graph was dumped, or a part of it.
+/// Builds the event of a dump, complete or interrupted.
 pub fn dumped(what: &Dump, result: &Result<u64, Fault>) -> Event {
     let of = what.graph.as_ref().map_or_else(|| "all graphs".to_owned(), graph);
     let detail = match result {
@@ -34,7 +34,7 @@ pub fn dumped(what: &Dump, result: &Result<u64, Fault>) -> Event {
     event("data.dumped", detail)
 }
 
-/// A document was loaded, or a part of it.
+/// Builds the event of a load, complete or interrupted.
 pub fn loaded(what: &Load, result: &Result<Loaded, Failed>) -> Event {
     let (Loaded { quads, added, .. }, end) = match result {
         Ok(loaded) => (*loaded, String::new()),
@@ -47,7 +47,7 @@ pub fn loaded(what: &Load, result: &Result<Loaded, Failed>) -> Event {
     )
 }
 
-/// Keeps in the data directory what its store was restored from, for the audit log.
+/// Writes into the data directory which backup its store was restored from, for the audit log.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -60,8 +60,8 @@ pub fn note_restored(data_dir: &Path, backup: &Backup) -> io::Result<()> {
     write_atomically(&data_dir.join(RESTORED), detail.as_bytes())
 }
 
-/// Keeps in the audit log, once, what the store was restored from. When it takes no commit, the next start tries
-/// again.
+/// Adds an event about the restored backup to the audit log, once. If the store refuses the commit, the next start
+/// tries again.
 pub(super) fn keep_restored(data_dir: &Path, store: &Store, most: usize) {
     let path = data_dir.join(RESTORED);
     let kept = match std::fs::read_to_string(&path) {
@@ -74,7 +74,7 @@ pub(super) fn keep_restored(data_dir: &Path, store: &Store, most: usize) {
         }
     };
     if let Err(cause) = kept {
-        tracing::warn!(%cause, path = %path.display(), "The audit log has no event about the restored store.");
+        tracing::warn!(%cause, path = %path.display(), "Adding the restore to the audit log failed; the next start tries again.");
     }
 }
 

@@ -1,4 +1,4 @@
-//! How the gateway is, in one piece: what `/api/v1/status` answers, and the overview shows.
+//! The gateway's status, for `/api/v1/status` and the overview page.
 use super::Gateway;
 use jiff::Timestamp;
 use penstock_base::clock;
@@ -10,35 +10,35 @@ use penstock_base::time;
 use penstock_export::TargetState;
 use serde::Serialize;
 
-/// How the gateway is.
+/// The gateway's status.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
     /// The version of Penstock.
     pub version: &'static str,
-    /// `service.gateway-id`, configured or made.
+    /// `service.gateway-id`, configured or generated.
     pub gateway_id: String,
-    /// A number that is greater after each start.
+    /// A number that grows with each start.
     pub epoch: u32,
     /// Seconds since the start.
     pub uptime_seconds: u64,
     /// The store.
     pub store: Store,
-    /// What waits to be delivered, over all targets.
+    /// The export queue, over all targets.
     pub queue: Queue,
-    /// Each target.
+    /// The state of each target.
     pub targets: Vec<TargetState>,
-    /// The disk of the data directory, and what is used of it.
+    /// The disk of the data directory, and its use.
     pub disk: Disk,
     /// The memory of the process.
     pub memory: Memory,
-    /// What time it is.
+    /// The state of the clock.
     pub clock: clock::Report,
-    /// The certificate of HTTPS; `None` without HTTPS.
+    /// The HTTPS certificate; `None` without HTTPS.
     pub certificate: Option<Certificate>,
-    /// What the configuration warned of at the start, and what an operator should know of now.
+    /// The warnings of the configuration at the start, and current warnings for the operator.
     pub warnings: Vec<String>,
-    /// How many of those the configuration gave; they come first.
+    /// The number of `warnings` that come from the configuration; they are first.
     #[serde(skip)]
     pub configuration_warnings: usize,
     /// The newest warnings and errors of the log, the newest first.
@@ -49,35 +49,35 @@ pub struct Status {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Store {
-    /// The version of its format on disk; a version of Penstock opens its own and older ones.
+    /// The version of the format on disk. Penstock opens its own version and older ones.
     pub format: u32,
-    /// The journal's newest sequence.
+    /// The newest sequence of the journal.
     pub sequence: u64,
-    /// Quads held.
+    /// The number of quads stored.
     pub quads: u64,
-    /// Bytes of index entries that wait in memory for a checkpoint.
+    /// Bytes of index entries in memory that wait for a checkpoint.
     pub write_back_bytes: u64,
-    /// Why it takes no commits, if so.
+    /// Why the store refuses commits, if it does.
     pub poisoned: Option<String>,
 }
 
-/// What waits to be delivered.
+/// The export queue.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Queue {
-    /// Exports that wait.
+    /// The number of exports that wait.
     pub depth: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// When the oldest was made (RFC 3339).
+    /// When the oldest was created (RFC 3339).
     pub oldest: Option<String>,
-    /// Seconds that it has waited.
+    /// Seconds that the oldest has waited.
     pub oldest_age_seconds: Option<u64>,
-    /// The bucketNames whose head does not get through.
+    /// The bucketNames whose first export cannot be delivered.
     pub blocked: Vec<String>,
-    /// Exports that an operator took out of the way.
+    /// The number of exports that an operator parked.
     pub parked: u64,
-    /// The Business Objects whose exports by themselves wait for room in the spool.
+    /// The Business Objects whose automatic exports wait for space in the spool.
     pub waiting: Vec<String>,
 }
 
@@ -85,17 +85,17 @@ pub struct Queue {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Disk {
-    /// What is free; `None` when it cannot be told.
+    /// Free bytes; `None` if unknown.
     pub free_bytes: Option<u64>,
     /// `service.limits.disk-reserve`
     pub reserve_bytes: u64,
-    /// Whether less is free than that, so that ingestions and definitions get 507.
+    /// Whether less than `reserve_bytes` is free, so that ingestions and definitions get 507.
     pub in_reserve: bool,
     /// The journal.
     pub journal_bytes: u64,
     /// The quad index.
     pub index_bytes: u64,
-    /// Exports that no target has taken yet, each counted for each target.
+    /// Undelivered exports, counted once for each target.
     pub spool_bytes: u64,
     /// `service.export.spool`
     pub spool_limit_bytes: u64,
@@ -107,28 +107,28 @@ pub struct Disk {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Memory {
-    /// What it holds; `None` when it cannot be told.
+    /// Resident memory; `None` if unknown.
     pub resident_bytes: Option<u64>,
-    /// What of that the kernel cannot take back.
+    /// The part of it that the kernel cannot reclaim.
     pub held_bytes: Option<u64>,
-    /// What it may have: its control group, or `service.limits.memory`; `None` when nothing bounds it.
+    /// The limit: that of the control group or `service.limits.memory`; `None` without a limit.
     pub limit_bytes: Option<u64>,
-    /// How much is left.
+    /// How much memory is left.
     pub level: Level,
 }
 
-/// The certificate of HTTPS.
+/// The HTTPS certificate.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Certificate {
-    /// Whether the gateway made it itself.
+    /// Whether the gateway created it.
     pub self_signed: bool,
-    /// When it ends (RFC 3339); `None` when it does not.
+    /// When it expires (RFC 3339); `None` if it does not.
     pub expires_at: Option<String>,
 }
 
 impl Gateway {
-    /// How the gateway is. Blocks.
+    /// Collects the gateway's status. Blocking.
     pub fn status(&self) -> Result<Status, Fault> {
         let (stats, room) = (self.store.stats(), self.exporter.room());
         let targets = self.exporter.targets()?;
@@ -181,7 +181,7 @@ impl Gateway {
         Queue {
             depth: targets.iter().map(|target| target.depth).sum(),
             bytes: targets.iter().map(|target| target.bytes).sum(),
-            // RFC 3339 in UTC, all of one form: their order as text is that in time.
+            // RFC 3339 in UTC with a fixed length: the order of the texts is that of the times.
             oldest: targets.iter().filter_map(|target| target.oldest.clone()).min(),
             oldest_age_seconds: targets.iter().filter_map(|target| target.oldest_age_seconds).max(),
             blocked: targets
@@ -196,19 +196,19 @@ impl Gateway {
 }
 
 impl Memory {
-    /// Says what a level below [`Level::Ample`] means for clients, and what can be done.
+    /// Describes what a level other than [`Level::Ample`] means for clients, and what the operator can do.
     fn warning(&self) -> Option<String> {
         let refused = match self.level {
             Level::Ample => return None,
-            Level::Low => "request bodies are still taken",
+            Level::Low => "request bodies are still accepted",
             Level::Short => {
-                "bodies of more than 1 MiB get 503, and smaller ones are taken one at a time"
+                "bodies of more than 1 MiB get 503, and smaller ones are accepted one at a time"
             }
         };
         let level = if self.level == Level::Short { "short" } else { "low" };
         Some(format!(
-            "memory is {level}: {} of {} bytes are in use, so {refused}; give the gateway more \
-             (service.limits.memory, or the limit of its control group), or send less at once",
+            "memory is {level}: {} of {} bytes are in use, so {refused}; give the gateway more memory \
+             (service.limits.memory, or the limit of its control group), or send fewer requests at once",
             self.held_bytes.unwrap_or_default(),
             self.limit_bytes.unwrap_or_default(),
         ))

@@ -1,5 +1,4 @@
-//! The baseline: each quad as flat keys in sled, with its settings as they are, and a flush for
-//! each commit.
+//! The baseline: each quad as flat keys in sled, with default settings and a flush after each commit.
 use crate::process::{self, Stretch};
 use crate::work::{IN_COMMIT, OF_OBJECT, Order, Work, shared};
 use oxrdf::Term;

@@ -1,13 +1,14 @@
-//! The footprint report: what the store costs, beside flat keys in sled doing the same work.
+//! The footprint report: what the store costs, compared with flat keys in sled for the same work.
 //!
-//! `cargo bench --bench footprint -- 10000000` for ten million quads; without a number, one million.
-//! `--baseline=N` sets the quads of the baseline, which takes gigabytes; 0 leaves it out.
+//! `cargo bench --bench footprint -- 10000000` runs it for ten million quads; the default is one million.
+//! `--baseline=N` sets the number of quads of the baseline, which takes gigabytes; 0 leaves it out.
 //!
-//! The work: objects of 10 quads, 5 with one of 1,024 shared values and 5 with a unique string of 38
-//! bytes, in commits of 100 objects, each durable before the next; the subjects once minted in order,
-//! like counters and `UUIDv7`, and once at random. Each step runs in a process of its own, so that
-//! memory and bytes written are that step's. Beside rates by the clock stand rates by computing time,
-//! which do not depend on what else the machine does.
+//! The work: objects of 10 quads, 5 with one of 1,024 shared values and 5 with a unique string of 38 bytes.
+//! They are written in commits of 100 objects, each durable before the next. Subjects are minted once in
+//! order, like counters and `UUIDv7`, and once at random.
+//!
+//! Each step runs in a process of its own, so that memory and bytes written are that step's. Rates are given
+//! per second of wall time, and per second of CPU time, which does not depend on other load of the machine.
 #![expect(clippy::print_stdout, reason = "the report is what it is for")]
 #![expect(clippy::expect_used, reason = "a measurement that fails has nothing to report")]
 #![expect(clippy::cast_precision_loss, reason = "the report needs no more")]
@@ -20,10 +21,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use work::Order;
 
-/// Names and values of a run, in the order of the report.
+/// Names and values, in the order of the report.
 type Figures = Vec<(String, String)>;
 
-/// Tells the parent process a figure.
+/// Reports a figure to the parent process.
 fn tell(name: &str, value: impl std::fmt::Display) {
     println!("{name}\t{value}");
 }
@@ -104,7 +105,7 @@ fn main() {
             _ => panic!("there is no step {step}"),
         };
     }
-    // `cargo test --benches` runs it without `--bench`: once and small, to see that it works.
+    // `cargo test --benches` runs without `--bench`: it only checks that a small report works.
     let tiny = !words.contains(&"--bench");
     let quads = words.iter().find_map(|word| word.parse().ok());
     let quads = quads.unwrap_or(if tiny { 10_000 } else { 1_000_000 });

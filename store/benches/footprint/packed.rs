@@ -1,4 +1,4 @@
-//! The store itself.
+//! The steps that measure the store.
 use crate::process::{self, Stretch};
 use crate::work::{IN_COMMIT, OF_OBJECT, Order, Work, shared};
 use crate::{Figures, run, step, tell};
@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Objects read in a step, at most.
+/// The maximum number of objects read in a step.
 const SAMPLE: u64 = 50_000;
 
 fn open(dir: &Path) -> (Store, u64) {
@@ -34,8 +34,7 @@ pub(crate) fn load(dir: &Path, quads: u64, order: Order) {
     let work = Work::new(order);
     let objects = (quads / OF_OBJECT / IN_COMMIT).max(1) * IN_COMMIT;
     let commits = objects / IN_COMMIT;
-    // What an ingest costs early and late: two stretches of the same length, early enough and long
-    // enough to have some checkpoints each.
+    // The cost of ingestion early and late: two periods of the same length, each with some checkpoints.
     let early = (commits / 10).min(100);
     let length = (commits * 3 / 10).clamp(1, 1_000);
     let mut costs = Vec::new();
@@ -101,7 +100,7 @@ pub(crate) fn read(dir: &Path, quads: u64, order: Order) {
     process::tell_memory("scanned");
 }
 
-/// Scans by predicate and object, each for as many quads as there are.
+/// Scans by predicate and object, each with the quads of all objects that match.
 fn scan(store: &Store, work: &Work, most: u64) {
     let stretch = Stretch::begin();
     let (mut scans, mut found) = (0, 0);
@@ -140,11 +139,11 @@ fn list(store: &Store, work: &Work, most: u64) {
     stretch.tell_rate("subjects listed", listed);
 }
 
-/// Stands for as many commits as it takes until a checkpoint is under way.
+/// Kill the process when a checkpoint is being written, instead of after a number of commits.
 pub(crate) const IN_CHECKPOINT: usize = usize::MAX;
 
-/// Has a process that commits killed, and sees how long it takes until the store is open again.
-/// `after` says after how many commits, each time anew.
+/// Kills a process that commits, and measures the time until the store is open again. `after` has the number
+/// of commits before each kill.
 pub(crate) fn crash(dir: &Path, order: &str, after: &[usize], figures: &mut Figures) {
     let path = dir.to_str().expect("a path in Unicode");
     let mut found = Figures::new();
@@ -152,7 +151,7 @@ pub(crate) fn crash(dir: &Path, order: &str, after: &[usize], figures: &mut Figu
         let mut child = step(&["crash", path, "0", order]).spawn().expect("a step");
         let output = BufReader::new(child.stdout.take().expect("its output"));
         let acknowledged = if commits == IN_CHECKPOINT {
-            // It says nothing while it writes a checkpoint.
+            // The child prints nothing while it writes a checkpoint.
             let lines = std::thread::spawn(|| output.lines().map_while(Result::ok).last());
             while !dir.join("checkpoint-open").exists() {
                 std::thread::sleep(Duration::from_micros(100));

@@ -1,4 +1,4 @@
-//! What the kernel says about this process.
+//! The kernel's figures about this process.
 use crate::tell;
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ fn entry(file: &str, name: &str) -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
-/// Bytes that this process caused to be sent to the device.
+/// Returns the number of bytes that this process caused to be sent to the device.
 pub(crate) fn written() -> u64 {
     entry("io", "write_bytes")
 }
@@ -23,14 +23,14 @@ pub(crate) fn tell_peak() {
     tell("peak MB, loading", entry("status", "VmHWM") / 1_000);
 }
 
-/// Seconds that this process, or one thread of it, has computed.
+/// Returns the CPU seconds of this process, or of one of its threads.
 fn computed(of: &str) -> f64 {
     let text = fs::read_to_string(format!("/proc/{of}/stat")).unwrap_or_default();
     let fields = text.rsplit(") ").next().unwrap_or_default().split_whitespace();
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// A stretch of work, from its beginning on.
+/// Measures a period of work from its beginning.
 pub(crate) struct Stretch {
     clock: Instant,
     computed: f64,
@@ -56,7 +56,7 @@ impl Stretch {
         computed("self") - self.computed
     }
 
-    /// What the calling thread has computed, without those that work beside it.
+    /// Returns the CPU seconds of only the calling thread.
     pub(crate) fn computed_here(&self) -> f64 {
         computed("thread-self") - self.in_thread
     }
@@ -75,13 +75,13 @@ impl Stretch {
         tell(what, self.told(""));
     }
 
-    /// How long it took.
+    /// Formats the elapsed time.
     pub(crate) fn told(&self, more: &str) -> String {
         format!("{:.2} s ({:.2} s of computing){more}", self.seconds(), self.computed())
     }
 }
 
-/// Bytes of all files in a folder and those below it.
+/// Returns the total size of all files in a folder and its subfolders, in bytes.
 pub(crate) fn bytes_of(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries

@@ -1,12 +1,12 @@
-//! The objects that are loaded.
+//! The objects that are written and read.
 use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
 
-/// Objects in a commit.
+/// Number of objects in a commit.
 pub(crate) const IN_COMMIT: u64 = 100;
-/// Quads of an object.
+/// Number of quads of an object.
 pub(crate) const OF_OBJECT: u64 = 10;
 
-/// In which order subjects are minted.
+/// The order in which subjects are minted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
     Minted,
@@ -26,7 +26,7 @@ impl Order {
     }
 }
 
-/// What all objects have in common, and how their subjects are named.
+/// The properties that all objects share, and the names of their subjects.
 pub(crate) struct Work {
     pub(crate) predicates: Vec<NamedNode>,
     pub(crate) graph: GraphName,

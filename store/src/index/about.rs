@@ -1,4 +1,4 @@
-//! What is stored about one subject.
+//! Reading the quads of one subject.
 use super::key::{self, DEFAULT_GRAPH, key, numbered, object, tree};
 use super::{Index, Near, damaged};
 use crate::varint::{self, Input};
@@ -6,7 +6,7 @@ use crate::{About, Error, Listed, term};
 use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, TermRef};
 
 impl Index {
-    /// Puts what is stored about a subject into `about`.
+    /// Reads the quads of a subject into `about`.
     pub(crate) fn about(
         &self,
         subject: NamedOrBlankNodeRef<'_>,
@@ -21,7 +21,7 @@ impl Index {
         })
     }
 
-    /// The same of one that was listed. Another index has another id for it.
+    /// Reads the quads of a listed subject. If it was listed from another index, its id is looked up again.
     pub(crate) fn about_listed(&self, subject: &Listed, about: &mut About) -> Result<(), Error> {
         self.reading(|| {
             if subject.instance != self.instance {
@@ -75,7 +75,7 @@ impl Index {
         self.read_name(id, near, &mut |name| match name {
             TermRef::NamedNode(iri) => about.set_graph(iri.into()),
             TermRef::BlankNode(node) => about.set_graph(node.into()),
-            // No id is that of a literal.
+            // An id never belongs to a literal.
             TermRef::Literal(_) => {}
         })
     }
@@ -112,7 +112,7 @@ impl Index {
         }
     }
 
-    /// Hands the IRI or blank node of an id to `read`.
+    /// Passes the IRI or blank node of an id to `read`.
     fn read_name(
         &self,
         id: u64,

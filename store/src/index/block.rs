@@ -1,34 +1,36 @@
-//! A block: some hundred bytes, or a few thousand, of sorted entries, each key front-coded against the one before it.
+//! A block: sorted entries, from some hundred bytes to a few thousand. Each key is front-coded against the
+//! key before it.
 //!
-//! The bytes in memory are the bytes on disk, so that a block costs what it holds. Searching and
-//! changing need no key in full: how much of the sought key the entry before it matches, against
-//! how much an entry shares with the entry before it, tells which of the two is greater.
+//! The bytes in memory are the bytes on disk, so a block takes no more memory than its content. Searching and
+//! changing do not decode whole keys. They compare two lengths: how much of the searched key the previous
+//! entry matches, and how much an entry shares with the previous entry.
 use crate::Error;
 use crate::varint::{self, Input};
 use std::ops::ControlFlow;
 
-/// What all blocks of a tree have in common.
+/// The properties that all blocks of a tree share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Whether entries have values.
     pub(crate) valued: bool,
-    /// A block is split when its entries take more bytes than this.
+    /// The size of the entries, in bytes, above which a block is split.
     pub(crate) full: usize,
 }
 
-/// Bytes that a block grows by beyond what it needs; doubling would leave half of them empty.
+/// Bytes reserved when a block grows. Doubling the capacity would leave half of it unused.
 const SPARE: usize = 96;
 
-/// Sorted entries, and where the next block begins.
+/// Sorted entries, and the name of the next block.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     shape: Shape,
     entries: Vec<u8>,
-    /// The last key, so that ascending keys are appended without a search.
+    /// The last key, so that appending ascending keys needs no search.
     last: Vec<u8>,
-    /// The first key that does not belong here but to the block of that name; none in the last one.
+    /// The name of the next block, which is the first key that does not belong here. `None` in the last
+    /// block.
     end: Option<Box<[u8]>>,
-    /// The checksum of what the engine has under the block's name; 0 when it has nothing.
+    /// The checksum of the entry that the engine has under this block's name; 0 if it has none.
     stored: u64,
 }
 
@@ -40,23 +42,23 @@ struct Entry<'a> {
     next: usize,
 }
 
-/// Where a key is, or belongs.
+/// The position at which a key is, or would be inserted.
 struct Place {
     at: usize,
-    /// How many bytes the key has in common with the key before `at`.
+    /// How many bytes the key shares with the key before `at`.
     matched: usize,
     exact: bool,
 }
 
-/// What a scan calls for each entry, with its key and value.
+/// The callback of a scan. It gets each entry's key and value.
 pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'v;
 
-/// What an insertion did.
+/// The result of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Inserted {
-    /// The key is new; `last` when it is now the block's last.
+    /// The key is new. `last` says whether it is now the block's last.
     New { last: bool },
-    /// The key was there.
+    /// The key existed; its value was replaced.
     Replaced,
 }
 
@@ -73,12 +75,12 @@ fn before(bytes: &[u8], at: usize) -> &[u8] {
 }
 
 impl Block {
-    /// A block without entries that reaches to the end of its tree.
+    /// Creates a block without entries that extends to the end of its tree.
     pub(crate) fn new(shape: Shape) -> Self {
         Self { shape, entries: Vec::new(), last: Vec::new(), end: None, stored: 0 }
     }
 
-    /// Reads a block as [`Block::encode`] wrote it; `None` when it cannot be one.
+    /// Decodes a block written by [`Block::encode`]. Returns `None` if the bytes are not a block.
     pub(crate) fn decode(shape: Shape, bytes: &[u8]) -> Option<Self> {
         let mut input = Input::new(bytes);
         let end = match input.length()? {
@@ -102,7 +104,7 @@ impl Block {
         Some(block)
     }
 
-    /// The bytes of the block on disk.
+    /// Appends the block's bytes on disk to `out`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match &self.end {
             None => varint::put(out, 0),
@@ -118,7 +120,7 @@ impl Block {
         self.stored
     }
 
-    /// Notes the checksum of what the engine has under the block's name.
+    /// Sets the checksum of the entry that the engine has under this block's name.
     pub(crate) fn set_stored(&mut self, checksum: u64) {
         self.stored = checksum;
     }
@@ -127,12 +129,12 @@ impl Block {
         self.end.as_deref()
     }
 
-    /// Whether so little is left that it may fit into one block with the next.
+    /// Returns whether the block is so small that it may be joined with the next.
     pub(crate) fn is_small(&self) -> bool {
         self.entries.len() < self.shape.full / 4
     }
 
-    /// Whether the two may become one, with room left.
+    /// Returns whether both blocks fit into one, with some space left.
     pub(crate) fn fits(&self, right: &Self) -> bool {
         self.is_empty() || self.entries.len() + right.entries.len() <= self.shape.full * 3 / 4
     }
@@ -141,14 +143,13 @@ impl Block {
         self.entries.is_empty()
     }
 
-    /// Whether so many more bytes leave the block no longer than it should be; an empty one has room
-    /// for any entry.
+    /// Returns whether an entry of that many bytes fits. An empty block accepts any entry.
     pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
         self.is_empty() || self.entries.len() + bytes <= self.shape.full
     }
 
-    /// The value of the entry at `at`, which moves on to the next; `key`, which must be the key of the
-    /// entry before it, becomes its key. Nothing at the end.
+    /// Returns the value of the entry at `at` and advances `at`; `None` at the end. `key` must be the
+    /// previous entry's key, and becomes this entry's key.
     pub(crate) fn step(&self, at: &mut usize, key: &mut Vec<u8>) -> Option<&[u8]> {
         let entry = self.entry(*at)?;
         key.truncate(entry.shared);
@@ -157,7 +158,7 @@ impl Block {
         Some(entry.value)
     }
 
-    /// About how many bytes of memory the block takes.
+    /// Returns about how many bytes of memory the block takes.
     pub(crate) fn weight(&self) -> usize {
         const BASE: usize = 160;
         BASE + self.entries.capacity() + self.last.capacity() + self.end().map_or(0, <[u8]>::len)
@@ -170,7 +171,7 @@ impl Block {
         }
         let mut input = Input::new(rest);
         let (shared, length) = match rest {
-            // Nearly always both numbers are one byte.
+            // Fast path: nearly always both numbers take one byte.
             [shared @ 0..0x80, length @ 0..0x80, rest @ ..] => {
                 input = Input::new(rest);
                 (usize::from(*shared), usize::from(*length))
@@ -206,8 +207,8 @@ impl Block {
         Place { at, matched, exact: false }
     }
 
-    /// Where the entries from `at` on stop that share more than `matched` with the one before, whose two
-    /// numbers are one byte each, and that have no values: nearly all that a search passes.
+    /// Skips entries from `at` on that share more than `matched` with the previous one. It handles only
+    /// entries without values whose two numbers take one byte each: nearly all that a search passes.
     fn skip(&self, mut at: usize, matched: usize) -> usize {
         while !self.shape.valued
             && let Some([shared @ 0..0x80, length @ 0..0x80, ..]) = self.entries.get(at..)
@@ -218,13 +219,13 @@ impl Block {
         at
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Option<&[u8]> {
         let place = self.place(key);
         if place.exact { Some(self.entry(place.at)?.value) } else { None }
     }
 
-    /// Puts an entry in place of the one of the same key.
+    /// Inserts an entry, or replaces the value of an existing one.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Inserted {
         let place = if self.is_empty() || *key > *self.last {
             Place { at: self.entries.len(), matched: common(&self.last, key), exact: false }
@@ -273,7 +274,7 @@ impl Block {
         Inserted::New { last }
     }
 
-    /// Removes an entry; `false` when there is none of that key.
+    /// Removes an entry. Returns `false` if the key does not exist.
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
         let place = self.place(key);
         if !place.exact {
@@ -315,7 +316,7 @@ impl Block {
         }
     }
 
-    /// Hands the entries from `from` on to `visit`, until it breaks or fails.
+    /// Passes the entries from `from` on to `visit` until it breaks or fails.
     pub(crate) fn scan(
         &self,
         from: &[u8],
@@ -336,16 +337,15 @@ impl Block {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// All entries, for those who read them backwards.
+    /// Returns all entries, for reading them backwards.
     pub(crate) fn to_vec(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut all = Vec::new();
         self.walk(&mut |key, value| all.push((key.to_vec(), value.to_vec())));
         all
     }
 
-    /// Moves the upper part of a block that is too full into a new one, whose name is returned
-    /// with it. After an insertion at the end only that entry moves, so that ascending keys leave
-    /// full blocks behind.
+    /// Moves the upper part of an oversized block into a new one. Returns the new block and its name. After
+    /// an insertion at the end only that entry moves, so that ascending keys leave full blocks behind.
     pub(crate) fn split(&mut self, appended: bool) -> Option<(Box<[u8]>, Self)> {
         if self.entries.len() <= self.shape.full {
             return None;
@@ -381,7 +381,7 @@ impl Block {
         varint::put_length(&mut entries, 0);
         varint::put_bytes(&mut entries, &first);
         entries.extend_from_slice(after(&self.entries, tail));
-        // The shortest key that is greater than all that stay and not greater than any that go.
+        // The shortest key that is greater than all remaining keys and not greater than any moved one.
         let name: Box<[u8]> = before(&first, shared + 1).into();
         let right = Self {
             shape: self.shape,
@@ -395,7 +395,7 @@ impl Block {
         Some((name, right))
     }
 
-    /// Takes over the entries of the block that follows.
+    /// Appends the entries of the block that follows.
     pub(crate) fn absorb(&mut self, right: &Self) {
         if let Some(first) = right.entry(0) {
             let shared = common(&self.last, first.suffix);

@@ -1,11 +1,11 @@
 //! Ordered maps of byte keys in blocks, with a write-back cache.
 //!
-//! A key begins with the byte of its tree. A tree is a chain of blocks, each holding the keys from
-//! its own name up to the name of the next, which it knows as its end.
+//! A key begins with the byte of its tree. A tree is a chain of blocks. Each block has the keys from its own
+//! name up to the name of the next block, which it stores as its end.
 //!
-//! Invariant: the names of all live blocks, in memory or in the engine, and their ends partition
-//! each tree. A block that exists in several places counts in this order: dirty, clean, engine. A
-//! name in `gone` is in the engine, perhaps, but no longer alive.
+//! Invariant: the names and ends of all live blocks, in memory or in the engine, partition each tree. If
+//! several copies of a block exist, the dirty one counts, then the clean one, then the engine's. A name in
+//! `gone` is deleted, even if the engine still has it.
 use super::block::{Block, Inserted, Shape, Visit};
 use super::clean::{Chain, Clean, Name, floor, reaches};
 use super::engine::{Engine, checksum};
@@ -21,17 +21,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(crate) struct Blocks {
     engine: Engine,
-    /// What the blocks of a tree are like.
+    /// Returns the shape of a tree's blocks.
     shape: fn(u8) -> Shape,
     dirty: Chain,
     dirty_bytes: usize,
-    /// With the checksums of what the engine has.
+    /// Deleted blocks, with the checksums of the entries that the engine has for them.
     gone: BTreeMap<Name, u64>,
     clean: Mutex<Clean>,
     unpacker: Unpacker,
 }
 
-/// Edits a block and keeps the count of bytes true.
+/// Edits a block and updates the byte count.
 fn weighed<T>(block: &mut Arc<Block>, bytes: &mut usize, edit: impl FnOnce(&mut Block) -> T) -> T {
     let block = Arc::make_mut(block);
     let was = block.weight();
@@ -65,7 +65,7 @@ impl Blocks {
         &self.engine
     }
 
-    /// Lets go of the files and the memory. It answers no more.
+    /// Releases the files and the memory. Reads fail afterwards.
     pub(crate) fn close(&mut self) {
         self.engine.close();
         (self.dirty, self.gone) = Default::default();
@@ -73,7 +73,7 @@ impl Blocks {
         self.dirty_bytes = 0;
     }
 
-    /// Bytes that wait for a checkpoint.
+    /// Returns the number of bytes that wait for a checkpoint.
     pub(crate) fn dirty_bytes(&self) -> usize {
         self.dirty_bytes
     }
@@ -90,7 +90,7 @@ impl Blocks {
         Ok(Arc::new(block))
     }
 
-    /// The live block with the greatest name within `upper`, which must reach to `key`.
+    /// Returns the live block with the greatest name within `upper`, which must include `key`.
     pub(super) fn find(
         &self,
         upper: Bound<&[u8]>,
@@ -99,7 +99,7 @@ impl Blocks {
         self.look(upper, key, Clean::insert)
     }
 
-    /// The live block that `key` belongs to, for one who may never come back.
+    /// Returns the live block of `key` for a single pass: a block that is read only once is not cached.
     pub(super) fn find_once(&self, key: &[u8]) -> Result<(Name, Arc<Block>), Error> {
         self.look(Bound::Included(key), key, Clean::insert_again)
     }
@@ -132,12 +132,12 @@ impl Blocks {
         Ok((name, block))
     }
 
-    /// The live block of that name.
+    /// Returns the live block with this name.
     fn load(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
         self.load_and(name, Clean::insert)
     }
 
-    /// The same for one who may never come back.
+    /// Returns the live block with this name for a single pass.
     pub(super) fn load_once(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
         self.load_and(name, Clean::insert_again)
     }
@@ -161,7 +161,7 @@ impl Blocks {
         Ok(block)
     }
 
-    /// The value of a key.
+    /// Passes the value of a key to `read`.
     pub(crate) fn get<T>(
         &self,
         key: &[u8],
@@ -175,7 +175,7 @@ impl Blocks {
         Ok(block.get(key).map(read))
     }
 
-    /// Hands the entries of a tree from `from` on to `visit`, in order, until it breaks.
+    /// Passes the entries of a tree from `from` on to `visit`, in order, until it breaks.
     pub(crate) fn scan(&self, from: &[u8], visit: &mut Visit<'_>) -> Result<(), Error> {
         let (_, mut block) = self.find(Bound::Included(from), from)?;
         while block.scan(from, visit)?.is_continue() {
@@ -186,14 +186,14 @@ impl Blocks {
         Ok(())
     }
 
-    /// Hands the entries whose keys begin with `prefix` to `visit`, in order, until it breaks.
+    /// Passes the entries whose keys begin with `prefix` to `visit`, in order, until it breaks.
     pub(crate) fn scan_prefix(&self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), Error> {
         self.scan(prefix, &mut |key, value| {
             if key.starts_with(prefix) { visit(key, value) } else { Ok(ControlFlow::Break(())) }
         })
     }
 
-    /// Hands the entries of a tree before `before` to `visit`, backwards, until it breaks.
+    /// Passes the entries of a tree before `before` to `visit`, in reverse order, until it breaks.
     pub(crate) fn scan_back(&self, before: &[u8], visit: &mut Visit<'_>) -> Result<(), Error> {
         let mut upper = Name::from(before);
         loop {
@@ -210,7 +210,7 @@ impl Blocks {
         }
     }
 
-    /// Whether some key begins with `prefix`.
+    /// Returns whether some key begins with `prefix`.
     pub(crate) fn any(&self, prefix: &[u8]) -> Result<bool, Error> {
         let mut found = false;
         self.scan_prefix(prefix, &mut |_, _| {
@@ -220,7 +220,7 @@ impl Blocks {
         Ok(found)
     }
 
-    /// Changes the block that a key belongs to, which is dirty from then on.
+    /// Edits the block of a key and marks it dirty.
     fn change<T>(&mut self, key: &[u8], edit: impl FnOnce(&mut Block) -> T) -> Result<T, Error> {
         let upper = Bound::Included(key);
         let range = (Bound::Unbounded, upper);
@@ -239,7 +239,7 @@ impl Blocks {
         Ok(value)
     }
 
-    /// Puts an entry in place of the one of the same key; `false` when there was one.
+    /// Inserts an entry, or replaces the value of an existing one. Returns `false` if the key existed.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let (inserted, split) = self.change(key, |block| {
             let inserted = block.insert(key, value);
@@ -253,7 +253,7 @@ impl Blocks {
         Ok(inserted != Inserted::Replaced)
     }
 
-    /// Removes an entry; `false` when there is none of that key.
+    /// Removes an entry. Returns `false` if the key does not exist.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
         let (removed, follower) = self.change(key, |block| {
             let removed = block.remove(key);
@@ -266,7 +266,7 @@ impl Blocks {
         Ok(removed)
     }
 
-    /// Lets the block of `key` take over the one that follows, when both fit into one.
+    /// Joins the block of `key` with the next one if both fit into one.
     fn join(&mut self, key: &[u8], name: &Name) -> Result<(), Error> {
         let right = self.load(name)?;
         let joined = self.change(key, |block| {
@@ -288,7 +288,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Writes what is dirty to a file of images, in order.
+    /// Writes all dirty blocks to a file of images, in order.
     pub(crate) fn images(&self, out: &mut NewImages, steps: &Steps) -> Result<Imaged, Error> {
         let mut packer = Packer::new();
         let (mut bytes, mut packed) = (Vec::new(), Vec::new());
@@ -316,7 +316,7 @@ impl Blocks {
         Ok(imaged)
     }
 
-    /// What was dirty has been written out.
+    /// Marks the dirty blocks as written.
     pub(crate) fn written(&mut self, imaged: Imaged) {
         self.gone.clear();
         self.dirty_bytes = 0;
@@ -330,19 +330,19 @@ impl Blocks {
     }
 }
 
-/// What [`Blocks::images`] wrote.
+/// The result of [`Blocks::images`].
 #[derive(Debug, Default)]
 pub(crate) struct Imaged {
-    /// By how much the sum of all checksums changes.
+    /// The change of the sum of all checksums.
     pub(crate) change: u64,
-    /// The sum of those below.
+    /// The sum of the checksums below.
     pub(crate) sum: u64,
-    /// Of what was dirty, in order.
+    /// The checksums of the dirty blocks, in order.
     checksums: Vec<u64>,
 }
 
-/// Writes a file of images to the engine, and the note after it; gives the note. Returns when all of
-/// it is on the medium.
+/// Writes a file of images to the engine, and then the note, which it returns. Returns when everything is on
+/// the medium.
 pub(crate) fn write_images(
     engine: &Engine,
     path: &Path,
@@ -373,7 +373,9 @@ pub(crate) fn write_images(
         Ok(())
     })?;
     if sum != end.sum {
-        return Err(Error::Index("a checkpoint has other blocks than it began with".into()));
+        return Err(Error::Index(
+            "the checkpoint file does not contain the blocks that its checksum counts".into(),
+        ));
     }
     writes.insert(note, &end.note)?;
     writes.finish()?;

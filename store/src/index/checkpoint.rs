@@ -1,9 +1,9 @@
-//! Checkpoints: what changed in memory goes to the medium, all of it or none that counts.
+//! Checkpoints: write the changes in memory to the medium, atomically.
 //!
-//! A split or a merge touches several blocks, and a crash between them would harm entries that no
-//! replay touches. So what is to be written stands in a file of its own, `checkpoint-open`, synced,
-//! from before the first write to the engine until after its last sync. An open that finds it writes
-//! it once more; one that cannot be read says that the index is not to be used.
+//! A split or a join touches several blocks, and a crash between their writes would harm entries that no
+//! replay restores. So all changes are first written to a file of their own, `checkpoint-open`, which is
+//! synced. It exists from before the first write to the engine until after the engine's last sync. An open
+//! that finds the file writes it again. If the file is unreadable, the index must not be used.
 use super::blocks::{self, Blocks, Imaged};
 use super::engine::Engine;
 use super::images::{self, End, NewImages};
@@ -19,14 +19,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A checkpoint may take so many times the bytes that are dirty in memory, and so many beyond. The
-/// engine writes whole segments, and lets go of old ones only afterwards.
+/// Disk space that a checkpoint needs, as a multiple of the dirty bytes, and in addition. The engine writes
+/// whole segments and frees old ones only later.
 const ROOM_FACTOR: u64 = 3;
 const ROOM_SPARE: u64 = 2 << 20;
-/// Dirty bytes below which no checkpoint is written early: many small ones write much more.
+/// A checkpoint for lack of disk space needs at least this many dirty bytes: many small ones write much more.
 const EARLY_BYTES: usize = 1 << 20;
 
-/// The bytes that must be free on the disk for a checkpoint of so many dirty ones.
+/// Returns the free disk space, in bytes, that a checkpoint of `dirty` bytes needs.
 fn needed(dirty: usize) -> u64 {
     dirty as u64 * ROOM_FACTOR + ROOM_SPARE
 }
@@ -39,7 +39,7 @@ fn mark(dir: &Path) -> PathBuf {
     dir.join("checkpoint-open")
 }
 
-/// Images in the making.
+/// The path of an unfinished file of images.
 fn new_images(dir: &Path) -> PathBuf {
     dir.join("checkpoint.new")
 }
@@ -51,42 +51,41 @@ fn set_mark(dir: &Path) -> Result<(), Error> {
     files::sync_folder(dir)
 }
 
-/// Whether the data directory has an index, sound or not.
+/// Returns whether the data directory has an index, damaged or not.
 pub(crate) fn is_there(dir: &Path) -> bool {
     folder(dir).exists()
 }
 
-/// Opens the index, or makes an empty one. A checkpoint that was cut is finished. An index that does
-/// not open, or that belongs to another journal, is thrown away first.
+/// Opens the index, or creates an empty one. Finishes an interrupted checkpoint. Discards an index that
+/// cannot be opened or that belongs to another journal.
 pub(crate) fn open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
     files::remove(&new_images(dir), dir)?;
     let found = match try_open(dir, store_id, Trust::Sealed) {
         Ok(index) if index.store_id() == store_id => return Ok(index),
-        Ok(_) => Error::Index("it belongs to another journal".into()),
+        Ok(_) => Error::Index("the index belongs to another journal".into()),
         Err(error @ Error::Io { .. }) => return Err(error),
         Err(error) => error,
     };
-    tracing::warn!(cause = %found, "The quad index was unusable; it is made again from the journal.");
+    tracing::warn!(cause = %found, "The quad index was unusable; rebuilding it from the journal.");
     discard(dir)?;
     try_open(dir, store_id, Trust::Sealed)
 }
 
-/// Stands in for the store's id where no index names it.
+/// The store id to expect if no index has one.
 const NO_STORE: [u8; 16] = [0; 16];
 
-/// What an index is found to be by who does not want to change it.
+/// The state of an index that was inspected without changing it.
 pub(crate) enum Inspected {
-    /// There is none.
+    /// There is no index.
     None,
-    /// A checkpoint was cut: the store that it belongs to and the newest frame in it, when it can
-    /// be finished.
+    /// A checkpoint was interrupted. If it can be finished: its store id and newest frame.
     Unfinished(Option<([u8; 16], u64)>),
-    /// It is damaged, and how.
+    /// The index is damaged; the text says how.
     Unusable(String),
     Open(Box<Index>),
 }
 
-/// Opens the index of the data directory as it is.
+/// Opens the index of the data directory without changing it.
 pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
     if !is_there(dir) {
         return Ok(Inspected::None);
@@ -106,12 +105,12 @@ pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
     }
 }
 
-/// What of the engine is believed.
+/// Whether the data of the engine can be trusted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trust {
-    /// What it reads from files that are as they were when it was right.
+    /// The files are unchanged since they were last verified.
     Sealed,
-    /// Nothing without reading all blocks.
+    /// All blocks must be read and verified.
     Nothing,
 }
 
@@ -120,9 +119,9 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
     let mark = mark(dir);
     let cut = mark.exists();
     if cut {
-        tracing::warn!("A checkpoint was cut, and is finished now.");
+        tracing::warn!("Found an interrupted checkpoint; finishing it.");
     }
-    // An engine that finds damage may pass over it, and answer with what was there before.
+    // Damage in the engine's files may go unnoticed, and make it return older data.
     let (engine, (note, is_counted, runs)) = Engine::open(&folder(dir), |engine, sealed| {
         if cut {
             blocks::write_images(engine, &mark, &name, &Steps::default())?;
@@ -134,7 +133,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         };
         let believed = sealed && !cut && trust == Trust::Sealed;
         if !believed && engine.sum_of_all_but(&name)? != note.sum {
-            return Err(Error::Index("its blocks do not have their checksum".into()));
+            return Err(Error::Index("the checksum of the index's blocks is wrong".into()));
         }
         let runs = Runs::open(folder(dir).join("runs"), &note.runs, tree::is_sought)?;
         Ok((note, is_counted, runs))
@@ -162,10 +161,10 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
     Ok(index)
 }
 
-/// How many indexes this process has opened.
+/// The number of indexes opened by this process.
 static INSTANCES: AtomicU64 = AtomicU64::new(0);
 
-/// Throws the index away. A crash on the way leaves the mark, so that nobody uses what is left.
+/// Deletes the index. The mark remains after a crash, so that a partly deleted index is never used.
 pub(crate) fn discard(dir: &Path) -> Result<(), Error> {
     set_mark(dir)?;
     let folder = folder(dir);
@@ -176,7 +175,7 @@ pub(crate) fn discard(dir: &Path) -> Result<(), Error> {
     files::remove(&mark(dir), dir)
 }
 
-/// What a checkpoint wrote; [`Index::written`] takes it.
+/// The result of writing a checkpoint, for [`Index::written`].
 #[must_use]
 pub(crate) struct Written {
     note: Note,
@@ -184,21 +183,21 @@ pub(crate) struct Written {
 }
 
 impl Index {
-    /// Whether a checkpoint is due: `most` bytes are dirty, or so little disk space is free that
-    /// there would be too little for a checkpoint of twice as many.
+    /// Returns whether a checkpoint is due. Either `most` bytes are dirty, or the free disk space would not
+    /// suffice for a checkpoint of twice the dirty bytes.
     pub(crate) fn is_checkpoint_due(&self, most: usize) -> bool {
         let dirty = self.dirty_bytes();
         let is_short = |free| (needed(dirty)..needed(2 * dirty)).contains(&free);
         dirty >= most || (dirty >= EARLY_BYTES && self.free().is_ok_and(is_short))
     }
 
-    /// The bytes that are free on the disk of the data directory.
+    /// Returns the free disk space of the data directory, in bytes.
     fn free(&self) -> Result<u64, Error> {
-        files::free(&self.dir).map_err(files::fault("asking for the room of", &self.dir))
+        files::free(&self.dir).map_err(files::fault("checking the free disk space of", &self.dir))
     }
 
-    /// Finds out whether there is room for [`Index::write_out`]. The engine does not survive a write
-    /// that failed, so it had better not begin one; after a failure here nothing has changed.
+    /// Checks that there is enough disk space for [`Index::write_out`]. The engine does not survive a failed
+    /// write, so the checkpoint must not start without space. A failure here changes nothing.
     pub(crate) fn begin_checkpoint(&self) -> Result<(), Error> {
         self.check()?;
         let (needed, free) = (needed(self.dirty_bytes()), self.free()?);
@@ -209,8 +208,8 @@ impl Index {
         Ok(())
     }
 
-    /// Writes what is dirty to the medium. The journal must be synced up to [`Index::sequence`].
-    /// Readers may go on meanwhile; [`Index::written`] has to follow before the next change.
+    /// Writes all changes to the medium. The journal must be synced up to [`Index::sequence`]. Readers may
+    /// continue meanwhile. [`Index::written`] must follow before the next change.
     pub(crate) fn write_out(&self, steps: &Steps) -> Result<Written, Error> {
         self.reading(|| {
             if self.noted == self.note.sequence {
@@ -224,8 +223,8 @@ impl Index {
         })
     }
 
-    /// Writes all that the engine is to have, and what it need not know of. Once this has succeeded
-    /// the checkpoint counts.
+    /// Writes all changes into the file of images, and the names into a run. Once this succeeds, the
+    /// checkpoint counts.
     fn write_images(&self, steps: &Steps) -> Result<Written, Error> {
         let mut note = self.note.clone();
         let runs = self.runs.write_out(steps)?;
@@ -240,7 +239,7 @@ impl Index {
         Ok(Written { note, parts: Some((imaged, runs)) })
     }
 
-    /// What was dirty is on the medium.
+    /// Records that the changes are on the medium.
     pub(crate) fn written(&mut self, written: Written) {
         self.note = written.note;
         self.noted = self.note.sequence;
@@ -276,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Opens a store; gives how many frames were replayed.
+    /// Opens a store. Returns it with the number of frames that were replayed.
     fn open(dir: &Path) -> (Store, u64) {
         let mut frames = 0;
         let told = &mut |progress: crate::Progress| frames = progress.total;
@@ -318,13 +317,13 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_was_cut_anywhere_is_finished_and_one_with_damaged_images_is_made_again() {
+    fn an_interrupted_checkpoint_is_finished_and_damaged_images_lead_to_a_rebuild() {
         let dir = tempfile::tempdir().unwrap();
         let (store, _) = open(dir.path());
         let all = |from: usize, to: usize| (from..to).flat_map(|n| (0..4).map(move |f| quad(n, f)));
         change(&store, all(0, 900), true);
         store.checkpoint().unwrap();
-        // Blocks change, are joined, and are new.
+        // The run changes, joins and creates blocks.
         change(&store, all(100, 600), false);
         change(&store, all(900, 1_500), true);
         let expected = quads(&store);
@@ -340,7 +339,7 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert!(images_in_all > 100, "{images_in_all} are too few to prove a thing");
+        assert!(images_in_all > 100, "only {images_in_all} images: too few for this test");
         for most in [0, 1, images_in_all / 3, images_in_all * 2 / 3, images_in_all] {
             let mut writes = index.blocks.engine().write();
             let mut done = 0;
@@ -372,7 +371,7 @@ mod tests {
             drop(again);
             assert_eq!(quads(&open(cut.path()).0).len(), expected.len() + 40);
         }
-        // A journal that ends before it is refused, and found by who verifies the store.
+        // A journal that ends before it is refused, and verification finds the same.
         let cut = tempfile::tempdir().unwrap();
         copy(dir.path(), cut.path());
         let segment = cut.path().join("journal/00000000000000000001.journal");
@@ -392,7 +391,7 @@ mod tests {
             bytes[at] ^= 4;
             fs::write(super::mark(cut.path()), bytes).unwrap();
             let (again, frames) = open(cut.path());
-            assert_eq!(frames, 3, "byte {at}: the index is made again");
+            assert_eq!(frames, 3, "byte {at}: the index must be rebuilt");
             assert!(quads(&again) == expected, "byte {at}: a wrong answer");
         }
         drop(index);

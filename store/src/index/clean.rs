@@ -1,25 +1,26 @@
-//! Unchanged blocks, kept for readers.
+//! A cache of unchanged blocks, for readers.
 use super::block::Block;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Bytes of them.
+/// The size of the cache, in bytes.
 const CLEAN_BYTES: usize = 4 << 20;
 
 pub(super) type Name = Box<[u8]>;
 pub(super) type Chain = BTreeMap<Name, Arc<Block>>;
 
-/// Blocks that were read once whose names are remembered, at most.
+/// How many names of blocks that were read once are remembered.
 const ONCE: usize = 1_024;
 
-/// Unchanged blocks. What was not used since half of the bytes were read is dropped.
+/// Unchanged blocks in two generations. A block is dropped if it is not used while blocks of half the cache
+/// size are read.
 #[derive(Debug, Default)]
 pub(super) struct Clean {
     young: Chain,
     old: Chain,
     young_bytes: usize,
-    /// Checksums of the names of blocks that were read once, each at its place.
+    /// Checksums of the names of blocks that were read once, at an index derived from the checksum.
     once: Vec<u32>,
 }
 
@@ -33,8 +34,8 @@ impl Clean {
         }
     }
 
-    /// Keeps a block that was read before, not long ago. So those of one pass over many do not drive out
-    /// those that are needed all the time.
+    /// Caches a block if it was read before, not long ago. So a pass over many blocks does not evict
+    /// blocks that are used all the time.
     pub(super) fn insert_again(&mut self, name: Name, block: Arc<Block>) {
         let checksum = crc32c::crc32c(&name);
         self.once.resize(ONCE, 0);
@@ -67,7 +68,8 @@ impl Clean {
     }
 }
 
-/// Whether the block reaches to `key`: past it when its name may be the key itself, up to it else.
+/// Returns whether the block covers `key`. If its name may equal the key, it must end after the key;
+/// otherwise at or after it.
 pub(super) fn reaches(block: &Block, upper: Bound<&[u8]>, key: &[u8]) -> bool {
     block.end().is_none_or(|end| match upper {
         Bound::Excluded(_) => end >= key,
@@ -75,7 +77,7 @@ pub(super) fn reaches(block: &Block, upper: Bound<&[u8]>, key: &[u8]) -> bool {
     })
 }
 
-/// The block of the greatest name within `upper`, if it reaches to `key`.
+/// Returns the block with the greatest name within `upper`, if it covers `key`.
 pub(super) fn floor<'a>(
     chain: &'a Chain,
     upper: Bound<&[u8]>,
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_of_one_pass_is_kept_when_it_is_read_again() {
+    fn a_block_is_cached_when_it_is_read_a_second_time() {
         let mut clean = Clean::default();
         let block = Arc::new(Block::new(Shape { valued: false, full: 96 }));
         let name = |n: u8| Name::from([3, n].as_slice());

@@ -1,5 +1,5 @@
-//! Terms and their codes: ids in order of first sight for IRIs and blank nodes, literals as they
-//! are when they are short, and in parts elsewhere, counted, when they are long.
+//! Terms and their codes. IRIs and blank nodes have ids, in the order in which they first appear. Short
+//! literals are stored inline. Long literals are stored in parts, with a reference count.
 use super::key::{Code, key, numbered, object, tree};
 use super::{Index, damaged};
 use crate::Error;
@@ -8,13 +8,13 @@ use crate::varint::{self, Input};
 use oxrdf::{LiteralRef, Term, TermRef};
 use std::ops::ControlFlow;
 
-/// The longest literal, in bytes of value and language tag, that stands in the keys themselves.
+/// The longest inline literal: bytes of value and language tag.
 const LONGEST_INLINE: usize = 200;
-/// How many bytes of a long literal or of a document stand in one entry.
+/// Bytes of a long literal or document in one entry.
 pub(crate) const PART_BYTES: usize = 400;
 
 impl Index {
-    /// The code of a term; `None` when the index does not know it, so that no quad has it.
+    /// Returns the code of a term; `None` if the index does not know it, so that no quad has it.
     pub(crate) fn code(&self, term: TermRef<'_>) -> Result<Option<Code>, Error> {
         self.reading(|| match term {
             TermRef::NamedNode(iri) => self.named(kind::IRI, iri.as_str()),
@@ -35,7 +35,7 @@ impl Index {
         })
     }
 
-    /// The code of a term, which is entered unless the index knows it.
+    /// Returns the code of a term. Adds the term if the index does not know it.
     pub(super) fn enter(&mut self, term: TermRef<'_>) -> Result<Code, Error> {
         match term {
             TermRef::NamedNode(iri) => self.enter_named(kind::IRI, iri.as_str()),
@@ -82,7 +82,7 @@ impl Index {
         Ok(code)
     }
 
-    /// The bytes of a long literal, and its code if it is known.
+    /// Returns the bytes of a long literal, and its code if the index has it.
     fn long(&self, literal: LiteralRef<'_>) -> Result<(Vec<u8>, Option<Code>), Error> {
         let mut bytes = Vec::new();
         term::encode(&mut bytes, literal.into())?;
@@ -121,7 +121,8 @@ impl Index {
         Ok(bytes)
     }
 
-    /// Counts a quad more or less with that object; the last one takes a long literal with it.
+    /// Increments or decrements the reference count of a long literal. Deletes the literal when its last quad
+    /// is removed.
     pub(super) fn count_long(&mut self, code: &[u8], more: bool) -> Result<(), Error> {
         let Some(rest) = code.strip_prefix(&[object::LONG]) else { return Ok(()) };
         let key = key(tree::LONG, &[rest]);
@@ -147,7 +148,7 @@ impl Index {
         Ok(())
     }
 
-    /// The IRI or blank node of an id.
+    /// Returns the IRI or blank node of an id.
     pub(super) fn name(&self, id: u64) -> Result<Term, Error> {
         if let Some(name) = self.names.get(id) {
             return Ok(name);
@@ -160,7 +161,7 @@ impl Index {
         Ok(name)
     }
 
-    /// The term of a code.
+    /// Returns the term of a code.
     pub(super) fn term(&self, code: &[u8]) -> Result<Term, Error> {
         let fault = || damaged("the object", code);
         let mut input = Input::new(code);
@@ -219,14 +220,14 @@ fn inline(literal: LiteralRef<'_>, datatype: Option<&Code>) -> Code {
     Code(bytes)
 }
 
-/// What equal literals have in common: their checksum and length. Unequal ones may, too.
+/// Returns the checksum and length of a long literal. Different literals can share them.
 fn fingerprint(bytes: &[u8]) -> Vec<u8> {
     let mut out = crc32c::crc32c(bytes).to_be_bytes().to_vec();
     varint::put_length(&mut out, bytes.len());
     out
 }
 
-/// The code of the long literal whose key in [`tree::LONG`] is given.
+/// Returns the code of a long literal, from its key in [`tree::LONG`].
 fn long_code(key: &[u8]) -> Code {
     let mut code = vec![object::LONG];
     code.extend_from_slice(key.get(1..).unwrap_or_default());

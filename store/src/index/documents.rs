@@ -1,4 +1,4 @@
-//! Documents: bytes by collection and key, in parts so that no entry is large.
+//! Documents: byte values by collection and key, stored in parts so that no entry is large.
 use super::dictionary::PART_BYTES;
 use super::key::{key, tree};
 use super::{Index, damaged};
@@ -7,8 +7,8 @@ use crate::varint::{self, Input};
 use crate::{DocumentRange, Error};
 use std::ops::ControlFlow;
 
-/// What stands for a zero byte within a document's key: the pair must be less than every other
-/// byte, and greater than the pair that ends the key.
+/// The escape of a zero byte within a document's key. The pair sorts before every other byte and after the
+/// pair that ends the key.
 const ZERO: [u8; 2] = [0, 0xff];
 const END: [u8; 2] = [0, 1];
 pub(super) const PAST_END: [u8; 2] = [0, 2];
@@ -28,7 +28,7 @@ pub(super) fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The key that all parts of a document begin with.
+/// Returns the key prefix of all parts of a document.
 pub(super) fn document_key(collection: &str, name: &[u8]) -> Vec<u8> {
     let mut out = collection_key(collection);
     put_escaped(&mut out, name);
@@ -36,7 +36,7 @@ pub(super) fn document_key(collection: &str, name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The document's key, and its part, from what follows the collection.
+/// Splits a key without its collection into the document's key and the part number.
 pub(super) fn split(rest: &[u8]) -> Option<(Vec<u8>, u64)> {
     let mut name = Vec::new();
     let mut input = Input::new(rest);
@@ -81,7 +81,7 @@ impl Index {
         Ok(())
     }
 
-    /// Deletes the parts of a document from one on; `false` when there are none.
+    /// Deletes the parts of a document from number `from` on. Returns `false` if there are none.
     fn delete_parts(&mut self, prefix: &[u8], from: u64) -> Result<bool, Error> {
         let mut left = Vec::new();
         self.blocks.scan(&part_key(prefix, from), &mut |key, _| {
@@ -108,8 +108,8 @@ impl Index {
         })
     }
 
-    /// Hands the documents of a range to `visit` in its order, until it breaks. The limit is the
-    /// visitor's.
+    /// Passes the documents of a range to `visit`, in the order of the range, until it breaks. The visitor
+    /// enforces the limit.
     pub(crate) fn documents(
         &self,
         collection: &str,
@@ -203,7 +203,7 @@ fn parse(key: &[u8], collection: &[u8]) -> Result<(Vec<u8>, u64), Error> {
     key.strip_prefix(collection).and_then(split).ok_or_else(|| damaged("a document", key))
 }
 
-/// The least key that is greater than all that begin with `prefix`.
+/// Returns the smallest key that is greater than all keys beginning with `prefix`.
 fn past(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -221,14 +221,14 @@ mod tests {
     use crate::{Options, Read as _, Store};
 
     #[test]
-    fn a_compaction_from_an_index_that_lacks_a_document_is_refused() {
+    fn compaction_refuses_an_index_that_lacks_a_document() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let change = |change: &mut crate::Transaction<'_>| {
             for n in 0..10 {
                 change.put("d", &[n], &vec![n; usize::from(n) * 100])?;
             }
-            // Put again, and deleted when it is there and when it is not.
+            // Put again, and deleted both when it exists and when it does not.
             change.put("d", &[0], b"again")?;
             change.delete("d", &[9])?;
             change.delete("d", &[10])
@@ -245,10 +245,10 @@ mod tests {
         assert!(store.inner().index_mut().blocks.remove(&key).unwrap());
         let refused = store.compact();
         assert!(
-            matches!(&refused, Err(Error::Index(cause)) if cause.contains("7 documents where it counts 8")),
+            matches!(&refused, Err(Error::Index(cause)) if cause.contains("7 documents, but its count is 8")),
             "{refused:?}"
         );
-        // The frames are still there, and make the index again.
+        // The frames still exist, and the index is rebuilt from them.
         assert!(store.damage().is_some());
         store.reopen(&mut |_| {}).unwrap();
         assert_eq!(store.read().document("d", &[3]).unwrap().unwrap(), [3; 300]);

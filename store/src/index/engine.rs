@@ -1,7 +1,7 @@
-//! The engine below the index: named byte values on disk. No other file names sled.
+//! The engine of the index: named byte values on disk. Only this file uses sled.
 //!
-//! What sled 0.34 was measured to do decides how it is used: small values, single insertions, no
-//! batches (they leak), and its file synced by us, since its own flush syncs no metadata.
+//! Measurements of sled 0.34 decide how it is used: small values, single insertions, no batches (they leak).
+//! We sync its file ourselves, because its own flush syncs no metadata.
 use super::seal::Seal;
 use crate::{Error, files};
 use std::cell::Cell;
@@ -14,19 +14,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Bytes that sled may cache; it holds some thousands of leaves beyond that. With much less, leaves
-/// are dropped while their newest bytes wait in its write buffer, and to get them back it writes
-/// that out, a few KiB at a time: 4 MiB made it write four times as much.
+/// The size of sled's cache, in bytes; it keeps some thousand leaves beyond that. With a much smaller cache,
+/// leaves are evicted while their newest bytes are still in its write buffer. To read them again, sled
+/// flushes that buffer, a few KiB at a time. With 4 MiB it wrote four times as much.
 const CACHE_BYTES: u64 = 16 << 20;
-/// Insertions after which the garbage that sled left is collected.
+/// Insertions between two collections of sled's garbage.
 const COLLECT_EVERY: usize = 128;
 
 #[derive(Debug)]
 pub(crate) struct Engine {
-    /// Nothing once it was closed.
+    /// `None` after closing.
     db: Option<sled::Db>,
     folder: PathBuf,
-    /// What the files were when they were last looked at.
+    /// The checksums of the files when they were last read.
     seal: Mutex<Seal>,
 }
 
@@ -45,24 +45,25 @@ thread_local! {
     static CATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread is one of the engine that is caught, or one of its own threads,
-/// whose work is waited for by such a one: nothing but the index is harmed, and it is made again.
+/// Returns whether a panic of this thread is one of the engine that is caught. That includes panics of the
+/// engine's own threads, which a caught call waits for. They harm only the index, which is rebuilt.
 pub fn panic_is_caught() -> bool {
     CATCHING.get() || std::thread::current().name().is_some_and(|name| name.starts_with("sled-"))
 }
 
-/// Runs what reads files that may be damaged: sled panics at some kinds of damage.
+/// Runs code that reads possibly damaged files. It converts panics into errors, because sled panics at some
+/// kinds of damage.
 fn catching<T>(risky: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     CATCHING.set(true);
     let done = catch_unwind(AssertUnwindSafe(risky));
     CATCHING.set(false);
-    done.unwrap_or_else(|_| Err(Error::Index("the engine failed on its own files".into())))
+    done.unwrap_or_else(|_| Err(Error::Index("the engine failed while reading its files".into())))
 }
 
-/// The checksum of an entry. Sums of them tell one set of entries from another.
+/// Returns the checksum of an entry. The sum of these checksums identifies a set of entries.
 pub(crate) fn checksum(name: &[u8], value: &[u8]) -> u64 {
     let crc = crc32c::crc32c_append(crc32c::crc32c(name), value);
-    // The finalizer of SplitMix64: CRCs alone are linear, and their sums say little.
+    // The finalizer of SplitMix64: CRCs are linear, so that sums of plain CRCs detect little.
     let mut mixed = (value.len() as u64) << 32 | u64::from(crc);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -70,22 +71,22 @@ pub(crate) fn checksum(name: &[u8], value: &[u8]) -> u64 {
 }
 
 impl Engine {
-    /// Opens the engine in a folder of its own; `check` finds out whether it can be used, and is told
-    /// whether the files are those that were sealed.
+    /// Opens the engine in a folder of its own. `check` decides whether it can be used. Its second argument
+    /// says whether the files match their seal.
     pub(crate) fn open<T>(
         folder: &Path,
         check: impl Fn(&Self, bool) -> Result<T, Error>,
     ) -> Result<(Self, T), Error> {
         files::make_folder(folder)?;
         remove_named(folder, |name| name.ends_with(".generating"))?;
-        // Before the engine opens them, which changes them.
+        // Before the engine opens the files, because opening changes them.
         let seal = Seal::of(folder, &Seal::default()).unwrap_or_default();
         let sealed = seal.is_in(folder);
         let db = match catching(|| open(folder).map_err(fault)) {
             Ok(db) => db,
             Err(error) => {
                 // A snapshot only shortens sled's own recovery.
-                tracing::warn!(%error, "The quad index did not open; its snapshots were removed.");
+                tracing::warn!(%error, "The quad index could not be opened; removed its snapshots and retrying.");
                 remove_named(folder, |name| name.starts_with("snap."))?;
                 catching(|| open(folder).map_err(fault))?
             }
@@ -101,7 +102,7 @@ impl Engine {
                 Ok((engine, checked))
             }
             Err(error) => {
-                // Its end writes, and may fail in the same way.
+                // Dropping the engine writes, so it may panic in the same way.
                 let _ = catching(|| {
                     drop(engine);
                     Ok(())
@@ -111,18 +112,20 @@ impl Engine {
         }
     }
 
-    /// Seals the files as they are now, which are known to be right. When that fails, the next open
-    /// reads all blocks instead.
+    /// Seals the files in their current state, which must be verified. If that fails, the next open reads all
+    /// blocks instead.
     pub(super) fn seal(&self) {
         let mut before = self.seal.lock().unwrap_or_else(PoisonError::into_inner);
         match Seal::of(&self.folder, &before) {
             Ok(seal) => {
                 if let Err(cause) = seal.write(&self.folder) {
-                    tracing::debug!(%cause, "The quad index was not sealed.");
+                    tracing::debug!(%cause, "Sealing the quad index failed; the next open reads all blocks.");
                 }
                 *before = seal;
             }
-            Err(cause) => tracing::debug!(%cause, "The quad index was not sealed."),
+            Err(cause) => {
+                tracing::debug!(%cause, "Sealing the quad index failed; the next open reads all blocks.")
+            }
         }
     }
 
@@ -130,17 +133,17 @@ impl Engine {
         self.db.as_ref().ok_or(Error::Reopening)
     }
 
-    /// Lets go of the files, so that another can open them.
+    /// Releases the files, so that another instance can open them.
     pub(crate) fn close(&mut self) {
         let db = self.db.take();
-        // Its end writes, and may fail.
+        // Dropping the engine writes, so it may fail.
         let _ = catching(|| {
             drop(db);
             Ok(())
         });
     }
 
-    /// The checksums of all entries but the one of this name, added up.
+    /// Returns the sum of the checksums of all entries except the one with this name.
     pub(crate) fn sum_of_all_but(&self, name: &[u8]) -> Result<u64, Error> {
         let mut sum = 0_u64;
         for entry in self.db()?.iter() {
@@ -152,7 +155,7 @@ impl Engine {
         Ok(sum)
     }
 
-    /// Reads the value of a name.
+    /// Passes the value of a name to `read`.
     pub(crate) fn get<T>(
         &self,
         name: &[u8],
@@ -161,7 +164,7 @@ impl Engine {
         Ok(self.db()?.get(name).map_err(fault)?.map(|value| read(&value)))
     }
 
-    /// Reads the greatest name within `upper`, and its value.
+    /// Passes the greatest name within `upper`, and its value, to `read`.
     pub(crate) fn last_within<T>(
         &self,
         upper: Bound<&[u8]>,
@@ -176,12 +179,12 @@ impl Engine {
         }
     }
 
-    /// Begins a series of writes, which end with [`Writes::finish`].
+    /// Begins a series of writes, which ends with [`Writes::finish`].
     pub(crate) fn write(&self) -> Writes<'_> {
         Writes { engine: self, count: 0 }
     }
 
-    /// Bytes on disk.
+    /// Returns the size on disk, in bytes.
     pub(crate) fn size(&self) -> u64 {
         files::size_of(&self.folder)
     }
@@ -213,7 +216,7 @@ impl Writes<'_> {
         }
     }
 
-    /// Returns when all that was written is on the medium.
+    /// Returns when everything that was written is on the medium.
     pub(crate) fn finish(self) -> Result<(), Error> {
         self.engine.db()?.flush().map_err(fault)?;
         crossbeam_epoch::pin().flush();
@@ -239,8 +242,8 @@ fn open(folder: &Path) -> sled::Result<sled::Db> {
             .flush_every_ms(None)
             .open();
         match opened {
-            // Threads of a closed engine let go of its lock a moment after it is dropped. No other
-            // process can hold it: the data directory has a lock of its own.
+            // Threads of a closed engine release its lock shortly after it is dropped. No other process can
+            // hold it, because the data directory has a lock of its own.
             Err(sled::Error::Io(error))
                 if error.to_string().contains("lock") && attempt < ATTEMPTS =>
             {

@@ -1,16 +1,17 @@
-//! A Bloom filter: which keys a run surely does not have.
+//! A Bloom filter: tells which keys a run cannot contain.
 
-/// Bits for each key; with [`PROBES`] one in a hundred keys that are not there is sought in vain.
+/// Bits for each key. With [`PROBES`], one in a hundred lookups of a missing key reads the run in vain.
 const BITS: u64 = 10;
 const PROBES: u32 = 7;
 
-/// The bits of a filter. One without bits may have nothing.
+/// The bits of a filter. An empty filter matches no key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Filter(Box<[u8]>);
 
-/// What a filter knows of a key.
+/// Returns the hash of a key for the filter.
 pub(super) fn hash(key: &[u8]) -> u64 {
-    // The finalizer of SplitMix64, of the length too: a CRC alone has equal steps between like keys.
+    // The finalizer of SplitMix64, including the length. A plain CRC has equal distances between similar
+    // keys.
     let mut mixed = (key.len() as u64) << 32 | u64::from(crc32c::crc32c(key));
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -18,7 +19,7 @@ pub(super) fn hash(key: &[u8]) -> u64 {
 }
 
 impl Filter {
-    /// A filter for so many keys.
+    /// Creates a filter for that many keys.
     pub(super) fn new(keys: u64) -> Self {
         let bytes = usize::try_from((keys * BITS).div_ceil(8)).unwrap_or_default();
         Self(vec![0; bytes].into())
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_has_all_that_was_added_and_hardly_anything_else() {
+    fn a_filter_has_all_added_keys_and_few_others() {
         let key = |n: u32| hash(format!("https://example.org/object/{n:016x}").as_bytes());
         let mut filter = Filter::new(10_000);
         (0..10_000).for_each(|n| filter.add(key(n)));

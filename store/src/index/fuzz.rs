@@ -1,4 +1,4 @@
-//! What the index reads is given arbitrary and mutated bytes; see `crate::fuzz`.
+//! Fuzz tests of the index: its decoders get arbitrary and mutated bytes; see `crate::fuzz`.
 use super::block::Block;
 use super::key::{self, tree};
 use super::note::Note;

@@ -1,5 +1,5 @@
-//! What a checkpoint writes to the engine, first in a file of its own, so that one that was cut is
-//! finished by the next open and need not be made again from the journal.
+//! The file of images: the changes that a checkpoint writes to the engine. It is written first, so that the
+//! next open can finish an interrupted checkpoint without rebuilding the index.
 use crate::varint::{self, Input};
 use crate::{Error, files};
 use std::fs::File;
@@ -8,42 +8,42 @@ use std::path::{Path, PathBuf};
 use zstd::bulk::{Compressor, Decompressor};
 
 const MAGIC: &[u8; 8] = b"PENSCKP1";
-/// Blocks in a part. New names are entered in the engine a part ahead of their bytes: a leaf of the
-/// engine that gets too many entries is written again whole, in two; but it should still have them in
-/// memory when the bytes follow.
+/// Blocks in a part. New names are inserted into the engine one part ahead of their bytes. A leaf of the
+/// engine with too many entries is rewritten whole, as two, but it should still be in memory when the bytes
+/// follow.
 const PART_BLOCKS: usize = 512;
 /// Bytes after which a part ends.
 const PART_BYTES: usize = 512 << 10;
-/// No part is longer: it ends after one block too many.
+/// The maximum length of a part, in bytes. A part can exceed [`PART_BYTES`] by one block.
 const LONGEST: usize = 4 << 20;
 const LEVEL: i32 = 1;
-/// What stands before a part: two lengths and a checksum.
+/// The length of a part's header: two lengths and a checksum.
 const HEAD: usize = 12;
 
-/// What becomes of a name.
+/// The change of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Image<'a> {
-    /// It goes.
+    /// The name is deleted.
     Gone,
-    /// It gets a block in place of the one it had.
+    /// The block of an existing name is replaced.
     Changed(&'a [u8]),
-    /// It is new, and gets a block.
+    /// The name is new.
     Fresh(&'a [u8]),
 }
 
-/// What is called for each part, with its names and what becomes of them.
+/// The callback for each part, with its names and their changes.
 type VisitPart<'v> = dyn FnMut(&[(&[u8], Image<'_>)]) -> Result<(), Error> + 'v;
 
-/// What ends the file.
+/// The end of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct End {
-    /// The index's note as it is to be.
+    /// The index's new note.
     pub(super) note: Vec<u8>,
-    /// The checksums of all blocks in the file, added up.
+    /// The sum of the checksums of all blocks in the file.
     pub(super) sum: u64,
 }
 
-/// The file in the making.
+/// Writes a file of images.
 pub(super) struct NewImages {
     file: File,
     path: PathBuf,
@@ -108,7 +108,7 @@ impl NewImages {
         self.write(&out)
     }
 
-    /// Returns when the file is on the medium, perhaps not yet its name.
+    /// Ends the file. Returns when its content is on the medium; its name may not be.
     pub(super) fn finish(mut self, end: &End) -> Result<(), Error> {
         self.end_part()?;
         let mut bytes = end.sum.to_le_bytes().to_vec();
@@ -119,7 +119,7 @@ impl NewImages {
     }
 }
 
-/// Bytes with their length, that of what they were packed from, and the checksum of all of it.
+/// Frames bytes with their length, their unpacked length, and a checksum of everything.
 fn framed(bytes: &[u8], raw: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + HEAD);
     for number in [bytes.len(), raw] {
@@ -132,10 +132,10 @@ fn framed(bytes: &[u8], raw: usize) -> Vec<u8> {
 }
 
 fn cut(path: &Path) -> Error {
-    Error::Index(format!("{} is damaged, or was not finished", path.display()))
+    Error::Index(format!("{} is damaged or incomplete", path.display()))
 }
 
-/// Reads the file, a part at a time. Those before a damaged one have been handed over when it fails.
+/// Reads the file, one part at a time. Parts before a damaged one are visited before the error is returned.
 pub(super) fn read(path: &Path, visit: &mut VisitPart<'_>) -> Result<End, Error> {
     let unreadable =
         |cause: io::Error| Error::Index(format!("{} cannot be read: {cause}", path.display()));
@@ -194,7 +194,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_was_written_is_read_and_what_is_damaged_or_cut_is_refused() {
+    fn a_whole_file_is_read_and_a_damaged_or_cut_one_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("images");
         let mut new = NewImages::begin(&path).unwrap();

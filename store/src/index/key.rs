@@ -2,11 +2,11 @@
 use super::block::Shape;
 use crate::varint::{self, Input};
 
-/// The trees of the index, by the byte that their keys begin with.
+/// The trees of the index. The constants are the first byte of their keys.
 pub(crate) mod tree {
     use super::Shape;
 
-    /// What the index as a whole notes; no blocks.
+    /// The note about the whole index; it is not in blocks.
     pub(crate) const NOTE: u8 = 0;
     /// Kind and name of an IRI or blank node: its id. In runs.
     pub(crate) const NAME_ID: u8 = 1;
@@ -16,11 +16,11 @@ pub(crate) mod tree {
     pub(crate) const SPOG: u8 = 3;
     /// Predicate, object, subject, graph for named objects; predicate, mark, subject for literals.
     pub(crate) const POSG: u8 = 4;
-    /// Named object, predicate: in which lists of `POSG` an object is.
+    /// Named object, predicate: the lists of `POSG` that contain the object.
     pub(crate) const OP: u8 = 5;
-    /// Graph, subject: how many quads.
+    /// Graph, subject: the number of quads.
     pub(crate) const GS: u8 = 6;
-    /// Checksum, length, id of a long literal: how many quads.
+    /// Checksum, length, id of a long literal: the number of quads.
     pub(crate) const LONG: u8 = 7;
     /// Id of a long literal, part: bytes.
     pub(crate) const LONG_PART: u8 = 8;
@@ -29,13 +29,13 @@ pub(crate) mod tree {
     /// Graph, IRI of a subject: its id. In runs.
     pub(crate) const GRAPH_IRI: u8 = 10;
 
-    /// Whether keys of runs are sought one by one.
+    /// Returns whether keys of this tree of runs are looked up individually.
     pub(crate) fn is_sought(key: &[u8]) -> bool {
         key.first() == Some(&NAME_ID)
     }
 
-    /// What the blocks of a tree are like. Where most entries come at the end, blocks are long and
-    /// fill up; where they come anywhere, blocks are short, since each one is written again whole.
+    /// Returns the shape of a tree's blocks. Trees that grow mostly at the end have large blocks, which fill
+    /// up. Trees with insertions anywhere have small ones, because each change rewrites a whole block.
     pub(crate) fn shape(tree: u8) -> Shape {
         let full = match tree {
             ID_NAME | LONG_PART => 2_048,
@@ -59,14 +59,14 @@ pub(crate) mod object {
     pub(crate) const TYPED: u8 = 3;
     /// The checksum, length and id of a long literal follow.
     pub(crate) const LONG: u8 = 4;
-    /// In [`super::tree::POSG`], what stands for all literals of a predicate and subject.
+    /// In [`super::tree::POSG`], the placeholder for all literals of a predicate and subject.
     pub(crate) const ANY_LITERAL: u8 = 1;
 }
 
 /// The id of the default graph.
 pub(crate) const DEFAULT_GRAPH: u64 = 0;
 
-/// A term as it stands in keys: the code of an object.
+/// A term as encoded in keys: the code of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Code(pub(crate) Vec<u8>);
 
@@ -81,13 +81,13 @@ impl Code {
         self.0.first() == Some(&object::NAMED)
     }
 
-    /// The id of a named term as it stands in keys; nothing for a literal.
+    /// Returns the id of a named term as encoded in keys; empty for a literal.
     pub(crate) fn id(&self) -> &[u8] {
         self.0.strip_prefix(&[object::NAMED]).unwrap_or_default()
     }
 }
 
-/// A key of parts one after the other.
+/// Builds a key of concatenated parts.
 pub(crate) fn key(tree: u8, parts: &[&[u8]]) -> Vec<u8> {
     let mut key = Vec::with_capacity(1 + parts.iter().map(|part| part.len()).sum::<usize>());
     key.push(tree);
@@ -97,7 +97,7 @@ pub(crate) fn key(tree: u8, parts: &[&[u8]]) -> Vec<u8> {
     key
 }
 
-/// A key of a number, and perhaps a second one.
+/// Builds a key of numbers.
 pub(crate) fn numbered(tree: u8, numbers: &[u64]) -> Vec<u8> {
     let mut key = vec![tree];
     for number in numbers {
@@ -106,18 +106,18 @@ pub(crate) fn numbered(tree: u8, numbers: &[u64]) -> Vec<u8> {
     key
 }
 
-/// A quad in codes.
+/// A quad as codes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'a> {
     pub(crate) subject: &'a [u8],
     pub(crate) predicate: &'a [u8],
-    /// With its kind.
+    /// Includes the kind byte.
     pub(crate) object: &'a [u8],
     pub(crate) graph: &'a [u8],
 }
 
 impl<'a> Row<'a> {
-    /// The key of the quad in the tree of all quads.
+    /// Returns the quad's key in the tree of all quads.
     pub(crate) fn spog(&self) -> Vec<u8> {
         key(tree::SPOG, &[self.subject, self.predicate, self.object, self.graph])
     }
@@ -138,7 +138,7 @@ impl<'a> Row<'a> {
         self.object.first() == Some(&object::NAMED)
     }
 
-    /// Reads a key of the tree of all quads.
+    /// Decodes a key of the tree of all quads.
     pub(crate) fn from_spog(bytes: &'a [u8]) -> Option<Self> {
         let mut input = Input::new(bytes.get(1..)?);
         let subject = number(&mut input)?;
@@ -149,14 +149,14 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The bytes of a number.
+/// Reads a number and returns its bytes.
 pub(crate) fn number<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
     let whole = input.rest();
     input.number()?;
     whole.get(..whole.len() - input.len())
 }
 
-/// The bytes of an object.
+/// Reads an object's code and returns its bytes.
 pub(crate) fn code<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
     let whole = input.rest();
     match input.byte()? {

@@ -1,4 +1,4 @@
-//! Several sorted sources as one: of entries with the same key the newest counts.
+//! Merges several sorted sources. Of entries with the same key, the newest counts.
 use super::packing::Unpacker;
 use super::run::Cursor;
 use crate::Error;
@@ -8,13 +8,13 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::collections::btree_map::Range;
 
-/// Stands for a name that is no longer there.
+/// The value of a deleted name.
 pub(super) const GONE: u64 = 0;
 
-/// A source, standing at an entry.
+/// A source with its current entry.
 #[derive(Debug)]
 pub(super) struct Source<'a> {
-    /// The newer it is, the smaller.
+    /// The smaller, the newer.
     age: usize,
     kind: Kind<'a>,
 }
@@ -30,7 +30,8 @@ impl<'a> Source<'a> {
         Self { age, kind: Kind::Run(cursor) }
     }
 
-    /// What waits for a checkpoint; it is newer than any run.
+    /// Creates the source of the changes that wait for a checkpoint. It is newer than any run. `None` if
+    /// there are none.
     pub(super) fn changed(mut rest: Range<'a, Box<[u8]>, u64>) -> Option<Self> {
         let (key, value) = rest.next()?;
         Some(Self { age: 0, kind: Kind::Changed { key, value: *value, rest } })
@@ -63,7 +64,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The least key is the greatest source, since the heap gives that first; then the newest.
+/// Reversed, because the heap returns the greatest source first: that must be the one with the smallest key,
+/// and of those the newest.
 impl Ord for Source<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(self.key()).then_with(|| other.age.cmp(&self.age))
@@ -84,11 +86,11 @@ impl PartialEq for Source<'_> {
 
 impl Eq for Source<'_> {}
 
-/// All sources in order.
+/// The entries of all sources, in order.
 #[derive(Debug)]
 pub(super) struct Merged<'a> {
     sources: BinaryHeap<Source<'a>>,
-    /// The key of the last entry; nothing before the first.
+    /// The key of the last entry; `None` before the first.
     last: Option<Vec<u8>>,
 }
 
@@ -97,7 +99,8 @@ impl<'a> Merged<'a> {
         Self { sources: sources.into_iter().collect(), last: None }
     }
 
-    /// Hands the next entry of any source, and whether it counts, to `read`; nothing past the last.
+    /// Passes the next entry of any source to `read`, with a flag for whether it counts. Returns `None` at
+    /// the end.
     pub(super) fn next<T>(
         &mut self,
         unpacker: &Unpacker,

@@ -1,5 +1,5 @@
-//! The quad index: what the journal amounts to, as ordered maps. It can be made again at any time
-//! by replaying the journal, and a replayed frame takes the same way as a new one.
+//! The quad index: the state of the journal as ordered maps. It can be rebuilt at any time by replaying the
+//! journal. New frames and replayed frames take the same code path.
 mod about;
 mod block;
 mod blocks;
@@ -46,25 +46,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(crate) struct Index {
     blocks: Blocks,
-    /// What is named in an order that is not the one it comes in.
+    /// Names in key order, which is not their order of arrival.
     runs: Runs,
     names: names::Names,
     ids: names::Ids,
-    /// Tells it from any other index of this process: ids mean something in one alone.
+    /// Identifies this index within the process. Ids are valid only for one instance.
     instance: u64,
-    /// What holds for the state in memory.
+    /// The note for the state in memory.
     note: Note,
-    /// The sequence up to which the medium has it.
+    /// The sequence of the newest frame on the medium.
     noted: u64,
     /// The data directory.
     dir: PathBuf,
-    /// Why the state in memory cannot be trusted any more.
+    /// Why the state in memory cannot be trusted, if so.
     broken: Option<String>,
-    /// The first damage that was met since it was opened.
+    /// The first damage found since the index was opened.
     damage: OnceLock<String>,
-    /// Whether the medium may have a checkpoint that is not known here, since it failed at its end.
+    /// Whether the medium may have a newer checkpoint than this state knows, because writing one failed at
+    /// its end.
     is_behind: AtomicBool,
-    /// Whether it was closed, since another one is about to take its place.
+    /// Whether the index was closed because another one is about to replace it.
     closed: bool,
 }
 
@@ -73,17 +74,17 @@ fn damaged(what: &str, bytes: &[u8]) -> Error {
 }
 
 impl Index {
-    /// The sequence of the newest frame that was applied.
+    /// Returns the sequence of the newest frame that was applied.
     pub(crate) fn sequence(&self) -> u64 {
         self.note.sequence
     }
 
-    /// The newest frame that is on the medium, too.
+    /// Returns the sequence of the newest frame that is on the medium.
     pub(crate) fn noted(&self) -> u64 {
         self.noted
     }
 
-    /// Tells it from any other index of this process.
+    /// Returns the number that identifies this index within the process.
     pub(crate) fn instance(&self) -> u64 {
         self.instance
     }
@@ -96,12 +97,12 @@ impl Index {
         self.note.quads
     }
 
-    /// How many documents there are.
+    /// Returns the number of documents.
     pub(crate) fn document_count(&self) -> u64 {
         self.note.documents
     }
 
-    /// Finds out how many documents there are, in an index of a format that does not note it.
+    /// Counts the documents, for an index whose format does not store their number.
     fn count_documents(&mut self) -> Result<(), Error> {
         let mut counted = 0;
         self.page_of_documents(&Vec::new(), &mut |_, _, _| {
@@ -120,7 +121,7 @@ impl Index {
         self.blocks.engine().size() + self.runs.size()
     }
 
-    /// Lets go of the files, so that they can be opened anew. It answers no more.
+    /// Releases the files, so that they can be reopened. Reads fail afterwards.
     pub(crate) fn close(&mut self) {
         self.closed = true;
         self.damage = OnceLock::new();
@@ -128,7 +129,7 @@ impl Index {
         self.runs.close();
     }
 
-    /// Refuses when a frame was applied in part.
+    /// Fails if a frame was applied only in part.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.broken {
             _ if self.closed => Err(Error::Reopening),
@@ -137,32 +138,35 @@ impl Index {
         }
     }
 
-    /// Whether the medium may have more than this state knows, so that it must be read again.
+    /// Returns whether the medium may be newer than this state, so that it must be read again.
     pub(crate) fn is_behind(&self) -> bool {
         self.is_behind.load(Ordering::Acquire)
     }
 
-    /// What was met that is not as it was written, or cannot be read.
+    /// Returns the first damage that was found, if any.
     pub(crate) fn damage(&self) -> Option<&str> {
         self.damage.get().map(String::as_str)
     }
 
-    /// Remembers damage: another index is to take the place of this one.
+    /// Records damage, so that the index is rebuilt.
     pub(crate) fn note_damage(&self, error: &Error) {
         if let Error::Index(cause) = error
             && self.damage.set(cause.clone()).is_ok()
         {
-            tracing::warn!(cause, "The quad index is damaged.");
+            tracing::warn!(
+                cause,
+                "The quad index is damaged; it is rebuilt when the store is reopened."
+            );
         }
     }
 
-    /// Reads from the index, and remembers damage that it meets.
+    /// Runs a read, and records damage that it finds.
     fn reading<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         self.check()?;
         read().inspect_err(|error| self.note_damage(error))
     }
 
-    /// Applies the frame that follows the newest one. After a failure the index answers no more.
+    /// Applies the frame that follows the newest one. After a failure, the index refuses reads.
     pub(crate) fn apply(
         &mut self,
         sequence: u64,
@@ -170,8 +174,8 @@ impl Index {
         steps: &Steps,
     ) -> Result<(), Error> {
         self.check()?;
-        // It holds while the parts are applied, so that not even a panic lets half of them be seen.
-        self.broken = Some("a commit was applied in part".to_owned());
+        // Set while the parts are applied, so that even a panic does not expose a partly applied commit.
+        self.broken = Some("a commit was applied only in part".to_owned());
         match self.apply_parts(change, steps) {
             Ok(()) => {
                 self.note.sequence = sequence;
@@ -194,8 +198,8 @@ impl Index {
             codes.push(self.enter(*term)?);
             steps.step();
         }
-        // What is added comes first, lest a long literal that a removed quad and an added one
-        // share is lost in between.
+        // Additions come first. Otherwise a long literal would be deleted between the removal and the
+        // addition of a quad with it.
         for (quads, added) in [(&change.added, true), (&change.removed, false)] {
             self.change_quads(&change.terms, &codes, quads, added, steps)?;
         }

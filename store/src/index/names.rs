@@ -1,15 +1,14 @@
-//! Names read lately, by their ids and by themselves, as they come again and again: predicates, graphs, and
-//! what many objects refer to. An id never gets another name nor a name another id, so that nothing has to
-//! be forgotten.
+//! Caches of recently read names, by id and by key. The same names recur often: predicates, graphs, and
+//! objects of many quads. Ids and names never change their assignment, so the caches need no invalidation.
 use super::filter;
 use oxrdf::{Term, TermRef};
 use std::sync::{Mutex, PoisonError};
 
-/// Names kept: 2,048 of at most 128 bytes are less than 400 KB.
+/// The number of names kept: 2,048 of at most 128 bytes take less than 400 KB.
 const SLOTS: u64 = 2_048;
 const LONGEST: usize = 128;
 
-/// Each name has one place, by its id, and takes it from the one that had it.
+/// Each id maps to one slot. A new name replaces the old one in its slot.
 #[derive(Default)]
 pub(super) struct Names(Mutex<Vec<Option<(u64, Term)>>>);
 
@@ -22,7 +21,7 @@ impl Names {
         self.read(id, |name| name.into_owned())
     }
 
-    /// Hands the name to `read`, which must be short: others wait.
+    /// Passes the name to `read`, which must be short because it holds a lock.
     pub(super) fn read<T>(&self, id: u64, read: impl FnOnce(TermRef<'_>) -> T) -> Option<T> {
         let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match slots.get(place(id))? {
@@ -50,17 +49,17 @@ impl Names {
     }
 }
 
-/// Ids kept: 4,096, of keys of at most 128 bytes, are less than 700 KB.
+/// The number of ids kept: 4,096, with keys of at most 128 bytes, take less than 700 KB.
 const IDS: u64 = 4_096;
 
-/// Each key has one place, by its hash, and takes it from the one that had it.
+/// Each key maps to one slot by its hash. A new key replaces the old one in its slot.
 #[derive(Default)]
 pub(super) struct Ids(Mutex<Vec<Option<Known>>>);
 
 type Known = (Box<[u8]>, u64);
 
 impl Ids {
-    /// The id of the name that has this key.
+    /// Returns the id of the name with this key.
     pub(super) fn get(&self, key: &[u8]) -> Option<u64> {
         let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (held, id) = slots.get(Self::place(key))?.as_ref()?;
@@ -107,7 +106,7 @@ mod tests {
     use oxrdf::NamedNode;
 
     #[test]
-    fn a_place_holds_the_id_that_came_last() {
+    fn a_slot_has_the_last_id() {
         let ids = Ids::default();
         let key = |n: u64| format!("name {n}").into_bytes();
         for n in 0..2 * IDS {
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_holds_the_name_that_came_last() {
+    fn a_slot_has_the_last_name() {
         let names = Names::default();
         let name = |text: &str| Term::from(NamedNode::new_unchecked(text));
         assert_eq!(names.get(1), None);

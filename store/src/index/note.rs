@@ -1,26 +1,26 @@
-//! What the index notes about itself on the medium, last of all that a checkpoint writes.
+//! The note of the index about itself. A checkpoint writes it last.
 use super::run::RunNote;
 use crate::varint::{self, Input};
 
-/// The format of the index. Another one is thrown away and made again from the journal, but for
+/// The version of the index format. An index of another version is discarded and rebuilt, except for
 /// [`UNCOUNTED`].
 const FORMAT: u64 = 5;
-/// The format that has no count of documents.
+/// The version without a count of documents.
 const UNCOUNTED: u64 = 4;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Note {
-    /// The store whose journal it was made from.
+    /// The id of the store from whose journal it was built.
     pub(super) store_id: [u8; 16],
-    /// The newest frame in it.
+    /// The sequence of its newest frame.
     pub(super) sequence: u64,
     pub(super) next_id: u64,
     pub(super) next_long: u64,
     pub(super) quads: u64,
     pub(super) documents: u64,
-    /// The checksums of all blocks, added up.
+    /// The sum of the checksums of all blocks.
     pub(super) sum: u64,
-    /// The runs that count, newest first.
+    /// The valid runs, newest first.
     pub(super) runs: Vec<RunNote>,
 }
 
@@ -44,7 +44,7 @@ impl Note {
         out
     }
 
-    /// Reads a note; says besides whether it has the number of documents.
+    /// Decodes a note. Also returns whether it has the number of documents.
     pub(super) fn decode(bytes: &[u8]) -> Option<(Self, bool)> {
         let mut input = Input::new(bytes);
         let format = input.number()?;

@@ -1,16 +1,17 @@
-//! A block's bytes as the engine holds them: compressed where that saves something.
+//! Compression of blocks for the engine, where it saves space.
 use crate::varint::{self, Input};
 use std::sync::{Mutex, PoisonError};
 use zstd::bulk::{Compressor, Decompressor};
 
-/// Levels above it take several times as long for a few hundredths.
+/// Higher levels take several times as long and save a few percent.
 const LEVEL: i32 = 1;
-/// Shorter blocks are left as they are: little is saved, and they are the ones written often.
+/// The minimum length to compress, in bytes. Smaller blocks would save little, and they are the ones written
+/// often.
 const SHORTEST: usize = 400;
-/// No block is longer: its entries are split, and the longest entry is two names of 64 KiB.
+/// The maximum length of a block, in bytes. Blocks are split, and the longest entry is two names of 64 KiB.
 const LONGEST: usize = 1 << 20;
 
-/// Writes blocks for the engine.
+/// Compresses blocks for the engine.
 pub(super) struct Packer(Option<Compressor<'static>>);
 
 impl Packer {
@@ -18,7 +19,7 @@ impl Packer {
         Self(Compressor::new(LEVEL).ok())
     }
 
-    /// Appends the packed form of `raw`.
+    /// Appends the packed form of `raw` to `out`.
     pub(super) fn pack(&mut self, raw: &[u8], out: &mut Vec<u8>) {
         if (SHORTEST..=LONGEST).contains(&raw.len())
             && let Some(compressor) = &mut self.0
@@ -40,8 +41,8 @@ impl std::fmt::Debug for Packer {
     }
 }
 
-/// Reads what a [`Packer`] wrote. One for all readers: its tables take far longer to make than a
-/// block takes to read.
+/// Decompresses what a [`Packer`] wrote. All readers share one, because creating its tables takes far longer
+/// than reading a block.
 #[derive(Default)]
 pub(super) struct Unpacker(Mutex<Option<Decompressor<'static>>>);
 
@@ -52,7 +53,7 @@ impl std::fmt::Debug for Unpacker {
 }
 
 impl Unpacker {
-    /// Hands the block's bytes to `read`; `None` when they are damaged.
+    /// Passes the block's bytes to `read`; returns `None` if they are damaged.
     pub(super) fn unpack<T>(
         &self,
         packed: &[u8],

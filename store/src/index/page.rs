@@ -1,7 +1,7 @@
-//! Reading all that the index holds, a page at a time, while commits go on between the pages.
+//! Reading the whole index one page at a time, while commits continue between the pages.
 //!
-//! What no commit touches from the first page to the last comes once. What a commit touches
-//! meanwhile may come, as it was or as it is, or not; a quad even twice.
+//! An item that does not change between the first page and the last is visited once. An item that changes
+//! meanwhile may be visited in its old or new state, or not at all; a quad even twice.
 use super::documents::{self, PAST_END};
 use super::key::{Row, key, tree};
 use super::quads::Names;
@@ -11,16 +11,16 @@ use crate::varint::Input;
 use oxrdf::Quad;
 use std::ops::ControlFlow;
 
-/// Where the next page begins; the bytes mean nothing outside of this file.
+/// The position of the next page. Its bytes are private to this file.
 pub(crate) type Cursor = Vec<u8>;
 
-/// What is called for each document, with its collection, key and value.
+/// The callback for each document, with its collection, key and value.
 pub(crate) type VisitDocument<'v> =
     dyn FnMut(&str, &[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'v;
 
 impl Index {
-    /// Hands the quads from a place on to `visit` until it breaks; gives the place after the last
-    /// one, or nothing when there are no more.
+    /// Passes the quads from a position on to `visit` until it breaks. Returns the position after the last
+    /// one, or `None` at the end.
     pub(crate) fn page_of_quads(
         &self,
         from: &Cursor,
@@ -44,7 +44,7 @@ impl Index {
         })
     }
 
-    /// As [`Self::page_of_quads`], but the quad at which `visit` breaks is the next page's first.
+    /// Works as [`Self::page_of_quads`], but the quad at which `visit` breaks is the next page's first.
     pub(crate) fn quads_from(
         &self,
         from: &Cursor,
@@ -52,14 +52,14 @@ impl Index {
     ) -> Result<Option<Cursor>, Error> {
         let next = self.page_of_quads(from, &mut |quad| Ok(visit(quad)))?;
         Ok(next.map(|mut after| {
-            // Without the byte that was put behind the quad's key it is the key.
+            // The position is the quad's key with one byte appended.
             after.pop();
             after
         }))
     }
 
-    /// Hands the documents of all collections from a place on to `visit`
-    /// until it breaks; gives the place after the last one, or nothing when there are no more.
+    /// Passes the documents of all collections from a position on to `visit` until it breaks. Returns the
+    /// position after the last one, or `None` at the end.
     pub(crate) fn page_of_documents(
         &self,
         from: &Cursor,

@@ -1,8 +1,8 @@
-//! Quads: changing them, and finding those of a pattern.
+//! Changing quads, and finding the quads of a pattern.
 //!
-//! Each pattern is answered by a range of one tree, and a filter for what the range leaves open.
-//! Two ranges are wider than their answer: a literal object is sought among the literals of its
-//! predicate, or, without predicate and subject, among all quads (of its graph).
+//! Each pattern is answered by a range of one tree, with a filter for what the range leaves open. Two ranges
+//! are wider than their answer. A literal object is searched among the literals of its predicate; without
+//! predicate and subject, among all quads (of its graph).
 use super::key::{self, Code, Row, key, object, tree};
 use super::{Index, damaged};
 use crate::frame::Numbers;
@@ -14,10 +14,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-/// What a search calls for each quad, in codes.
+/// The callback of a search. It gets each quad as codes.
 type VisitRow<'v> = dyn FnMut(Row<'_>) -> Result<ControlFlow<()>, Error> + 'v;
 
-/// How many quads of a subject and graph came or went, not yet counted.
+/// The number of quads of a subject and graph that were added or removed but are not yet counted in the
+/// index.
 #[derive(Default)]
 struct Pending {
     /// The numbers of both in the frame.
@@ -127,7 +128,7 @@ impl Index {
             varint::put(&mut value, now);
             self.blocks.insert(&key, &value)?;
         }
-        // Numbers count from 1 where the terms do from 0.
+        // Numbers of terms start at 1, indexes at 0.
         let name = terms.get(pending.subject.saturating_sub(1) as usize).copied();
         if let Some(TermRef::NamedNode(iri)) = name
             && (before == 0 || now == 0)
@@ -139,12 +140,12 @@ impl Index {
         Ok(())
     }
 
-    /// Whether the quad is there.
+    /// Returns whether the quad exists.
     pub(crate) fn has(&self, spog: &[u8]) -> Result<bool, Error> {
         self.reading(|| Ok(self.blocks.get(spog, |_| ())?.is_some()))
     }
 
-    /// Whether some graph holds the triple.
+    /// Returns whether some graph has the triple.
     pub(super) fn has_triple(
         &self,
         subject: &[u8],
@@ -154,7 +155,7 @@ impl Index {
         self.blocks.any(&key(tree::SPOG, &[subject, predicate, object]))
     }
 
-    /// Hands every quad that matches and is not hidden to `visit`, until it breaks.
+    /// Passes every quad that matches and is not hidden to `visit`, until it breaks.
     pub(crate) fn for_each(
         &self,
         pattern: &Pattern,
@@ -173,7 +174,7 @@ impl Index {
         })
     }
 
-    /// The pattern in codes; `None` when it names a term that no quad has.
+    /// Converts a pattern into codes. Returns `None` if no quad has one of its terms.
     fn sought(&self, pattern: &Pattern) -> Result<Option<Sought>, Error> {
         let mut sought = Sought::default();
         if let Some(subject) = &pattern.subject {
@@ -202,7 +203,7 @@ impl Index {
         }
     }
 
-    /// Visits a range that has every quad that is sought, and maybe others.
+    /// Visits a range that contains every matching quad, and possibly others.
     fn search(&self, sought: &Sought, visit: &mut VisitRow<'_>) -> Result<(), Error> {
         let named = sought.object.as_ref().filter(|code| code.is_named());
         let none: &[u8] = &[];
@@ -238,7 +239,7 @@ impl Index {
         })
     }
 
-    /// The literals of a subject and predicate.
+    /// Visits the quads of a subject and predicate that have a literal as object.
     fn literals(
         &self,
         subject: &[u8],
@@ -278,7 +279,7 @@ impl Index {
         })
     }
 
-    /// Searches with each predicate that a named object is a value of.
+    /// Searches with each predicate of which a named object is a value.
     fn by_object(
         &self,
         object: &Code,
@@ -316,7 +317,7 @@ fn id(code: Option<&[u8]>) -> Option<&[u8]> {
     code?.strip_prefix(&[object::NAMED])
 }
 
-/// A pattern in codes.
+/// A pattern as codes.
 #[derive(Default)]
 struct Sought {
     subject: Option<Vec<u8>>,
@@ -334,7 +335,7 @@ impl Sought {
     }
 }
 
-/// Turns codes into terms, remembering the few names that come again and again.
+/// Converts codes into terms. Caches the few names that recur.
 pub(super) struct Names<'a> {
     index: &'a Index,
     met: RefCell<Met>,
@@ -347,7 +348,7 @@ struct Met {
     graphs: HashMap<Vec<u8>, GraphName>,
 }
 
-/// Names remembered before all are forgotten.
+/// The number of cached names above which the cache is cleared.
 const MOST_MET: usize = 1_024;
 
 impl<'a> Names<'a> {

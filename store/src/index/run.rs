@@ -1,7 +1,7 @@
-//! A run: names in order, each with a number, in a file that never changes once it is written.
+//! A run: a file of sorted names, each with a number, that never changes after it is written.
 //!
-//! FORMAT.md draws the file. Its blocks are those of the trees, and each is read with its checksum;
-//! what says where they are stays in memory.
+//! FORMAT.md describes the file. It has the same blocks as the trees, and each read of a block checks its
+//! checksum. Only the directory and the filter stay in memory.
 use super::block::{Block, Shape};
 use super::filter::Filter;
 use super::packing::{Packer, Unpacker};
@@ -14,21 +14,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"PENSRUN1";
-/// Bytes gathered before they are written.
+/// Bytes buffered before they are written.
 const GATHERED: usize = 64 << 10;
-/// A block of a run is written once, and never again for a change.
+/// Blocks of a run can be large, because they are never rewritten.
 const SHAPE: Shape = Shape { valued: true, full: 4_096 };
-/// What says where the rest is: offset of the directory, and checksum of all from the directory on.
+/// The length of the end: the offset of the directory, and the checksum of everything from the directory on.
 const END_BYTES: usize = 12;
 
-/// What the index notes of a run.
+/// What the index's note has about a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RunNote {
-    /// Names the file. Runs are numbered in the order in which they were begun.
+    /// The number in the file name. Runs are numbered in the order in which they were begun.
     pub(super) id: u64,
     /// How often its entries were merged.
     pub(super) level: u64,
-    /// Bytes of the file.
+    /// The length of the file, in bytes.
     pub(super) length: u64,
     /// The checksum of the file.
     pub(super) crc: u32,
@@ -51,10 +51,10 @@ impl RunNote {
     }
 }
 
-/// Where a block is.
+/// The position of a block.
 #[derive(Debug)]
 struct Place {
-    /// The shortest key that is greater than all in the blocks before.
+    /// The shortest key that is greater than all keys of the blocks before.
     name: Box<[u8]>,
     offset: u64,
     length: usize,
@@ -66,7 +66,7 @@ struct Place {
 pub(super) struct Run {
     pub(super) note: RunNote,
     pub(super) entries: u64,
-    /// How many of them are sought one by one.
+    /// The number of entries whose keys are looked up individually.
     pub(super) sought: u64,
     path: PathBuf,
     file: File,
@@ -74,7 +74,7 @@ pub(super) struct Run {
     filter: Filter,
 }
 
-/// The file of a run.
+/// Returns the path of a run's file.
 pub(super) fn path_of(folder: &Path, id: u64) -> PathBuf {
     folder.join(format!("{id:020}.run"))
 }
@@ -83,13 +83,13 @@ fn damaged(path: &Path) -> Error {
     Error::Index(format!("{} is missing or damaged", path.display()))
 }
 
-/// A part of the medium that cannot be read is damage of the index, which is made again.
+/// Converts a read error into damage of the index, which leads to a rebuild.
 fn unreadable(path: &Path, cause: &io::Error) -> Error {
     Error::Index(format!("{} cannot be read: {cause}", path.display()))
 }
 
 impl Run {
-    /// Opens a run, all of whose bytes must be those that were noted.
+    /// Opens a run. The length and checksum of the file must match its note.
     pub(super) fn open(folder: &Path, note: RunNote) -> Result<Self, Error> {
         let path = path_of(folder, note.id);
         let file = match File::open(&path) {
@@ -113,23 +113,23 @@ impl Run {
         Ok(Self { note, entries, sought, path, file, places, filter })
     }
 
-    /// Whether the run may have the key; only of keys that were to be sought.
+    /// Returns whether the run can have the key. Only valid for keys that are looked up individually.
     pub(super) fn may_have(&self, hash: u64) -> bool {
         self.filter.may_have(hash)
     }
 
-    /// The number of the block that `key` belongs to; nothing when it comes before all.
+    /// Returns the number of the block that covers `key`; `None` if the key comes before all blocks.
     pub(super) fn block_of(&self, key: &[u8]) -> Option<usize> {
         self.places.partition_point(|place| *place.name <= *key).checked_sub(1)
     }
 
-    /// Removes the file. Who reads the run may go on.
+    /// Removes the file. Open readers can continue.
     pub(super) fn discard(&self) {
-        // A name that stays is removed by the next open.
+        // If the file remains, the next open removes it.
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// Reads a block; nothing past the last.
+    /// Reads a block; `None` past the last one.
     pub(super) fn block(
         &self,
         number: usize,
@@ -149,7 +149,7 @@ impl Run {
     }
 }
 
-/// The length and checksum of what a file holds.
+/// Returns the length and checksum of a file's content.
 fn checksum(mut file: &File) -> io::Result<(u64, u32)> {
     let (mut length, mut crc) = (0, 0);
     let mut buffer = vec![0; GATHERED];
@@ -165,7 +165,7 @@ fn checksum(mut file: &File) -> io::Result<(u64, u32)> {
     }
 }
 
-/// What stands behind the blocks.
+/// The part of the file after the blocks.
 struct Tail {
     places: Vec<Place>,
     filter: Filter,
@@ -197,14 +197,14 @@ fn read_tail(bytes: &[u8]) -> Option<Tail> {
     (begin == offset && input.is_empty()).then_some(tail)
 }
 
-/// A run in the making.
+/// Writes a run.
 #[derive(Debug)]
 pub(super) struct NewRun {
     id: u64,
     level: u64,
     path: PathBuf,
     file: File,
-    /// Bytes written, and their checksum; then those that wait.
+    /// Bytes written, and their checksum; then the bytes that are not yet written.
     length: u64,
     crc: u32,
     waiting: Vec<u8>,
@@ -220,7 +220,7 @@ pub(super) struct NewRun {
 }
 
 impl NewRun {
-    /// Begins a run that may get so many keys that are sought.
+    /// Begins a run. `most` is the maximum number of its keys that are looked up individually.
     pub(super) fn begin(folder: &Path, id: u64, level: u64, most: u64) -> Result<Self, Error> {
         let path = path_of(folder, id);
         let file = files::make_anew(&path)?;
@@ -244,7 +244,7 @@ impl NewRun {
         })
     }
 
-    /// Appends an entry, whose key is greater than all before it.
+    /// Appends an entry. Its key must be greater than all before it.
     pub(super) fn push(
         &mut self,
         key: &[u8],
@@ -294,7 +294,8 @@ impl NewRun {
         Ok(())
     }
 
-    /// Returns when the file is on the medium; its name is once the folder was synced.
+    /// Ends the run. Returns when the file is on the medium; its name is only durable after the folder is
+    /// synced.
     pub(super) fn finish(mut self) -> Result<Run, Error> {
         self.end_block()?;
         let mut tail = Vec::new();
@@ -326,7 +327,7 @@ impl NewRun {
     }
 }
 
-/// Goes through a run in order.
+/// Iterates over a run in order.
 #[derive(Debug)]
 pub(super) struct Cursor {
     run: Arc<Run>,
@@ -338,7 +339,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Stands at the first key from `from` on; nothing when there is none. `first` reads its block.
+    /// Positions a cursor at the first key from `from` on; `None` if there is none. `first` reads the block.
     pub(super) fn seek(
         run: &Arc<Run>,
         from: &[u8],
@@ -371,7 +372,7 @@ impl Cursor {
         &self.value
     }
 
-    /// Goes on to the next entry; `false` past the last.
+    /// Advances to the next entry. Returns `false` at the end.
     pub(super) fn advance(&mut self, unpacker: &Unpacker) -> Result<bool, Error> {
         loop {
             if let Some(value) = self.block.step(&mut self.at, &mut self.key) {
@@ -394,7 +395,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// A run of entries, written and opened again.
+    /// Writes a run of entries, and opens it.
     pub(crate) fn written(folder: &Path, entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Run {
         let mut run = NewRun::begin(folder, 7, 2, entries.len() as u64).unwrap();
         for (key, value) in entries {
@@ -407,7 +408,7 @@ pub(super) mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
-        fn what_was_written_is_found_from_anywhere_on(
+        fn a_cursor_finds_the_entries_from_any_key_on(
             entries in prop::collection::btree_map(
                 prop::collection::vec(0_u8..4, 1..12),
                 prop::collection::vec(any::<u8>(), 1..90),
@@ -436,7 +437,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_run_with_any_bit_flipped_or_an_end_cut_off_is_refused() {
+    fn a_run_with_a_flipped_bit_or_a_cut_end_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let entries = (0..900_u32).map(|n| (n.to_be_bytes().to_vec(), vec![1, 2])).collect();
         let run = written(dir.path(), &entries);
@@ -451,7 +452,7 @@ pub(super) mod tests {
             std::fs::write(&path, &whole[..at]).unwrap();
             assert!(Run::open(dir.path(), run.note).is_err(), "cut at {at}");
         }
-        // A file that rots while it is open: each block is read with its checksum.
+        // The file changes while it is open: each read of a block checks the checksum.
         let place = &run.places[1];
         let mut bytes = whole;
         bytes[usize::try_from(place.offset).unwrap() + place.length / 2] ^= 1;
@@ -462,7 +463,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_as_a_tail_or_refused(bytes: Vec<u8>) {
+        fn any_bytes_are_a_tail_or_refused(bytes: Vec<u8>) {
             let mut sealed = bytes;
             read_tail(&sealed);
             sealed.extend_from_slice(&crc32c::crc32c(&sealed).to_le_bytes());

@@ -1,12 +1,12 @@
-//! Names in an order that is not the one they come in, each with a number: a map in sorted runs.
+//! A map from names to numbers, in sorted runs, for names that arrive in an order other than their own.
 //!
-//! In blocks of a tree names at random would touch a block each, and a checkpoint would write that
-//! block whole for one of them. So what changed is written as a run of its own, and when a level
-//! has enough runs they are merged into one of the next: a name is written once for each level.
-//! Merging goes on a stretch at each checkpoint, so that none of them takes long.
+//! In the blocks of a tree, names in random order would touch one block each, and a checkpoint would write
+//! that whole block for one name. So the changes are written as a new run. When a level has enough runs, they
+//! are merged into one run of the next level: each name is written once for each level. Each checkpoint
+//! merges only a stretch, so that none takes long.
 //!
-//! Invariant: of entries with the same key, in memory or in `written`, the first one counts; a merge
-//! takes all runs of a level, and what it makes stands where they stood.
+//! Invariant: of entries with the same key, in memory or in `written`, the first one counts. A merge takes
+//! all runs of a level, and its result replaces them at their position.
 use super::block::Block;
 use super::filter;
 use super::merged::{GONE, Merged, Source};
@@ -22,49 +22,50 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Runs of a level that are merged into one.
+/// The number of runs of a level that are merged into one.
 const MERGED: usize = 8;
-/// Entries merged at a checkpoint for each that it wrote. More than there will be levels, so that
-/// merging keeps up.
+/// Entries merged at a checkpoint for each entry that it wrote. It exceeds the possible number of levels, so
+/// that merging keeps up.
 const PACE: u64 = 6;
-/// Entries merged at a checkpoint at least.
+/// The minimum number of entries merged at a checkpoint.
 const STRETCH: u64 = if cfg!(test) { 40 } else { 20_000 };
-/// Blocks kept for readers, in two halves.
+/// The number of blocks cached for readers, in two generations.
 const CACHED: usize = 256;
-/// About what an entry takes in memory besides its key.
+/// Approximate memory of an entry in bytes, without its key.
 const ENTRY_BYTES: usize = 64;
 
-/// What is called for each name, with its number.
+/// The callback for each name, with its number.
 type VisitName<'v> = dyn FnMut(&[u8], u64) -> Result<ControlFlow<()>, Error> + 'v;
 
 #[derive(Debug)]
 pub(super) struct Runs {
     folder: PathBuf,
-    /// Which keys are sought one by one; the others are only listed.
+    /// Returns whether a key is looked up individually. Other keys are only listed.
     sought: fn(&[u8]) -> bool,
-    /// What waits for a checkpoint.
+    /// Changes that wait for a checkpoint.
     changed: BTreeMap<Box<[u8]>, u64>,
     changed_bytes: usize,
-    /// Newest first: by level, and then the later ones.
+    /// The runs, newest first: by level, and within a level by age.
     written: Vec<Arc<Run>>,
-    /// Names the next file, also after a checkpoint that failed.
+    /// The number of the next file. It also grows after a failed checkpoint.
     next: AtomicU64,
     merge: Mutex<Option<Merge>>,
     cache: Mutex<Cache>,
     unpacker: Unpacker,
 }
 
-/// A merge that has begun.
+/// A merge in progress.
 #[derive(Debug)]
 struct Merge {
     inputs: Vec<u64>,
     merged: Merged<'static>,
     out: NewRun,
-    /// Whether there is nothing older that an entry of what is gone would have to hide.
+    /// Whether no older run exists, so that entries of deleted names can be dropped.
     is_oldest: bool,
 }
 
-/// Blocks read, by run and number. What was not used since half of them were read is dropped.
+/// Cached blocks, by run and block number, in two generations. A block is dropped if it is not used while
+/// half of the cache's capacity is read.
 #[derive(Debug, Default)]
 struct Cache {
     young: HashMap<(u64, usize), Arc<Block>>,
@@ -89,7 +90,7 @@ impl Cache {
     }
 }
 
-/// What a checkpoint made of the runs; [`Runs::written`] takes it.
+/// The runs after a checkpoint, for [`Runs::written`].
 #[derive(Debug)]
 pub(super) struct Written {
     runs: Vec<Arc<Run>>,
@@ -102,7 +103,7 @@ impl Written {
 }
 
 impl Runs {
-    /// Opens the runs that the index notes, and removes what a checkpoint left that was cut.
+    /// Opens the runs in the index's note. Removes files that an interrupted checkpoint left.
     pub(super) fn open(
         folder: PathBuf,
         notes: &[RunNote],
@@ -124,7 +125,7 @@ impl Runs {
         })
     }
 
-    /// Lets go of the files and the memory.
+    /// Releases the files and the memory.
     pub(super) fn close(&mut self) {
         self.changed.clear();
         self.changed_bytes = 0;
@@ -133,12 +134,12 @@ impl Runs {
         self.cache = Mutex::default();
     }
 
-    /// Bytes that wait for a checkpoint.
+    /// Returns the number of bytes that wait for a checkpoint.
     pub(super) fn changed_bytes(&self) -> usize {
         self.changed_bytes
     }
 
-    /// Bytes on disk.
+    /// Returns the size on disk, in bytes.
     pub(super) fn size(&self) -> u64 {
         files::size_of(&self.folder)
     }
@@ -158,7 +159,7 @@ impl Runs {
         Ok(block)
     }
 
-    /// The number of a name that is sought one by one.
+    /// Returns the number of a name that is looked up individually.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
         let there = |number| (number != GONE).then_some(number);
         if let Some(number) = self.changed.get(key) {
@@ -178,7 +179,7 @@ impl Runs {
         Ok(None)
     }
 
-    /// Gives a name a number, whatever it had before.
+    /// Sets the number of a name.
     pub(super) fn insert(&mut self, key: &[u8], number: u64) {
         if self.changed.insert(key.into(), number).is_none() {
             self.changed_bytes += key.len() + ENTRY_BYTES;
@@ -190,7 +191,7 @@ impl Runs {
         self.insert(key, GONE);
     }
 
-    /// Hands the names that begin with `prefix`, from `from` on, to `visit`, in order, until it breaks.
+    /// Passes the names that begin with `prefix`, from `from` on, to `visit`, in order, until it breaks.
     pub(super) fn scan_prefix(
         &self,
         prefix: &[u8],
@@ -239,8 +240,8 @@ impl Runs {
         run.push(key, &value, (self.sought)(key).then(|| filter::hash(key)))
     }
 
-    /// Writes what changed as a run, merges a stretch, and returns when both are on the medium.
-    /// Nothing counts before the index notes it.
+    /// Writes the changes as a run, merges a stretch, and returns when both are on the medium. They count
+    /// once the index's note has them.
     pub(super) fn write_out(&self, steps: &Steps) -> Result<Written, Error> {
         let mut runs = self.written.clone();
         if self.changed.is_empty() {
@@ -255,7 +256,7 @@ impl Runs {
         }
         runs.insert(0, Arc::new(run.finish()?));
         let mut merge = self.merge();
-        // Lost when it fails; it begins again.
+        // If this step fails, the merge is lost and starts again.
         if let Some(going) =
             merge.take().map_or_else(|| self.begin_merge(&runs), |m| Ok(Some(m)))?
         {
@@ -287,7 +288,7 @@ impl Runs {
         }))
     }
 
-    /// Merges a stretch. What is finished takes the place of what it was made of.
+    /// Merges a stretch. A finished merge replaces its inputs in `runs`.
     fn go_on(
         &self,
         mut merge: Merge,
@@ -318,7 +319,7 @@ impl Runs {
         Ok(Some(merge))
     }
 
-    /// What changed has been written out, and the index notes it.
+    /// Takes over the written runs, after the index's note has them.
     pub(super) fn written(&mut self, written: Written) {
         self.changed = BTreeMap::new();
         self.changed_bytes = 0;
@@ -331,7 +332,7 @@ impl Runs {
     }
 }
 
-/// Removes the files of runs that are not noted.
+/// Removes the files of runs that are not in the note.
 fn remove_all_but(folder: &Path, notes: &[RunNote]) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());
@@ -355,7 +356,7 @@ mod tests {
         Insert(Vec<u8>, u64),
         Remove(Vec<u8>),
         Checkpoint,
-        /// What was written counts for nothing.
+        /// A checkpoint that fails after the runs are written.
         Fail,
         Reopen,
     }
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_written_and_merged_are_steps() {
+    fn written_and_merged_names_count_as_steps() {
         let dir = tempfile::tempdir().unwrap();
         let mut runs = Runs::open(dir.path().join("runs"), &[], |_| true).unwrap();
         let steps = Steps::default();
@@ -404,7 +405,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
-        fn runs_are_what_was_put_into_them(
+        fn runs_match_a_model(
             steps in prop::collection::vec(step(), 1..600),
             from in key(),
         ) {

@@ -1,8 +1,8 @@
 //! The seal of the engine's files: their checksums after a checkpoint.
 //!
-//! The engine passes over damage in its own log and answers with what was there before. So nothing
-//! that it says is believed unless its files are byte for byte what they were when it was last known
-//! to be right, or all that it holds adds up to what the index notes.
+//! The engine ignores damage in its own log and returns older data. So its data is trusted in only two cases:
+//! its files are byte for byte what they were when they were last verified; or the checksums of all its blocks
+//! add up to the sum in the index's note.
 use crate::Error;
 use crate::files;
 use crate::varint;
@@ -15,16 +15,17 @@ use std::time::SystemTime;
 
 const MAGIC: &[u8; 8] = b"PENSEAL1";
 const NAME: &str = "seal";
-/// The engine's log.
+/// The file name of the engine's log.
 const LOG: &str = "db";
-/// The length of a segment of the engine's log.
+/// The length of a segment of the engine's log, in bytes.
 const CHUNK: usize = 512 << 10;
-/// The header of a segment: a checksum, the place in the order of all writes, and another one.
+/// The length of a segment's header, in bytes: a checksum, the position in the order of all writes, and
+/// another checksum.
 const HEAD: usize = 20;
 
 type Head = [u8; HEAD];
 
-/// What files were.
+/// The lengths and checksums of files, by name.
 #[derive(Debug, Default)]
 pub(super) struct Seal(BTreeMap<String, Sealed>);
 
@@ -42,8 +43,8 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Where a segment of the log stands in the order of all writes; the engine keeps it inverted but
-    /// for its sign. Nothing for a segment that is not in use, which is filled with one byte.
+    /// Returns the position of a log segment in the order of all writes; the engine stores it inverted except
+    /// for its sign. `None` for an unused segment, which is filled with one byte.
     fn order(&self) -> Option<i64> {
         let first = self.head.first();
         if self.head.iter().all(|byte| Some(byte) == first) {
@@ -55,9 +56,9 @@ impl Chunk {
 }
 
 impl Seal {
-    /// What the files in a folder are. `before` is what they were; of it is taken what the engine has
-    /// not written since: it fills one segment of its log after the other, and never changes one that
-    /// is full but for using it anew under another header.
+    /// Computes the seal of the files in a folder. Checksums of unchanged log segments are copied from
+    /// `before`. The engine fills one segment after the other. It changes a full one only by reusing it under
+    /// another header.
     pub(super) fn of(folder: &Path, before: &Self) -> io::Result<Self> {
         let mut seal = Self::default();
         for (within, folder) in [("", folder.to_owned()), ("blobs/", folder.join("blobs"))] {
@@ -70,7 +71,7 @@ impl Seal {
                 let name = format!("{within}{}", entry.file_name().to_string_lossy());
                 if name != NAME && entry.metadata()?.is_file() {
                     let read = || Sealed::of(&entry.path(), before.0.get(&name), name == LOG);
-                    // The engine cuts its log off in a thread of its own, which may be just now.
+                    // The engine truncates its log in a thread of its own, possibly right now.
                     let sealed = match read() {
                         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => read()?,
                         sealed => sealed?,
@@ -82,14 +83,15 @@ impl Seal {
         Ok(seal)
     }
 
-    /// Writes the seal into the folder. Nothing is synced: one that is lost or torn costs time alone.
+    /// Writes the seal into the folder. It is not synced: a lost or torn seal only makes the next open
+    /// slower.
     pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
         let path = folder.join(NAME);
         let file = files::make_anew(&path)?;
         files::write_at(&file, &path, &self.encode(), 0).map_err(files::fault("writing", &path))
     }
 
-    /// Whether the seal in the folder says the same.
+    /// Returns whether the folder has this seal.
     pub(super) fn is_in(&self, folder: &Path) -> bool {
         fs::read(folder.join(NAME)).is_ok_and(|bytes| bytes == self.encode())
     }
@@ -135,7 +137,7 @@ impl Sealed {
             let mut head = [0; HEAD];
             let begin = head.get_mut(..length.min(HEAD)).unwrap_or_default();
             file.read_exact_at(begin, at)?;
-            // A last segment that is cut is short of what it had.
+            // A last segment that is cut is shorter than it was.
             let whole = if length == CHUNK || !is_log { kept(chunks.len(), &head) } else { None };
             let chunk = if let Some(chunk) = whole {
                 chunk
@@ -169,8 +171,8 @@ mod tests {
         writes.finish().unwrap();
     }
 
-    /// Whether the seal that was made of what was written since the one before is that of all files. The
-    /// engine may cut its log off after it was sealed; then it is sealed once more in the same way.
+    /// Returns whether an incremental seal equals a full one. The engine may truncate its log after it was
+    /// sealed; then it is sealed once more in the same way.
     fn is_sealed(engine: &Engine, folder: &Path) -> bool {
         (0..200).any(|_| {
             let sealed = Seal::of(folder, &Seal::default()).is_ok_and(|whole| whole.is_in(folder));
@@ -183,16 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_as_they_were_are_sealed_and_no_others() {
+    fn only_unchanged_files_match_their_seal() {
         let dir = tempfile::tempdir().unwrap();
         let (mut engine, sealed) = open(dir.path());
-        assert!(!sealed, "there was nothing");
-        // Some segments of the log, most of them used anew.
+        assert!(!sealed, "an empty folder cannot be sealed");
+        // Several log segments, most of them reused.
         for round in 0..20 {
             write(&engine, round);
             assert!(
                 is_sealed(&engine, dir.path()),
-                "round {round}: what was kept is not what is there"
+                "round {round}: the copied checksums are wrong"
             );
         }
         let log = dir.path().join(LOG);
@@ -203,7 +205,7 @@ mod tests {
             (engine, sealed) = open(dir.path());
             assert!(sealed, "after a clean stop");
         }
-        // Files that were only read are as they were.
+        // Reading does not change the files.
         assert!(engine.get(&[0; 4], |_| ()).unwrap().is_some());
         engine.close();
         for name in [LOG, "conf", NAME] {

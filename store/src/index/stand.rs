@@ -1,32 +1,33 @@
-//! Reading one prefix of a tree after the other, where the last one was left.
+//! Reading one prefix of a tree after the other, continuing at the last position.
 //!
-//! Subjects that were first seen one after the other stand in the same block: whoever reads them in that
-//! order looks each block up once, and goes through it once.
+//! Subjects with consecutive ids usually share a block. Reading them in that order looks up and decodes each block
+//! once.
 use super::block::Block;
 use super::blocks::Blocks;
 use crate::Error;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Where a tree was read to.
+/// The position up to which a tree was read.
 ///
-/// Invariant: no key lies between those that begin with `prefix` and the one at hand, and none between that
-/// one, or if there is none at hand those with `prefix`, and `at`. It holds until the index changes.
+/// Invariant: no key lies between the keys that begin with `prefix` and the pending key `key`, and none
+/// between that key and `at`. Without a pending key, none lies between the keys that begin with `prefix` and
+/// `at`. It holds until the index changes.
 #[derive(Debug, Default)]
 pub(crate) struct Stand {
-    /// The state of the index that all of this is of.
+    /// The instance and sequence of the index for which this is valid.
     state: (u64, u64),
     prefix: Vec<u8>,
     block: Option<Arc<Block>>,
-    /// Where in the block the entry after `key` is.
+    /// The position of the entry after `key` in the block.
     at: usize,
     key: Vec<u8>,
-    /// Whether `key` is yet to be looked at.
+    /// Whether `key` is still to be visited.
     is_at_hand: bool,
 }
 
 impl Stand {
-    /// The block to go on in, when the keys of a prefix can stand there and not before.
+    /// Returns the block to continue in, if the keys of the prefix can be in it and not before it.
     fn block_for(&self, state: (u64, u64), prefix: &[u8]) -> Option<Arc<Block>> {
         let is_later = *prefix > *self.prefix && !prefix.starts_with(&self.prefix);
         let block = self.block.as_ref().filter(|_| self.state == state && is_later)?;
@@ -34,12 +35,12 @@ impl Stand {
     }
 }
 
-/// The block that a key was last sought in.
+/// The block of the last lookup.
 #[derive(Debug, Default)]
 pub(crate) struct Near {
-    /// The state of the index that it is of.
+    /// The instance and sequence of the index for which this is valid.
     state: (u64, u64),
-    /// With its name.
+    /// The block with its name.
     block: Option<(Box<[u8]>, Arc<Block>)>,
 }
 
@@ -52,7 +53,7 @@ impl Near {
 }
 
 impl Blocks {
-    /// The value of a key that may well stand in the same block as the last one.
+    /// Looks up a key that may be in the same block as the last one.
     pub(super) fn get_near<T>(
         &self,
         near: &mut Near,
@@ -67,8 +68,8 @@ impl Blocks {
         Ok(near.block.as_ref().and_then(|(_, block)| block.get(key)).map(read))
     }
 
-    /// Hands the keys that begin with `prefix`, without it, to `visit`. They are those of the index in that
-    /// state: another one for another index, and after every change.
+    /// Passes the keys that begin with `prefix`, without it, to `visit`. `state` must differ for each index
+    /// and after every change.
     pub(super) fn read_on(
         &self,
         stand: &mut Stand,
@@ -83,7 +84,7 @@ impl Blocks {
             stand.key.clear();
             self.find_once(prefix)?.1
         };
-        // Left where it is when something fails, it must lead nowhere.
+        // Cleared first, so that a failure leaves no position.
         stand.block = None;
         stand.state = state;
         stand.prefix.clear();
@@ -127,7 +128,7 @@ mod tests {
         blocks
     }
 
-    /// Keys of two bytes after the tree's, and what is said.
+    /// Keys of two bytes after the tree's byte.
     fn keys() -> impl Strategy<Value = BTreeSet<Vec<u8>>> {
         let key = (0_u8..40, prop::collection::vec(any::<u8>(), 1..30)).prop_map(|(id, rest)| {
             let mut key = vec![3, id];
@@ -140,7 +141,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
-        fn whatever_the_order_each_prefix_gives_its_keys(
+        fn each_prefix_returns_its_keys_in_any_order_of_reading(
             keys in keys(),
             order in prop::collection::vec((0_u8..41, any::<bool>()), 1..120),
         ) {

@@ -1,9 +1,9 @@
-//! Listing subjects in the order of their IRIs, a page at a time, and a page in stretches.
+//! Listing subjects in the order of their IRIs: a page at a time, and a page in stretches.
 //!
-//! When something that the filter wants is rare, the subjects that have it are collected, named,
-//! sorted and tested. Else the subjects of the graph, or without one the dictionary, both in the order
-//! of IRIs, are walked from where the page begins. Either may test many that do not belong; so
-//! whoever must not keep commits waiting lets go of the index between stretches.
+//! If some part of the filter is rare, the subjects that match it are collected, named, sorted and tested.
+//! Otherwise the subjects of the graph, or without a graph all names, are walked from the start of the page.
+//! Both are in the order of IRIs. Either way may test many subjects that do not match. A caller that must not
+//! delay commits therefore releases the index between stretches.
 use super::key::{Code, key, object, tree};
 use super::{Index, damaged};
 use crate::varint::Input;
@@ -12,42 +12,42 @@ use oxrdf::NamedNode;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// The most subjects that are collected and sorted for a page.
+/// The maximum number of subjects that are collected and sorted for a page.
 const FEW: usize = 10_000;
-/// What a stretch may cost, in subjects that are listed without a look at anything else.
+/// The cost limit of a stretch. Listing a subject without any lookup costs 1.
 const STRETCH: usize = if cfg!(test) { 40 } else { 4_096 };
-/// What it costs to look for a subject elsewhere.
+/// The cost of looking up a subject.
 const LOOK: usize = 32;
 
 struct Wanted {
     graph: Option<Vec<u8>>,
-    /// Ids of predicates, and codes of their objects.
+    /// Ids of predicates, with the codes of their objects.
     having: Vec<(Vec<u8>, Code)>,
 }
 
-/// A listing under way. What commits change meanwhile may be listed as it was or as it is.
+/// A listing in progress. Subjects that commits change meanwhile are listed in their old or new state.
 pub(crate) struct Listing {
     wanted: Wanted,
     stage: Stage,
-    /// The index whose ids these are.
+    /// The instance of the index to which the ids belong.
     instance: u64,
 }
 
 enum Stage {
-    /// Few are to be named.
+    /// Collected subjects whose names are being read.
     Naming { ids: BTreeSet<Vec<u8>>, named: Vec<(NamedNode, Vec<u8>)> },
-    /// Few are to be tested.
+    /// Collected subjects that are being tested.
     Testing(std::vec::IntoIter<(NamedNode, Vec<u8>)>),
-    /// Those after an IRI are to be walked and tested.
+    /// The last IRI, after which subjects are walked and tested.
     Walking(Option<String>),
 }
 
-/// What is called with each subject that belongs: its IRI and its id.
+/// The callback for each matching subject, with its IRI and id.
 type VisitIri<'v> = dyn FnMut(&str, u64) -> ControlFlow<()> + 'v;
 
 impl Index {
-    /// Hands the IRIs of the subjects that satisfy `filter`, those after `after`, to `visit` in
-    /// code point order until it breaks.
+    /// Passes the IRIs of the subjects that satisfy `filter`, starting after `after`, to `visit` in code
+    /// point order, until it breaks.
     pub(crate) fn subjects(
         &self,
         filter: &SubjectFilter,
@@ -60,7 +60,8 @@ impl Index {
         Ok(())
     }
 
-    /// Begins to list the subjects that satisfy `filter`, those after `after`; nothing when none can.
+    /// Begins to list the subjects that satisfy `filter`, starting after `after`. Returns `None` if no
+    /// subject can match.
     pub(crate) fn list(
         &self,
         filter: &SubjectFilter,
@@ -76,7 +77,7 @@ impl Index {
         })
     }
 
-    /// Lists a stretch. It breaks when all were listed, or `visit` broke.
+    /// Lists a stretch. Breaks when all were listed, or when `visit` broke.
     pub(crate) fn go_on(
         &self,
         listing: &mut Listing,
@@ -137,7 +138,7 @@ impl Index {
         Ok(Some(wanted))
     }
 
-    /// Whether the subject has what the filter wants besides its graph.
+    /// Returns whether the subject satisfies the filter apart from its graph.
     fn has_all(&self, wanted: &Wanted, subject: &[u8]) -> Result<bool, Error> {
         for (predicate, object) in &wanted.having {
             if !self.has_triple(subject, predicate, &object.0)? {
@@ -155,7 +156,7 @@ impl Index {
         Ok(there && self.has_all(wanted, subject)?)
     }
 
-    /// The ids of all subjects that have the rarest thing that the filter wants, if they are few.
+    /// Returns the ids of all subjects that match the rarest part of the filter, if they are few.
     fn few(&self, wanted: &Wanted) -> Result<Option<BTreeSet<Vec<u8>>>, Error> {
         let mut narrowest: Option<BTreeSet<Vec<u8>>> = None;
         for (predicate, code) in &wanted.having {
@@ -183,7 +184,7 @@ impl Index {
         Ok(narrowest)
     }
 
-    /// Walks on from an IRI, which becomes the last one that was met.
+    /// Continues a walk after an IRI, which is updated to the last one visited.
     fn walk(
         &self,
         wanted: &Wanted,
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_give_the_same_pages_and_commits_come_between_them() {
+    fn listings_in_stretches_are_complete_and_commits_run_between_them() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         add(&store, 0..1_000);
@@ -293,7 +294,7 @@ mod tests {
         assert_eq!(all(&sought), expected(2_000, |n| n % 5 == 0));
         assert_eq!(all(&SubjectFilter::default()), expected(2_000, |_| true));
 
-        // A stretch, a commit, and all the rest.
+        // One stretch, a commit, and then the rest.
         let mut found = Vec::new();
         let mut visit = |iri: &str, _: u64| {
             found.push(NamedNode::new_unchecked(iri));
@@ -307,10 +308,16 @@ mod tests {
         while index().go_on(&mut listing, None, &mut visit).unwrap().is_continue() {
             stretches += 1;
         }
-        assert!(stretches > 1_000, "{stretches}: a stretch is too long to let commits in");
+        assert!(
+            stretches > 1_000,
+            "only {stretches} stretches: each is too long to let commits run"
+        );
         assert!(found.is_sorted_by(|a, b| a.as_str() < b.as_str()));
         let there = |n: &u32| found.contains(&subject(*n));
-        assert!((0..2_000).all(|n| there(&n)), "what was there throughout is listed");
-        assert!((2_000..4_000).filter(there).count() > 1_500, "the rest came before its stretch");
+        assert!((0..2_000).all(|n| there(&n)), "a subject that always existed must be listed");
+        assert!(
+            (2_000..4_000).filter(there).count() > 1_500,
+            "too few of the added subjects are listed"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A base: the whole state in packed parts, in a file of its own. FORMAT.md draws it.
+//! A base: the whole state in packed parts, in a file of its own. FORMAT.md describes the bytes.
 use super::parts::{self, END_BYTES, End, Parts};
 use super::recovery::{self, Apply, Names};
 use super::segment::{self, Found, Segment, StoreId};
@@ -9,10 +9,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// Bytes after which a base in the making is synced, so that no commit's sync waits for all of it.
+/// Bytes after which a base is synced while it is written, so that no commit's sync waits for all of it.
 const SYNC_EVERY: usize = 4 << 20;
 
-/// A base that was finished.
+/// A complete base.
 #[derive(Debug, Clone)]
 pub(crate) struct Base {
     pub(crate) path: PathBuf,
@@ -21,12 +21,12 @@ pub(crate) struct Base {
     pub(super) id: StoreId,
 }
 
-/// The name of a base after which the frames from `from` on are replayed.
+/// Returns the file name of a base after which the frames from `from` on are replayed.
 fn name(from: u64) -> String {
     format!("{from:020}.base")
 }
 
-/// The sequence that a base of that name names.
+/// Returns the sequence in the file name of a base.
 pub(super) fn from_of(path: &Path) -> Option<u64> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".base")?;
     (stem.len() == 20).then(|| stem.parse().ok())?
@@ -38,23 +38,29 @@ impl Base {
         Self::of(&File::open(path).map_err(files::fault("opening", path))?, path)
     }
 
-    /// Reads the header and the end of a base.
+    /// Reads the header and the end of a base from an open file.
     pub(crate) fn of(file: &File, path: &Path) -> Result<Self, Error> {
         let header = Segment::of_base(file, path)?;
         let bytes = file.metadata().map_err(files::fault("reading", path))?.len();
         let end = end_of(file, path, bytes)?;
         if from_of(path).is_some_and(|from| from != end.from) {
-            return Err(damage(path, bytes, "the base is not the one of the file's name"));
+            return Err(damage(
+                path,
+                bytes,
+                "the content of the base does not match its file name",
+            ));
         }
         Ok(Self { path: path.to_owned(), end, bytes, id: header.id })
     }
 
-    /// Removes what the base has taken the place of, the oldest first; gives the bytes that it
-    /// took. What is left of it the next compaction or open removes.
+    /// Removes the files that the base replaces, the oldest first. Returns the number of bytes freed. The
+    /// next compaction or open removes what remains.
     pub(crate) fn remove_older(&self) -> u64 {
         let mut removed = 0;
         if let Err(cause) = self.remove_counted(&mut removed) {
-            tracing::warn!(%cause, "What a new base of the journal took the place of was left in part.");
+            tracing::warn!(%cause,
+                "Some files that a new base of the journal replaces could not be removed; the next compaction or \
+                 open removes them.");
         }
         removed
     }
@@ -71,8 +77,8 @@ impl Base {
         Ok(())
     }
 
-    /// Hands the commits of the parts to `apply`, in order. The inner result says what is wrong
-    /// with a commit.
+    /// Passes the commits of the parts to `apply`, in order. The inner result says what is wrong with a
+    /// commit.
     pub(crate) fn replay(&self, apply: &mut Apply<'_>) -> Result<(), Error> {
         read_path(&self.path, apply).map(drop)
     }
@@ -82,10 +88,10 @@ fn damage(path: &Path, offset: u64, what: &str) -> Error {
     Corruption { path: path.to_owned(), offset, what: what.to_owned() }.into()
 }
 
-/// The end of a base, read from the end of its file.
+/// Reads the end of a base, from the end of its file.
 fn end_of(file: &File, path: &Path, bytes: u64) -> Result<End, Error> {
     const TAIL: usize = 16 + END_BYTES;
-    let what = "the base does not end as it should; it was cut or is damaged";
+    let what = "the base does not end correctly; it was cut or is damaged";
     let at = bytes.checked_sub(TAIL as u64).ok_or_else(|| damage(path, bytes, what))?;
     let mut tail = [0; TAIL];
     file.read_exact_at(&mut tail, at).map_err(files::fault("reading", path))?;
@@ -105,17 +111,21 @@ pub(crate) fn read(
         let offset = segment.offset;
         let (number, payload) = match segment.read()? {
             Found::Frame(number, payload) => (number, payload),
-            Found::End => return Err(segment.damage("the base ends without its end")),
+            Found::End => return Err(segment.damage("the base has no end frame")),
             Found::Damage(what) => return Err(segment.damage(what)),
         };
         if let Some(end) = End::decode(&payload) {
             let agreed = End { from: end.from, exact: end.exact, ..counted };
             if end != agreed || end.exact < end.from {
-                return Err(damage(path, offset, "the end does not count what the base has"));
+                return Err(damage(
+                    path,
+                    offset,
+                    "the counts in the end frame differ from the content of the base",
+                ));
             }
             return match segment.read()? {
                 Found::End => Ok((segment.id, end)),
-                _ => Err(segment.damage("the base goes on after its end")),
+                _ => Err(segment.damage("the base continues after its end frame")),
             };
         }
         let wrong = |what| damage(path, offset, what);
@@ -125,12 +135,12 @@ pub(crate) fn read(
     }
 }
 
-/// As [`read`], of the file of that name.
+/// Works as [`read`], on the file at `path`.
 pub(super) fn read_path(path: &Path, apply: &mut Apply<'_>) -> Result<(StoreId, End), Error> {
     read(&File::open(path).map_err(files::fault("opening", path))?, path, apply)
 }
 
-/// A base in the making, which has another name.
+/// A base that is being written, under a temporary name.
 pub(crate) struct NewBase {
     folder: PathBuf,
     new: PathBuf,
@@ -138,7 +148,7 @@ pub(crate) struct NewBase {
     from: u64,
 }
 
-/// A file that is synced from time to time.
+/// A file that is synced at intervals while it is written.
 pub(crate) struct Synced {
     file: File,
     path: PathBuf,
@@ -170,8 +180,8 @@ impl NewBase {
         Ok(Self { folder: folder.to_owned(), new, parts, from })
     }
 
-    /// Ends the base, syncs it, and reads it back from its first byte to its last. After this it
-    /// lacks only its name. `check` may end it before.
+    /// Ends the base, syncs it, and reads it back completely. Afterwards only the rename is missing. An error
+    /// of `check` ends it early.
     pub(crate) fn finish(
         self,
         exact: u64,
@@ -184,7 +194,11 @@ impl NewBase {
             drop(out);
             let (id, found) = read_path(&new, &mut |_, _| check().map(Ok))?;
             if found != end {
-                return Err(damage(&new, 0, "the base read back is not the one written"));
+                return Err(damage(
+                    &new,
+                    0,
+                    "the base that was read back differs from the one written",
+                ));
             }
             let bytes = std::fs::metadata(&new).map_err(files::fault("reading", &new))?.len();
             Ok(Base { path: folder.join(name(from)), end, bytes, id })
@@ -198,14 +212,14 @@ impl NewBase {
         }
     }
 
-    /// Removes what was made of it.
+    /// Discards the unfinished base.
     pub(crate) fn give_up(self) {
         drop(self.parts);
         drop_new(&self.new, &self.folder);
     }
 }
 
-/// A base that was read back and does not have its name yet.
+/// A base that was read back but does not have its name yet.
 pub(crate) struct ReadBack {
     folder: PathBuf,
     new: PathBuf,
@@ -213,22 +227,22 @@ pub(crate) struct ReadBack {
 }
 
 impl ReadBack {
-    /// Gives the base its name, durably.
+    /// Renames the base to its name, durably.
     pub(crate) fn publish(self) -> Result<Base, Error> {
         files::rename(&self.new, &self.base.path, &self.folder)
             .inspect_err(|_| drop_new(&self.new, &self.folder))?;
         Ok(self.base)
     }
 
-    /// Removes it.
+    /// Discards the base.
     pub(crate) fn give_up(self) {
         drop_new(&self.new, &self.folder);
     }
 }
 
-/// The next open would remove it, too.
+/// Removes an unfinished base. The next open would remove it too.
 fn drop_new(new: &Path, folder: &Path) {
     if let Err(cause) = files::remove(new, folder) {
-        tracing::warn!(%cause, "What was made of a base was left until the store is opened anew.");
+        tracing::warn!(%cause, "An unfinished base could not be removed; the next open removes it.");
     }
 }

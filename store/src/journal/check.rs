@@ -1,4 +1,4 @@
-//! Reading every byte of a journal, and changing none.
+//! Verifying a journal: reads every byte without changing anything.
 use super::base::{self, Base};
 use super::recovery::{self, Names, missing_frames};
 use super::segment::{Found, Segment, StoreId};
@@ -6,24 +6,24 @@ use crate::frame::Change;
 use crate::{Corruption, Error};
 use std::path::Path;
 
-/// What was found in a journal.
+/// The result of verifying a journal.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
-    /// What the segments follow; nothing when it is damaged.
+    /// The newest base, which the segments follow; `None` if it is damaged.
     pub(crate) base: Option<Base>,
     pub(crate) id: StoreId,
-    /// The newest whole frame.
+    /// The sequence of the newest complete frame.
     pub(crate) newest: u64,
     pub(crate) segments: u64,
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
     pub(crate) faults: Vec<Corruption>,
-    /// What the next open tidies up.
+    /// What the next open cleans up.
     pub(crate) left: Vec<String>,
 }
 
 impl Checked {
-    /// Takes a fault of what was read; any other ends the check.
+    /// Records damage. Returns any other error.
     fn take(&mut self, error: Error) -> Result<(), Error> {
         match error {
             Error::Corrupt(fault) => self.faults.push(fault),
@@ -37,8 +37,7 @@ impl Checked {
     }
 }
 
-/// Reads the journal in a folder. `index` is the store that the index belongs to, and the newest
-/// frame that it has.
+/// Verifies the journal in a folder. `index` is the store id of the index and its newest frame.
 pub(crate) fn check(folder: &Path, index: Option<(StoreId, u64)>) -> Result<Checked, Error> {
     let mut checked = Checked::default();
     let Names { segments, mut bases } = Names::of(folder, false)?;
@@ -56,10 +55,10 @@ pub(crate) fn check(folder: &Path, index: Option<(StoreId, u64)>) -> Result<Chec
     }
     let (old, segments) = recovery::up_to(segments, from);
     for (_, path) in bases.into_iter().chain(old) {
-        checked.left.push(format!("{} is there and of no use any more", path.display()));
+        checked.left.push(format!("{} is obsolete; the next open removes it", path.display()));
     }
     let Some((first, path)) = segments.first() else {
-        checked.fault(folder, 0, "there are no segments");
+        checked.fault(folder, 0, "the journal has no segments");
         return Ok(checked);
     };
     if checked.base.is_none()
@@ -90,7 +89,7 @@ fn base(path: &Path) -> Result<Base, Error> {
     Ok(base)
 }
 
-/// What is known about the newest segment: only there may frames be that are not synced.
+/// What is known to be synced in the newest segment. All other segments are synced completely.
 #[derive(Debug, Clone, Copy)]
 struct Newest {
     /// The newest frame that the index has.
@@ -99,7 +98,7 @@ struct Newest {
     exact: u64,
 }
 
-/// Reads a segment; `newest` is given for the newest one.
+/// Reads a segment. `newest` is only set for the newest segment.
 fn segment(checked: &mut Checked, path: &Path, newest: Option<Newest>) -> Result<(), Error> {
     checked.segments += 1;
     let mut segment = Segment::open(path)?;
@@ -132,7 +131,7 @@ fn segment(checked: &mut Checked, path: &Path, newest: Option<Newest>) -> Result
                     checked.fault(path, offset, what);
                 } else {
                     checked.left.push(format!(
-                        "{} is not whole from byte {offset} on: {what}. A crash or a power cut leaves such an \
+                        "{} is incomplete from byte {offset} on: {what}. A crash or a power cut leaves such an \
                          end, and the next open cuts it off",
                         path.display()
                     ));

@@ -1,4 +1,4 @@
-//! What the journal reads is given arbitrary and mutated bytes; see `crate::fuzz`.
+//! Fuzz tests of the journal: its decoders get arbitrary and mutated bytes; see `crate::fuzz`.
 use super::base::{self, Base};
 use super::parts::{self, End, Parts};
 use super::segment::{self, Found, Segment};
@@ -7,7 +7,7 @@ use crate::fuzz::{payloads, run};
 use std::fs;
 use std::path::Path;
 
-/// A base, whole.
+/// Returns a complete base.
 fn a_base() -> Vec<u8> {
     let mut made = Parts::begin(Vec::new(), Path::new("base"), &[1; 16]).unwrap();
     for payload in payloads() {
@@ -20,7 +20,7 @@ fn a_base() -> Vec<u8> {
 #[test]
 fn parts_and_ends() {
     let base = a_base();
-    // Payloads lie behind the header of the base (40 bytes at most) and one of 16 bytes each.
+    // Payloads follow the base's header (at most 40 bytes) and a frame header of 16 bytes each.
     let valid: Vec<Vec<u8>> =
         (0..base.len()).filter_map(|at| segment::frame_at(&base, at)).map(<[u8]>::to_vec).collect();
     assert!(valid.len() >= 4);
@@ -47,7 +47,7 @@ fn segments_and_bases() {
     let packed = fs::read(&path).unwrap();
     let headers = [&whole, &packed].map(|segment| segment.get(..40).unwrap().to_vec());
     run(&[whole, packed], &mut |random, bytes| {
-        // Files are slow: a part of the rounds is enough. Most have a sound header.
+        // Files are slow, so only some of the rounds use them. Most inputs have a valid header.
         if random.below(20) != 0 {
             return;
         }

@@ -14,7 +14,8 @@ pub(crate) use check::{Checked, check};
 pub(crate) use pack::pack;
 pub(crate) use parts::{End, Parts};
 pub(crate) use recovery::{Apply, Recovery, Settled, new_id, read_synced, replay_synced};
-/// The version of the format on disk that is written; it and older ones are read (FORMAT.md).
+/// The newest version of the journal's format. The program writes it, and reads it and older ones
+/// (FORMAT.md).
 pub use segment::VERSION as FORMAT;
 pub(crate) use segment::{StoreId, make as make_segment};
 pub(crate) use sync::{Ahead, Bytes, Synced};
@@ -24,7 +25,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Appends frames. There is one, and whoever has it is the only writer.
+/// Appends frames. There is only one, and its holder is the only writer.
 #[derive(Debug)]
 pub(crate) struct Writer {
     folder: PathBuf,
@@ -32,24 +33,25 @@ pub(crate) struct Writer {
     segment_bytes: u64,
     file: Arc<File>,
     path: PathBuf,
-    /// Where the next frame goes.
+    /// The offset of the next frame, in bytes.
     length: u64,
     synced: Arc<Synced>,
-    /// The newest frame that the base has taken the place of.
+    /// The newest frame that the base replaces.
     base_from: u64,
 }
 
 impl Writer {
-    /// Appends a frame; it is synced by whoever waits for it. No frame ever follows what a failed
-    /// write may have left in the file: that is cut off, and unless a lack of room was the cause,
-    /// or when the cut fails too, the store is poisoned.
+    /// Appends a frame without syncing it: [`Synced::wait`] does that.
+    ///
+    /// No frame ever follows what a failed write may have left in the file: that is cut off. If the cut fails
+    /// too, or if the cause was not a lack of disk space, the store is poisoned.
     pub(crate) fn append(&mut self, sequence: u64, payload: &[u8]) -> Result<(), Error> {
         let frame = segment::frame(sequence, payload)?;
         self.write(sequence, &frame).inspect_err(|error| {
             let cut = files::cut(&self.file, &self.path, self.length);
             if let Err(cause) = &cut {
                 tracing::warn!(path = %self.path.display(), %cause,
-                    "A frame that was written in part could not be cut; the next open cuts it.");
+                    "A partly written frame could not be cut off; the next open cuts it off.");
             }
             if cut.is_err() || !error.is_no_room() {
                 self.synced.poison(error);
@@ -68,18 +70,18 @@ impl Writer {
         Ok(())
     }
 
-    /// What tells the store of this journal from any other.
+    /// Returns the id that distinguishes this store from others.
     pub(crate) fn id(&self) -> StoreId {
         self.id
     }
 
-    /// The folder of the journal.
+    /// Returns the folder of the journal.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Begins a base that takes the place of all frames up to `newest`, the newest one; nothing
-    /// when there is such a base already. The frames that follow go to a new segment.
+    /// Begins a base that replaces all frames up to `newest`, the newest one. Returns `None` if such a base
+    /// exists. The next frame begins a new segment.
     pub(crate) fn begin_base(&mut self, newest: u64) -> Result<Option<NewBase>, Error> {
         if newest == self.base_from {
             return Ok(None);
@@ -90,8 +92,8 @@ impl Writer {
         NewBase::begin(&self.folder, &self.id, newest).map(Some)
     }
 
-    /// Removes what a segment that could not be made may have left: frames go on in the segment before it,
-    /// and the two must not both be there.
+    /// Removes a segment that could not be created. Frames continue in the segment before it, so the new one
+    /// must not exist too.
     fn take_back(&self, first: u64) {
         let path = self.folder.join(segment::name(first));
         for left in [path.with_extension("new"), path] {
@@ -101,15 +103,14 @@ impl Writer {
         }
     }
 
-    /// Puts a base in the place of the frames that it stands for. What it makes useless is left to
-    /// [`Base::remove_older`].
+    /// Publishes a base. [`Base::remove_older`] removes the files that it replaces.
     pub(crate) fn replace(&mut self, base: ReadBack) -> Result<Base, Error> {
         let base = base.publish()?;
         self.base_from = base.end.from;
         Ok(base)
     }
 
-    /// Begins a new segment. Only the newest segment ever holds frames that are not synced.
+    /// Begins a new segment. Only the newest segment ever has frames that are not synced.
     fn roll(&mut self, first: u64) -> Result<(), Error> {
         self.synced.wait(first - 1)?;
         let made = segment::make(&self.folder, &self.id, first);
@@ -131,7 +132,7 @@ mod tests {
         recovery.settle(0).unwrap().writer(1 << 20)
     }
 
-    /// Appends to a file that takes nothing.
+    /// Appends to a file that accepts no bytes.
     fn append_to(writer: &mut Writer, file: File) -> Error {
         let real = std::mem::replace(&mut writer.file, Arc::new(file));
         let error = writer.append(2, b"\x01\x00lost").unwrap_err();
@@ -153,22 +154,22 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_cannot_be_cut_off_poisons_for_lack_of_room_too() {
+    fn a_write_that_cannot_be_cut_off_poisons_even_if_the_disk_is_full() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = writer(folder.path());
         writer.append(1, b"\x01\x00whole").unwrap();
-        // It takes no bytes, and its length cannot be set.
+        // It accepts no bytes, and its length cannot be set.
         let full = File::options().write(true).open("/dev/full").unwrap();
         assert!(append_to(&mut writer, full).is_no_room());
         assert!(matches!(writer.synced.check(), Err(Error::Poisoned { .. })));
     }
 
     #[test]
-    fn a_failed_sync_fails_all_who_wait_for_it() {
+    fn a_failed_sync_fails_all_waiting_commits() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = writer(folder.path());
         writer.append(1, b"\x01\x00frame").unwrap();
-        // A socket can be held as a file and cannot be synced.
+        // A socket can be opened as a file but cannot be synced.
         let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
         let file = File::from(std::os::fd::OwnedFd::from(socket));
         writer.synced.rolled(Arc::new(file), writer.path.clone(), 0);

@@ -1,14 +1,14 @@
-//! Packing: a segment that is full gives way to one that holds the same frames in a quarter of the room.
+//! Packing: replaces a full segment by one with the same frames in a quarter of the disk space.
 //!
-//! The packed one takes its name by a rename, so that there is always one of the two, and whoever reads
-//! the old one reads it to its end.
+//! The packed segment is renamed to the old one's name, so one of them always exists. A reader that has the
+//! old one open can read it to its end.
 use super::parts::{self, PART_BYTES};
 use super::recovery::{self, Names};
 use super::segment::{self, Found, Segment};
 use crate::{Error, files};
 use std::path::{Path, PathBuf};
 
-/// Bytes of the segments of a journal that are packed. They are the oldest.
+/// Returns the total size of the packed segments, in bytes. They are the oldest.
 pub(super) fn packed_bytes(segments: &[(u64, PathBuf)]) -> Result<u64, Error> {
     let mut bytes = 0;
     for (_, path) in segments.get(..first_plain(segments)?).unwrap_or_default() {
@@ -17,9 +17,8 @@ pub(super) fn packed_bytes(segments: &[(u64, PathBuf)]) -> Result<u64, Error> {
     Ok(bytes)
 }
 
-/// Packs the segments that are full, the oldest first, and tells of each how many bytes it took before
-/// and afterwards. `check` may end it. What a base has taken the place of and could not be removed is left
-/// alone.
+/// Packs the full segments, the oldest first. Calls `told` for each with its size before and after, in bytes.
+/// An error of `check` ends it. Segments that a base replaces but that could not be removed are skipped.
 pub(crate) fn pack(
     folder: &Path,
     check: &dyn Fn() -> Result<(), Error>,
@@ -28,7 +27,7 @@ pub(crate) fn pack(
     let names = Names::of(folder, false)?;
     let from = names.bases.last().map_or(0, |(from, _)| *from);
     let (_, mut segments) = recovery::up_to(names.segments, from);
-    // Frames are appended to the newest. Those before it are synced.
+    // Frames are appended to the newest segment. Those before it are synced.
     segments.pop();
     let plain = first_plain(&segments)?;
     for (_, path) in segments.iter().skip(plain) {
@@ -41,7 +40,7 @@ pub(crate) fn pack(
         });
         let after = packed.inspect_err(|_| {
             if let Err(cause) = files::remove(&new, folder) {
-                tracing::warn!(%cause, "What was made of a packed segment was left until the store is opened anew.");
+                tracing::warn!(%cause, "An unfinished packed segment could not be removed; the next open removes it.");
             }
         })?;
         told(before, after);
@@ -49,13 +48,13 @@ pub(crate) fn pack(
     Ok(())
 }
 
-/// How many segments there are before the first that is not packed.
+/// Returns the number of segments before the first that is not packed.
 fn first_plain(segments: &[(u64, PathBuf)]) -> Result<usize, Error> {
     let mut first = segments.len();
     for (at, (_, path)) in segments.iter().enumerate().rev() {
         match Segment::open(path) {
             Ok(segment) if segment.is_packed() => break,
-            // Whoever reads a damaged one says where; an open that has no need of it goes on.
+            // A read of a damaged segment reports the position. An open that does not need it continues.
             Ok(_) | Err(Error::Corrupt(_)) => first = at,
             Err(error) => return Err(error),
         }
@@ -67,7 +66,7 @@ fn size(path: &Path) -> Result<u64, Error> {
     Ok(std::fs::metadata(path).map_err(files::fault("reading", path))?.len())
 }
 
-/// Writes the frames of a segment packed into `new`, syncs it and reads it back; gives its bytes.
+/// Writes the frames of a segment, packed, into `new`, syncs it and reads it back. Returns its size in bytes.
 fn pack_one(path: &Path, new: &Path) -> Result<u64, Error> {
     let mut from = Segment::open(path)?;
     let file = files::make_anew(new)?;
@@ -104,18 +103,17 @@ fn pack_one(path: &Path, new: &Path) -> Result<u64, Error> {
     Ok(at)
 }
 
-/// Reads a packed segment from its first byte to its last: what it holds has the checksums that it had
-/// before it was packed.
+/// Reads a packed segment completely. Its content must have the checksums that it had before it was packed.
 fn read_back(new: &Path, next: u64) -> Result<(), Error> {
     let mut segment = Segment::open_new(new)?;
     while read(&mut segment)?.is_some() {}
     if segment.next == next {
         return Ok(());
     }
-    Err(segment.damage("the packed segment read back is not the one written"))
+    Err(segment.damage("the packed segment that was read back differs from the one written"))
 }
 
-/// The next frame of a segment that is whole.
+/// Reads the next frame of a segment. Damage is an error.
 fn read(segment: &mut Segment) -> Result<Option<(u64, Vec<u8>)>, Error> {
     match segment.read()? {
         Found::Frame(sequence, payload) => Ok(Some((sequence, payload))),

@@ -1,4 +1,4 @@
-//! What a base is made of: the state as commits without end, gathered, packed and numbered.
+//! The parts of a base: the state as a series of commits, gathered, packed and numbered.
 use super::segment::{self, LARGEST_PART, StoreId};
 use crate::frame::{self, Change, Numbers};
 use crate::term::{self, Parts as Kind, parts};
@@ -9,33 +9,33 @@ use std::collections::HashMap;
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
-/// The kind of payload that holds what is packed: in a base a commit, in a packed segment frames.
+/// The kind of a payload with packed content: a commit in a base, frames in a packed segment.
 const PART: u8 = 2;
-/// The kind of payload that ends a base.
+/// The kind of the payload that ends a base.
 const END: u8 = 3;
 const STORED: u8 = 0;
 const ZSTD: u8 = 1;
-/// Measured on objects of 10 quads, level 1 packs as well as level 3 and takes half the time.
+/// On objects of 10 quads, level 1 packs as well as level 3 in half the time.
 const LEVEL: i32 = 1;
-/// Bytes that a part gathers before it is packed. One quad or document may exceed it.
+/// Bytes gathered before a part is packed. One quad or document may exceed it.
 pub(super) const PART_BYTES: usize = 256 << 10;
-/// Bytes that are unpacked at once. Most parts have fewer.
+/// Bytes that are unpacked in one call. Most parts have fewer.
 const AT_ONCE: usize = 4 * PART_BYTES;
-/// The bytes of a payload that ends a base.
+/// The length of the payload that ends a base, in bytes.
 pub(super) const END_BYTES: usize = 1 + 5 * 8;
 
-/// What stands at the end of a base.
+/// The content of the end of a base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct End {
-    /// How many parts it has.
+    /// The number of parts.
     pub(crate) parts: u64,
-    /// How many quads stand in them.
+    /// The number of quads in the parts.
     pub(crate) quads: u64,
-    /// How many documents stand in them.
+    /// The number of documents in the parts.
     pub(crate) documents: u64,
-    /// The frames after this one are to be replayed over the parts.
+    /// The sequence after which frames are replayed over the parts.
     pub(crate) from: u64,
-    /// Once this frame was replayed, the state is exact.
+    /// The sequence of the frame after whose replay the state is exact.
     pub(crate) exact: u64,
 }
 
@@ -63,7 +63,7 @@ impl End {
         })
     }
 
-    /// Counts what a part holds.
+    /// Adds the counts of a part.
     pub(super) fn count(&mut self, change: &Change<'_>) {
         self.parts += 1;
         self.quads += (change.added.len() + change.removed.len()) as u64;
@@ -74,14 +74,14 @@ impl End {
 /// Writes parts.
 pub(crate) struct Parts<W> {
     out: W,
-    /// What is written to, for faults.
+    /// The path of the output, for errors.
     path: PathBuf,
     packer: Packer,
     end: End,
     gathered: Gathered,
 }
 
-/// A commit in the making, which only adds and puts.
+/// A commit that is being gathered; it only adds quads and puts documents.
 #[derive(Default)]
 struct Gathered {
     numbers: HashMap<Vec<u8>, u32>,
@@ -145,7 +145,7 @@ impl Gathered {
         self.documents_count += 1;
     }
 
-    /// The payload of the commit.
+    /// Returns the payload of the commit, and starts an empty one.
     fn take(&mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.bytes() + 32);
         out.push(frame::COMMIT);
@@ -163,7 +163,7 @@ impl Gathered {
 }
 
 impl<W: Write> Parts<W> {
-    /// Begins a base of that store.
+    /// Begins a base of a store.
     pub(crate) fn begin(out: W, path: &Path, id: &StoreId) -> Result<Self, Error> {
         let packer = packer().map_err(files::fault("packing", path))?;
         let (end, gathered) = (End::default(), Gathered::default());
@@ -186,12 +186,12 @@ impl<W: Write> Parts<W> {
         self.gathered.document(collection, key, value);
     }
 
-    /// Whether what was gathered makes a part.
+    /// Returns whether the gathered content is enough for a part.
     pub(crate) fn is_full(&self) -> bool {
         self.gathered.bytes() >= PART_BYTES
     }
 
-    /// Writes what was gathered as a part.
+    /// Writes the gathered content as a part.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         if self.gathered.bytes() == 0 {
             return Ok(());
@@ -203,7 +203,7 @@ impl<W: Write> Parts<W> {
         self.pack(&commit)
     }
 
-    /// Writes a whole commit as a part, after all that was gathered.
+    /// Writes a whole commit as a part, after the gathered content.
     pub(crate) fn commit(&mut self, payload: &[u8], change: &Change<'_>) -> Result<(), Error> {
         self.flush()?;
         self.end.count(change);
@@ -217,7 +217,7 @@ impl<W: Write> Parts<W> {
         self.write(&frame)
     }
 
-    /// Writes the end; gives it and what was written to.
+    /// Writes the end. Returns it with the output.
     pub(crate) fn finish(mut self, from: u64, exact: u64) -> Result<(End, W), Error> {
         self.flush()?;
         let end = End { from, exact, ..self.end };
@@ -228,19 +228,19 @@ impl<W: Write> Parts<W> {
     }
 }
 
-/// Unpacks `length` bytes, which are many.
+/// Unpacks content of more than [`AT_ONCE`] bytes.
 fn unpack_long(packed: &[u8], length: usize, first: Option<u8>) -> Result<Vec<u8>, &'static str> {
     const WRONG: &str = "the part cannot be unpacked";
     let mut decoder = zstd::Decoder::with_buffer(packed).map_err(|_| WRONG)?;
-    // A frame of zstd may refer to all that is before it.
+    // A zstd frame may refer to everything before it.
     decoder.window_log_max(LARGEST_PART.ilog2() + 1).map_err(|_| WRONG)?;
     let mut bytes = Vec::new();
     decoder.by_ref().take(AT_ONCE as u64).read_to_end(&mut bytes).map_err(|_| WRONG)?;
     if first.is_some() && bytes.first().copied() != first {
-        return Err("the payload is of an unknown kind");
+        return Err("the payload has an unknown kind");
     }
     let rest = length.saturating_sub(bytes.len()) as u64;
-    // One more shows that it is longer than it says.
+    // One more byte shows that the content is longer than stated.
     decoder.take(rest + 1).read_to_end(&mut bytes).map_err(|_| WRONG)?;
     Ok(bytes)
 }
@@ -251,7 +251,7 @@ pub(super) fn packer() -> io::Result<Packer> {
     zstd::bulk::Compressor::new(LEVEL)
 }
 
-/// The payload of a part that holds these bytes.
+/// Returns the payload of a part with this content.
 pub(super) fn pack(packer: &mut Packer, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let packed = packer.compress(bytes)?;
     let (method, kept) =
@@ -264,31 +264,32 @@ pub(super) fn pack(packer: &mut Packer, bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(payload)
 }
 
-/// What a part holds; else what is wrong with it. `first` is the byte that the content begins with, where it is known.
+/// Unpacks a part. The error says what is wrong with it. `first` is the first byte of the content, if it is
+/// known.
 ///
-/// A few packed bytes can expand to 32,000 times as many. So memory is taken only as they come, and other content
-/// is refused at its beginning.
+/// A few packed bytes can expand to 32,000 times as many. So memory is allocated only as they are unpacked,
+/// and unexpected content is refused at its first byte.
 pub(super) fn unpack(payload: &[u8], first: Option<u8>) -> Result<Vec<u8>, &'static str> {
     const SHORT: &str = "the part ends too early";
     let mut input = Input::new(payload);
     if input.byte() != Some(PART) {
-        return Err("the payload is of an unknown kind");
+        return Err("the payload has an unknown kind");
     }
     let method = input.byte().ok_or(SHORT)?;
     let sum = input.take(4).and_then(|sum| sum.first_chunk().copied()).ok_or(SHORT)?;
     let length = input.length().ok_or(SHORT)?;
     if length > LARGEST_PART as usize {
-        return Err("the part is longer than any can be");
+        return Err("the part is longer than the limit");
     }
     let commit = match method {
         STORED => input.rest().to_vec(),
         ZSTD if length <= AT_ONCE => zstd::bulk::decompress(input.rest(), length)
             .map_err(|_| "the part cannot be unpacked")?,
         ZSTD => unpack_long(input.rest(), length, first)?,
-        _ => return Err("the part is packed in an unknown way"),
+        _ => return Err("the part has an unknown packing method"),
     };
     if commit.len() != length || crc32c::crc32c(&commit) != u32::from_le_bytes(sum) {
-        return Err("the unpacked part does not have its length and checksum");
+        return Err("the length or checksum of the unpacked part is wrong");
     }
     Ok(commit)
 }

@@ -1,4 +1,4 @@
-//! Opening a journal: finding its end, cutting what a crash left behind it, replaying it.
+//! Opening a journal: finds its end, cuts off what a crash left after it, and replays it.
 use super::base::{self, Base};
 use super::segment::{self, Found, Segment, StoreId};
 use super::{Bytes, Synced, Writer, pack};
@@ -11,19 +11,19 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A journal of which only the names and the id are known yet.
+/// A journal of which only the file names and the id are known.
 #[derive(Debug)]
 pub(crate) struct Recovery {
     folder: PathBuf,
-    /// In order; at least one, and none that the base makes useless.
+    /// The segments in order: at least one, and none that the base replaces.
     segments: Vec<(u64, PathBuf)>,
     base: Option<Base>,
-    /// What the base has taken the place of.
+    /// Files that the base replaces.
     useless: Vec<PathBuf>,
     pub(crate) id: StoreId,
 }
 
-/// A journal whose end is known and sound.
+/// A journal whose end is known and intact.
 #[derive(Debug)]
 pub(crate) struct Settled {
     recovery: Recovery,
@@ -32,12 +32,12 @@ pub(crate) struct Settled {
     file: fs::File,
     path: PathBuf,
     length: u64,
-    /// Bytes of the segments that are packed.
+    /// The size of the packed segments, in bytes.
     packed: u64,
 }
 
 impl Recovery {
-    /// Finds the journal in `folder`, or makes one unless `expected` says that one must be there.
+    /// Finds the journal in `folder`. Creates one if there is none, unless it is `expected` to exist.
     pub(crate) fn begin(folder: &Path, expected: bool) -> Result<Self, Error> {
         files::make_folder(folder)?;
         let Names { segments: all, bases } = Names::of(folder, true)?;
@@ -61,8 +61,8 @@ impl Recovery {
             (Some((first, _)), _) => {
                 return missing(&format!("the segments before frame {first} are missing"));
             }
-            _ if base.is_some() => return missing("the segments behind the base are missing"),
-            _ if expected => return missing("the journal is missing while its index is there"),
+            _ if base.is_some() => return missing("the segments after the base are missing"),
+            _ if expected => return missing("the journal is missing, but its index exists"),
             _ => {
                 let id = new_id();
                 let (_, path) = segment::make(folder, &id, 1)?;
@@ -81,32 +81,32 @@ impl Recovery {
         Ok(Self { folder: folder.to_owned(), segments, base, useless, id })
     }
 
-    /// The newest frame that the base has taken the place of.
+    /// Returns the newest frame that the base replaces.
     pub(crate) fn from(&self) -> u64 {
         self.base.as_ref().map_or(0, |base| base.end.from)
     }
 
-    /// Finds the end of the journal and cuts what a crash left behind it. `noted` is the newest
-    /// frame that the index has, so that it was synced once: a journal that ends before it is
-    /// refused and left as it is, since only the index has what was in the missing frames.
+    /// Finds the end of the journal and cuts off what a crash left after it. `noted` is the newest frame that
+    /// the index has, so it was synced once. A journal that ends before it is refused and not changed,
+    /// because only the index has the missing frames.
     pub(crate) fn settle(self, noted: u64) -> Result<Settled, Error> {
         self.settle_before(noted, u64::MAX)
     }
 
-    /// The same for a journal of this process: all frames up to `acknowledged` must be there, and
-    /// those behind it, which failed for whoever made them, are cut off.
+    /// Works as [`Self::settle`], for a journal that this process has written. All frames up to
+    /// `acknowledged` must be present. Later ones, whose commits were reported as failed, are cut off.
     pub(crate) fn settle_at(self, acknowledged: u64) -> Result<Settled, Error> {
         self.settle_before(acknowledged, acknowledged + 1)
     }
 
     fn settle_before(self, noted: u64, cut: u64) -> Result<Settled, Error> {
         let Some((_, path)) = self.segments.last() else {
-            return Err(Error::Index("a journal without segments".into()));
+            return Err(Error::Index("the journal has no segments".into()));
         };
         let path = path.clone();
         let mut segment = Segment::open(&path)?;
         if segment.is_packed() {
-            return Err(segment.damage("the segments behind this one, which is full, are missing"));
+            return Err(segment.damage("the segments after this one, which is full, are missing"));
         }
         let packed = pack::packed_bytes(&self.segments)?;
         let mut unsure = segment.offset;
@@ -125,14 +125,14 @@ impl Recovery {
         };
         let file = files::open_or_make(&path)?;
         let length = segment.offset;
-        // No base gets its name before all frames that it may hold something of are synced.
+        // A base gets its name only when all frames of which it may contain something are synced.
         let exact = self.base.as_ref().map_or(0, |base| base.end.exact);
         if let Some(what) = damage {
             if segment.next <= noted.max(exact) || segment.is_damaged()? {
                 return Err(segment.damage(what));
             }
             tracing::warn!(path = %path.display(), offset = length, what,
-                "The end of the journal was not whole and was cut off. A crash or a power cut leaves such an \
+                "The end of the journal was incomplete and was cut off. A crash or a power cut leaves such an \
                  end, of commits that were not acknowledged; without one, the newest commits are lost.");
             cut_off = true;
         }
@@ -151,7 +151,7 @@ impl Recovery {
     }
 }
 
-/// What is wrong with a journal that ends at frame `newest` although frame `noted` was synced.
+/// Describes a journal that ends at frame `newest` although frame `noted` was synced.
 pub(super) fn missing_frames(newest: u64, noted: u64) -> String {
     format!(
         "the journal ends at frame {newest}, but frame {noted} had been synced: its newest frames are \
@@ -159,9 +159,8 @@ pub(super) fn missing_frames(newest: u64, noted: u64) -> String {
     )
 }
 
-/// Writes what is there once more. A sync that failed before the process ended may have left
-/// frames that are read from memory and are not on the medium, and a further sync would not write
-/// them.
+/// Writes existing bytes again. If a sync failed before the process ended, the frames may be in the page
+/// cache but not on the medium. Another sync would not write them.
 fn write_again(file: &fs::File, path: &Path, from: u64, to: u64) -> std::io::Result<()> {
     let mut bytes = vec![0; 1 << 18];
     let mut at = from;
@@ -175,22 +174,22 @@ fn write_again(file: &fs::File, path: &Path, from: u64, to: u64) -> std::io::Res
     Ok(())
 }
 
-/// What a replay calls for each frame, with its sequence and payload. The inner result says what
-/// is wrong with the payload.
+/// The callback of a replay. It gets each frame's sequence and payload. The inner result says what is wrong
+/// with the payload.
 pub(crate) type Apply<'a> = dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error> + 'a;
 
 impl Settled {
-    /// What tells the store of this journal from any other.
+    /// Returns the id that distinguishes this store from others.
     pub(crate) fn id(&self) -> StoreId {
         self.recovery.id
     }
 
-    /// What the frames are to be replayed over.
+    /// Returns the base over which the frames are replayed.
     pub(crate) fn base(&self) -> Option<&Base> {
         self.recovery.base.as_ref()
     }
 
-    /// Removes what the base has taken the place of, if a crash has left any of it.
+    /// Removes files that the base replaces, if a crash left some.
     pub(crate) fn remove_useless(&mut self) -> Result<(), Error> {
         for path in self.recovery.useless.drain(..) {
             files::remove(&path, &self.recovery.folder)?;
@@ -198,12 +197,12 @@ impl Settled {
         Ok(())
     }
 
-    /// Hands every frame after `noted` to `apply`, in order.
+    /// Passes every frame after `noted` to `apply`, in order.
     pub(crate) fn replay(&self, noted: u64, apply: &mut Apply<'_>) -> Result<(), Error> {
         replay(&self.recovery.segments, &self.recovery.id, noted, self.newest, apply)
     }
 
-    /// Goes on writing where the journal ends.
+    /// Returns a writer that continues at the end of the journal.
     pub(crate) fn writer(self, segment_bytes: u64) -> Writer {
         let file = Arc::new(self.file);
         let base = self.recovery.base;
@@ -227,13 +226,13 @@ impl Settled {
 }
 
 impl Writer {
-    /// What those who wait for a sync share with this writer.
+    /// Returns the sync state that this writer shares with waiting commits.
     pub(crate) fn synced(&self) -> Arc<Synced> {
         self.synced.clone()
     }
 }
 
-/// Hands the frames after `after` and up to `newest`, which are there, to `apply`, in order.
+/// Passes the frames after `after` and up to `newest`, which must exist, to `apply`, in order.
 fn replay(
     segments: &[(u64, PathBuf)],
     id: &StoreId,
@@ -275,8 +274,8 @@ fn replay(
     Ok(())
 }
 
-/// Hands the frames after `after` and up to `newest`, which are synced, to `apply`, while others
-/// are appended behind them.
+/// Passes the frames after `after` and up to `newest`, which are synced, to `apply`. Others may be appended
+/// meanwhile.
 pub(crate) fn replay_synced(
     folder: &Path,
     id: &StoreId,
@@ -287,8 +286,8 @@ pub(crate) fn replay_synced(
     replay(&Names::of(folder, false)?.segments, id, after, newest, apply)
 }
 
-/// Reads all that an index is made of, up to a frame that is synced. Fails where it is damaged, or
-/// `check` says so.
+/// Reads the whole journal from which an index is built, up to a synced frame. Fails if it is damaged, or if
+/// `check` fails.
 pub(crate) fn read_synced(
     folder: &Path,
     id: &StoreId,
@@ -307,14 +306,14 @@ pub(crate) fn read_synced(
     })
 }
 
-/// Segments and bases of a folder, each in order of the sequence that its name has.
+/// The segments and bases of a folder, each ordered by the sequence in its name.
 pub(crate) struct Names {
     pub(crate) segments: Vec<(u64, PathBuf)>,
     pub(crate) bases: Vec<(u64, PathBuf)>,
 }
 
 impl Names {
-    /// Lists a folder, and if asked removes what was in the making when a crash came.
+    /// Lists a folder. With `tidy`, removes unfinished files that a crash left.
     pub(crate) fn of(folder: &Path, tidy: bool) -> Result<Self, Error> {
         let mut names = Self { segments: Vec::new(), bases: Vec::new() };
         for entry in fs::read_dir(folder).map_err(files::fault("reading", folder))? {
@@ -335,7 +334,7 @@ impl Names {
 
 type Segments = Vec<(u64, PathBuf)>;
 
-/// The segments that have no frame after `from`, and the others. The newest is always among the
+/// Splits segments into those without a frame after `from`, and the others. The newest is always among the
 /// others.
 pub(super) fn up_to(mut segments: Segments, from: u64) -> (Segments, Segments) {
     let kept = segments.partition_point(|(first, _)| *first <= from + 1).saturating_sub(1);
@@ -343,10 +342,10 @@ pub(super) fn up_to(mut segments: Segments, from: u64) -> (Segments, Segments) {
     (segments, others)
 }
 
-/// The id of a new store.
+/// Returns a random id for a new store.
 pub(crate) fn new_id() -> StoreId {
     let mut id = StoreId::default();
-    // Every hasher state of the standard library is seeded from the operating system's randomness.
+    // The standard library seeds each hasher state with randomness from the operating system.
     for half in id.chunks_exact_mut(8) {
         let number = RandomState::new().hash_one(std::process::id());
         half.copy_from_slice(&number.to_le_bytes());
@@ -358,8 +357,8 @@ pub(crate) fn new_id() -> StoreId {
 mod tests {
     use super::*;
 
-    /// Two frames, of which the first is harmed afterwards. `unsynced` is what the second says
-    /// about the frames before it.
+    /// Creates two frames and then damages the first with `harm`. `unsynced` is the number that the second
+    /// frame states about the frames before it.
     fn damaged_before(unsynced: u8, harm: fn(&mut [u8])) -> Result<Settled, Error> {
         let dir = tempfile::tempdir().unwrap();
         let settled = Recovery::begin(dir.path(), false)?.settle(0)?;
@@ -373,7 +372,7 @@ mod tests {
         Recovery::begin(dir.path(), true)?.settle(0)
     }
 
-    /// The sector in the midst of the first frame, as if it had not been written.
+    /// Zeroes the sector in the middle of the first frame, as if it had not been written.
     fn tear(bytes: &mut [u8]) {
         bytes[512..1024].fill(0);
     }
@@ -383,12 +382,12 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_was_in_flight_when_it_was_lost_is_cut_with_those_behind_it() {
+    fn a_frame_lost_before_its_sync_is_cut_off_with_those_after_it() {
         assert_eq!(damaged_before(1, tear).unwrap().newest, 0);
     }
 
     #[test]
-    fn a_frame_that_was_synced_when_the_next_was_written_is_not_cut() {
+    fn a_frame_synced_before_the_next_was_written_is_not_cut_off() {
         for harm in [tear, flip] {
             let settled = damaged_before(0, harm);
             assert!(matches!(settled, Err(Error::Corrupt(place)) if place.offset == 40));
@@ -396,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_which_nothing_is_missing_is_not_cut_though_it_may_not_have_been_synced() {
+    fn a_damaged_frame_without_missing_sectors_is_not_cut_off() {
         let settled = damaged_before(1, flip);
         assert!(matches!(settled, Err(Error::Corrupt(place)) if place.offset == 40));
     }

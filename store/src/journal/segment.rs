@@ -1,4 +1,4 @@
-//! A segment: a header, then frames, or packs of frames. FORMAT.md draws all of it.
+//! A segment: a header, followed by frames or by packs of frames. FORMAT.md describes the bytes.
 use super::parts;
 use crate::{Corruption, Error, files, frame};
 use std::fs::File;
@@ -6,34 +6,34 @@ use std::io::{BufReader, Read as _, Seek as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// The newest format of segments known here: that of a packed one.
+/// The newest supported format of segments: that of a packed one.
 pub const VERSION: u32 = 2;
-/// The format of a segment that holds its frames as they are, and of a base.
+/// The format of a base, and of a segment with unpacked frames.
 const PLAIN: u32 = 1;
-/// The most bytes that the payload of a frame may have.
+/// The maximum length of a frame's payload, in bytes.
 pub(crate) const LARGEST_PAYLOAD: u32 = 256 << 20;
 const MAGIC: [u8; 8] = *b"PENSTOCK";
 const BASE_MAGIC: [u8; 8] = *b"PENSBASE";
-/// A part of a base has at most what a commit has, and what packing it may add.
+/// The maximum length of a part of a base, in bytes: the limit of a commit, and what packing may add.
 pub(crate) const LARGEST_PART: u32 = LARGEST_PAYLOAD + (1 << 20);
 const HEADER: usize = 40;
 pub(crate) const HEADER_BYTES: u64 = HEADER as u64;
 const FRAME_HEADER: usize = 16;
 const FRAME_HEADER_BYTES: u64 = FRAME_HEADER as u64;
-/// What a medium writes whole: pages are made of it.
+/// The size of a sector in bytes. The medium writes sectors atomically; pages consist of them.
 const SECTOR: usize = 512;
-/// How far after a damaged frame's sequence that of a frame behind it can be.
+/// The maximum distance of sequences between a damaged frame and a frame that may follow it.
 const MOST_IN_FLIGHT: u64 = 1 << 20;
 
-/// What tells the store of a segment from any other.
+/// Distinguishes the store of a segment from others.
 pub(crate) type StoreId = [u8; 16];
 
-/// The name of the segment whose first frame has that sequence.
+/// Returns the file name of the segment whose first frame has this sequence.
 pub(crate) fn name(first: u64) -> String {
     format!("{first:020}.journal")
 }
 
-/// The first sequence of a segment of that name.
+/// Returns the first sequence of a segment, from its file name.
 pub(crate) fn first_of(path: &Path) -> Option<u64> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".journal")?;
     (stem.len() == 20).then(|| stem.parse().ok())?
@@ -53,17 +53,17 @@ fn header(magic: [u8; 8], version: u32, id: &StoreId, first: u64) -> Vec<u8> {
     header
 }
 
-/// What a base begins with. Its frames are numbered by themselves, from 1.
+/// Returns the header of a base. The parts of a base have their own numbers, from 1.
 pub(crate) fn base_header(id: &StoreId) -> Vec<u8> {
     header(BASE_MAGIC, PLAIN, id, 1)
 }
 
-/// What a packed segment begins with.
+/// Returns the header of a packed segment.
 pub(super) fn packed_header(id: &StoreId, first: u64) -> Vec<u8> {
     header(MAGIC, VERSION, id, first)
 }
 
-/// Makes a segment without frames, durably. It has its name only once its header is synced.
+/// Creates a segment without frames, durably. It is renamed to its name only after its header is synced.
 pub(crate) fn make(folder: &Path, id: &StoreId, first: u64) -> Result<(File, PathBuf), Error> {
     let header = header(MAGIC, PLAIN, id, first);
     let path = folder.join(name(first));
@@ -75,18 +75,18 @@ pub(crate) fn make(folder: &Path, id: &StoreId, first: u64) -> Result<(File, Pat
         Ok(file)
     });
     if made.is_err() {
-        // What is left of it would only take room; the fault that matters is the first.
+        // Best effort: leftovers only take disk space, and the first error is the one to report.
         let _ = std::fs::remove_file(&new);
     }
     Ok((made?, path))
 }
 
-/// The bytes of a frame.
+/// Encodes a frame.
 pub(crate) fn frame(sequence: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
     frame_within(LARGEST_PAYLOAD, sequence, payload)
 }
 
-/// The bytes of a frame of a base.
+/// Encodes a frame of a base.
 pub(crate) fn part(number: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
     frame_within(LARGEST_PART, number, payload)
 }
@@ -114,39 +114,39 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// A segment read from its start.
+/// Reads a segment from its start.
 pub(crate) struct Segment {
     pub(crate) path: PathBuf,
     pub(crate) id: StoreId,
     reader: BufReader<File>,
-    /// Where the next frame begins.
+    /// The offset of the next frame, in bytes.
     pub(crate) offset: u64,
     length: u64,
     /// The sequence that the next frame must have.
     pub(crate) next: u64,
-    /// The most bytes that a payload may have.
+    /// The maximum length of a payload, in bytes.
     largest: u32,
-    /// The pack that is being read; nothing when the frames stand in the file as they are.
+    /// The pack that is being read; `None` if the file has unpacked frames.
     pack: Option<Pack>,
 }
 
 /// Frames that were packed together.
 #[derive(Default)]
 struct Pack {
-    /// Where it stands in the file.
+    /// Its offset in the file.
     offset: u64,
     frames: Vec<u8>,
-    /// How many of the bytes were read.
+    /// The number of bytes that were read.
     read: usize,
 }
 
-/// What stands where a frame is expected.
+/// What was found in place of the next frame.
 pub(crate) enum Found {
-    /// The frame of the sequence that was expected.
+    /// The frame with the expected sequence, and its payload.
     Frame(u64, Vec<u8>),
     /// The end of the file.
     End,
-    /// No frame, and why.
+    /// No valid frame; the text says why.
     Damage(String),
 }
 
@@ -157,16 +157,16 @@ impl Segment {
         if Some(segment.next) == first_of(path) {
             return Ok(segment);
         }
-        Err(corrupt(path, 28, "the first sequence is not the one of the file's name"))
+        Err(corrupt(path, 28, "the first sequence does not match the file name"))
     }
 
-    /// Opens a segment that does not have its name yet.
+    /// Opens a segment that does not have its final name yet.
     pub(super) fn open_new(path: &Path) -> Result<Self, Error> {
         let file = File::open(path).map_err(files::fault("opening", path))?;
         Self::of(file, path, MAGIC, LARGEST_PAYLOAD)
     }
 
-    /// Whether its frames are packed: such a segment is full, and nothing is appended to it.
+    /// Returns whether its frames are packed. A packed segment is full, and never appended to.
     pub(super) fn is_packed(&self) -> bool {
         self.pack.is_some()
     }
@@ -175,7 +175,11 @@ impl Segment {
     pub(crate) fn of_base(file: &File, path: &Path) -> Result<Self, Error> {
         let file = file.try_clone().map_err(files::fault("reading", path))?;
         let base = Self::of(file, path, BASE_MAGIC, LARGEST_PART)?;
-        if base.next == 1 { Ok(base) } else { Err(corrupt(path, 28, "a base begins with part 1")) }
+        if base.next == 1 {
+            Ok(base)
+        } else {
+            Err(corrupt(path, 28, "the first part of the base is not number 1"))
+        }
     }
 
     fn of(mut file: File, path: &Path, magic: [u8; 8], largest: u32) -> Result<Self, Error> {
@@ -199,7 +203,7 @@ impl Segment {
         }
         let (covered, sum) = header.split_at(HEADER - 4);
         if number(sum, 0).map(u32::from_le_bytes) != Some(crc32c::crc32c(covered)) {
-            return Err(damaged(0, "the header does not have its checksum"));
+            return Err(damaged(0, "the checksum of the header is wrong"));
         }
         let id = number(&header, 12).unwrap_or_default();
         let first = number(&header, 28).map(u64::from_le_bytes).unwrap_or_default();
@@ -209,7 +213,7 @@ impl Segment {
         Ok(Self { path, id, reader, offset: HEADER_BYTES, length, next: first, largest, pack })
     }
 
-    /// The next frame.
+    /// Reads the next frame.
     pub(crate) fn read(&mut self) -> Result<Found, Error> {
         let found = match self.pack.take() {
             None => self.read_frame()?,
@@ -225,7 +229,7 @@ impl Segment {
         Ok(found)
     }
 
-    /// The next frame of a packed segment.
+    /// Reads the next frame of a packed segment.
     fn read_packed(&mut self, pack: &mut Pack) -> Result<Found, Error> {
         while pack.read == pack.frames.len() {
             let offset = self.offset;
@@ -240,14 +244,14 @@ impl Segment {
         let sequence = number(&pack.frames, pack.read + 8).map(u64::from_le_bytes);
         let payload = frame_at(&pack.frames, pack.read).filter(|_| sequence == Some(self.next));
         let Some(payload) = payload.map(<[u8]>::to_vec) else {
-            let what = format!("the pack does not have frame {} where it should", self.next);
+            let what = format!("the pack does not contain frame {} at its position", self.next);
             return Err(corrupt(&self.path, pack.offset, what));
         };
         pack.read += FRAME_HEADER + payload.len();
         Ok(Found::Frame(self.next, payload))
     }
 
-    /// The frame, or the pack, at the place in the file.
+    /// Reads the frame or pack at the current offset of the file.
     fn read_frame(&mut self) -> Result<Found, Error> {
         let left = self.length - self.offset;
         if left == 0 {
@@ -263,34 +267,35 @@ impl Segment {
         let sequence = number(&header, 8).map(u64::from_le_bytes).unwrap_or_default();
         if length > self.largest || u64::from(length) > left - FRAME_HEADER_BYTES {
             return Ok(Found::Damage(format!(
-                "a frame of {length} bytes does not fit into the {} that are left",
+                "a frame of {length} bytes does not fit into the remaining {} bytes",
                 left - FRAME_HEADER_BYTES
             )));
         }
         let mut payload = vec![0; length as usize];
         self.reader.read_exact(&mut payload).map_err(files::fault("reading", &self.path))?;
         if checksum(&length.to_le_bytes(), &sequence.to_le_bytes(), &payload) != sum {
-            return Ok(Found::Damage(format!("frame {} does not have its checksum", self.next)));
+            return Ok(Found::Damage(format!("the checksum of frame {} is wrong", self.next)));
         }
         if sequence != self.next {
             return Err(corrupt(
                 &self.path,
                 self.offset,
-                format!("frame {sequence} stands where {} is expected", self.next),
+                format!("found frame {sequence} instead of frame {}", self.next),
             ));
         }
         self.offset += FRAME_HEADER_BYTES + u64::from(length);
         Ok(Found::Frame(sequence, payload))
     }
 
-    /// Makes an [`Error::Corrupt`] of what is at the place of the next frame.
+    /// Returns an [`Error::Corrupt`] for the position of the next frame.
     pub(crate) fn damage(&self, what: impl Into<String>) -> Error {
         corrupt(&self.path, self.offset, what)
     }
 
-    /// Whether what is at the place of the next frame is more than a crash leaves of a write: a frame
-    /// behind it says that the damaged one had been synced, or none of its bytes is missing. A crash
-    /// leaves whole pages of a write out, in any order, and what is left out reads as zeros.
+    /// Returns whether the bytes at the next frame's position are damaged, and not left by an interrupted
+    /// write. They are damaged if a later frame says that this one had been synced, or if none of its bytes
+    /// are missing. A crash leaves out whole pages of a write, in any order, and left-out pages read as
+    /// zeros.
     pub(crate) fn is_damaged(&self) -> Result<bool, Error> {
         let fault = || files::fault("reading", &self.path);
         let left = usize::try_from(self.length - self.offset).unwrap_or(usize::MAX);
@@ -318,7 +323,8 @@ impl Segment {
     }
 }
 
-/// Whether no sector of a file has only zeros among these bytes, which stand at that place.
+/// Returns whether every sector of the file among these bytes has a byte other than zero. `offset` is their
+/// position in the file.
 fn is_all_there(bytes: &[u8], offset: u64) -> bool {
     let rest_of_sector = SECTOR - usize::try_from(offset % SECTOR as u64).unwrap_or_default();
     let (first, others) = bytes.split_at(rest_of_sector.min(bytes.len()));
@@ -327,7 +333,7 @@ fn is_all_there(bytes: &[u8], offset: u64) -> bool {
         .all(|part| part.iter().any(|byte| *byte != 0))
 }
 
-/// The payload of the frame at a place, if there is a whole one.
+/// Returns the payload of the frame at an offset, if it is complete.
 pub(crate) fn frame_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let length: [u8; 4] = number(bytes, at)?;
     let sum = number(bytes, at + 4).map(u32::from_le_bytes)?;

@@ -1,15 +1,15 @@
-//! Group commit: who waits for a sync shares it with all that was appended before it began.
+//! Group commit: one sync acknowledges all frames that were appended before it began.
 use crate::{Error, files};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Bytes of a frame from which on its sync is begun by another thread: while less is applied to the index,
-/// the change of threads would take longer than the sync gains.
+/// The minimum length of a frame, in bytes, whose sync another thread begins. For smaller frames, switching
+/// threads would take longer than it saves while the frame is applied to the index.
 const LONG: usize = 16 << 10;
 
-/// How far the journal is written and synced. Shared by the writer and those who wait.
+/// How far the journal is written and synced. The writer and waiting commits share it.
 #[derive(Debug)]
 pub(crate) struct Synced {
     state: Mutex<State>,
@@ -18,31 +18,31 @@ pub(crate) struct Synced {
 
 #[derive(Debug)]
 struct State {
-    /// The segment that is appended to. All segments before it are synced.
+    /// The segment to which frames are appended. All earlier segments are synced.
     file: Arc<File>,
     path: PathBuf,
     appended: u64,
     synced: u64,
     syncing: bool,
-    /// Why no commit is taken any more.
+    /// Why the store refuses commits, if it does.
     poison: Option<String>,
-    /// Whether a sync failed: what was appended and is not synced may never be.
+    /// Whether a sync failed. Frames that were appended but not synced may be lost.
     lost: bool,
-    /// The frame that was appended and could not be applied to the index. Its commit was reported
-    /// as failed, although the frame may be synced.
+    /// The frame that was appended but could not be applied to the index. Its commit was reported as failed,
+    /// although the frame may be synced.
     failed: Option<u64>,
     bytes: Bytes,
-    /// Whether a segment may be full and not packed.
+    /// Whether full segments may exist that are not packed.
     to_pack: bool,
 }
 
-/// What a journal takes on disk.
+/// The size of a journal on disk, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bytes {
     /// The base and all segments.
     pub(crate) all: u64,
     pub(crate) base: u64,
-    /// The segments that are packed.
+    /// The packed segments.
     pub(crate) packed: u64,
 }
 
@@ -67,14 +67,14 @@ impl Synced {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A frame was appended.
+    /// Records an appended frame.
     pub(crate) fn appended(&self, sequence: u64, bytes: u64) {
         let mut state = self.state();
         state.appended = sequence;
         state.bytes.all += bytes;
     }
 
-    /// Frames go to a new segment from now on; all before are synced.
+    /// Records that frames go to a new segment. All earlier ones are synced.
     pub(crate) fn rolled(&self, file: Arc<File>, path: PathBuf, bytes: u64) {
         let mut state = self.state();
         state.file = file;
@@ -83,7 +83,7 @@ impl Synced {
         state.to_pack = true;
     }
 
-    /// The newest frame that is known to be synced.
+    /// Returns the newest frame that is known to be synced.
     pub(crate) fn newest(&self) -> u64 {
         self.state().synced
     }
@@ -92,54 +92,54 @@ impl Synced {
         self.state().bytes
     }
 
-    /// A new base took the place of files of so many bytes, all packed segments among them.
+    /// Records a new base, which replaced files of `removed` bytes, including all packed segments.
     pub(crate) fn rebased(&self, removed: u64, base: u64) {
         let mut state = self.state();
         let all = (state.bytes.all + base).saturating_sub(removed);
         state.bytes = Bytes { all, base, packed: 0 };
     }
 
-    /// The segments that are full now are being packed.
+    /// Records that the full segments are being packed.
     pub(crate) fn begin_packing(&self) {
         self.state().to_pack = false;
     }
 
-    /// Some of them were not.
+    /// Records that packing failed, so that full segments remain.
     pub(crate) fn packing_failed(&self) {
         self.state().to_pack = true;
     }
 
-    /// Whether a segment may be full and not packed.
+    /// Returns whether full segments may exist that are not packed.
     pub(crate) fn is_to_pack(&self) -> bool {
         self.state().to_pack
     }
 
-    /// A segment was packed.
+    /// Records that a segment was packed.
     pub(crate) fn packed(&self, before: u64, after: u64) {
         let bytes = &mut self.state().bytes;
         bytes.all = (bytes.all + after).saturating_sub(before);
         bytes.packed += after;
     }
 
-    /// Lets no further commit in.
+    /// Poisons the store, so that it refuses commits.
     pub(crate) fn poison(&self, cause: &Error) {
-        tracing::error!(%cause, "The store takes no commits until it is opened anew.");
+        tracing::error!(%cause, "The store refuses commits until it is reopened.");
         self.state().poison.get_or_insert_with(|| cause.to_string());
         self.changed.notify_all();
     }
 
-    /// Lets no further commit in after frame `sequence`, which was appended, could not be applied.
+    /// Poisons the store after frame `sequence`, which was appended, could not be applied.
     pub(crate) fn poison_from(&self, sequence: u64, cause: &Error) {
         self.state().failed = Some(sequence);
         self.poison(cause);
     }
 
-    /// Why no commit is taken any more.
+    /// Returns why the store refuses commits, if it does.
     pub(crate) fn cause(&self) -> Option<String> {
         self.state().poison.clone()
     }
 
-    /// Refuses when the store is poisoned.
+    /// Fails if the store is poisoned.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.state().poison {
             Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
@@ -147,25 +147,25 @@ impl Synced {
         }
     }
 
-    /// Lets nothing more be acknowledged; gives the newest frame that may have been.
+    /// Stops acknowledging commits. Returns the newest frame that may have been acknowledged.
     pub(crate) fn end(&self) -> u64 {
         let mut state = self.state();
         while state.syncing {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.lost = true;
-        // Nothing is appended behind a frame that could not be applied.
+        // No frame is appended after one that could not be applied.
         state.failed.map_or(state.synced, |failed| state.synced.min(failed - 1))
     }
 
-    /// As if a sync did not return.
+    /// Simulates a sync that does not return.
     #[cfg(test)]
     pub(crate) fn hang(&self, hangs: bool) {
         self.state().syncing = hangs;
         self.changed.notify_all();
     }
 
-    /// Returns once the frame of that sequence, which has been appended, is synced.
+    /// Waits until an appended frame is synced.
     pub(crate) fn wait(&self, sequence: u64) -> Result<(), Error> {
         let mut state = self.state();
         loop {
@@ -200,31 +200,31 @@ impl Synced {
     }
 }
 
-/// Begins the syncs of long frames while they are applied to the index, before anybody waits for them.
+/// Begins the sync of a long frame while the frame is applied to the index, before its commit waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead(OnceLock<Option<Frames>>);
 
-/// Takes the sequence of each frame, and what waits for it.
+/// Sends the sequence of each frame, with the state to sync.
 type Frames = Sender<(Arc<Synced>, u64)>;
 
 impl Ahead {
-    /// A frame with so many bytes was appended.
+    /// Begins the sync of an appended frame if it is long.
     pub(crate) fn appended(&self, synced: &Arc<Synced>, sequence: u64, bytes: usize) {
         if bytes >= LONG
             && let Some(sender) = self.0.get_or_init(start)
         {
-            // Without the thread whoever waits for the sync makes it, as always.
+            // If there is no thread, the waiting commit calls the sync as usual.
             let _ = sender.send((synced.clone(), sequence));
         }
     }
 }
 
-/// Starts a thread that ends with the sender.
+/// Starts a thread that ends when the sender is dropped.
 fn start() -> Option<Frames> {
     let (sender, frames): (Frames, _) = channel();
     let run = move || {
         for (synced, sequence) in frames {
-            // What fails poisons, and is told to whoever waits for the frame.
+            // A failure poisons the store, and the waiting commit gets it.
             let _ = synced.wait(sequence);
         }
     };

@@ -1,4 +1,4 @@
-//! What a store is to hold, in sets and maps, and how to tell whether it does.
+//! The expected content of a store, in sets and maps, and helpers to compare it with a store.
 #![expect(dead_code, reason = "each test uses its part of it")]
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_store::{DocumentRange, Options, Pattern, Read, Store, SubjectFilter};
@@ -13,7 +13,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// All that the store holds.
+    /// Reads the whole content of a store.
     pub(crate) fn of(read: &impl Read, collections: &[&str]) -> Self {
         let mut model = Self { quads: matching(read, &Pattern::default()), ..Self::default() };
         for collection in collections {
@@ -132,7 +132,7 @@ pub(crate) fn add(store: &Store, quads: &[Quad]) -> u64 {
     commit.sequence
 }
 
-/// The newest segment of the journal.
+/// Returns the newest segment of the journal.
 pub(crate) fn newest_segment(dir: &Path) -> std::path::PathBuf {
     segments(dir).pop().unwrap()
 }
@@ -144,7 +144,7 @@ pub(crate) fn segments(dir: &Path) -> Vec<std::path::PathBuf> {
     found
 }
 
-/// A copy of a data directory as it is on the medium now.
+/// Copies a data directory as it is on the medium now.
 pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

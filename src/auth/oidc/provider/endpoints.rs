@@ -1,4 +1,4 @@
-//! Where a provider answers what: configured, or discovered (OpenID Connect Discovery 1.0, 4).
+//! The endpoints of a provider: configured, or discovered (OpenID Connect Discovery 1.0, 4).
 use super::super::Failed;
 use super::Http;
 use crate::fetch::Missing;
@@ -29,7 +29,7 @@ type Metadata = ProviderMetadata<
     CoreSubjectIdentifierType,
 >;
 
-/// What discovery gives beyond OpenID Connect Discovery 1.0.
+/// Metadata beyond OpenID Connect Discovery 1.0.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 struct More {
     /// RP-Initiated Logout 1.0, 2.1
@@ -41,7 +41,7 @@ struct More {
 
 impl AdditionalProviderMetadata for More {}
 
-/// Where the provider answers what.
+/// The endpoints of the provider.
 #[derive(Debug)]
 pub(super) struct Endpoints {
     pub(super) authorization: AuthUrl,
@@ -51,15 +51,15 @@ pub(super) struct Endpoints {
     pub(super) end_session: Option<EndSessionUrl>,
     /// Whether each answer names the issuer (RFC 9207).
     pub(super) names_issuer: bool,
-    /// How the token endpoint wants the secret.
+    /// How the gateway sends the client secret to the token endpoint.
     pub(super) auth_type: AuthType,
 }
 
 impl Endpoints {
-    /// Those of the configuration alone, which requires them when there is no issuer.
+    /// Returns only the configured endpoints. The configuration requires them when there is no issuer.
     pub(super) fn given(settings: &config::Oidc) -> Self {
         const URLS: &str =
-            "without an issuer the configuration requires them, and takes URLs alone";
+            "without an issuer the configuration requires them, and accepts only URLs";
         let text = |url: &Option<String>| url.clone().expect(URLS);
         Self {
             authorization: AuthUrl::new(text(&settings.authorization_uri)).expect(URLS),
@@ -72,7 +72,7 @@ impl Endpoints {
         }
     }
 
-    /// Those that the issuer names, and its keys; those of the configuration win.
+    /// Discovers the endpoints and keys of an issuer. Configured endpoints take precedence.
     pub(super) async fn discover(
         issuer: &IssuerUrl,
         settings: &config::Oidc,
@@ -83,7 +83,7 @@ impl Endpoints {
         let own = |given: &Option<String>, found: Option<&String>| {
             let url = given.as_ref().or(found).cloned();
             url.filter(|url| Kind::Endpoint.accepts(url)).ok_or_else(|| {
-                let words = "names an endpoint that is no https URL, or lacks one";
+                let words = "names an endpoint that is not an https URL, or lacks one";
                 Failed::Untrusted(format!("{} {words}", **issuer))
             })
         };
@@ -116,7 +116,7 @@ impl Endpoints {
     }
 }
 
-/// How the token endpoint gets the secret: as configured, else as `otherwise`.
+/// Returns how the token endpoint gets the secret: as configured, else as `otherwise`.
 fn auth_type(settings: &config::Oidc, otherwise: ClientAuthentication) -> AuthType {
     match settings.client_authentication.unwrap_or(otherwise) {
         ClientAuthentication::Basic => AuthType::BasicAuth,
@@ -124,7 +124,7 @@ fn auth_type(settings: &config::Oidc, otherwise: ClientAuthentication) -> AuthTy
     }
 }
 
-/// Why a document of the provider is not there.
+/// Converts an error of fetching a document from the provider.
 pub(super) fn undiscovered(error: DiscoveryError<Missing>) -> Failed {
     match error {
         DiscoveryError::Request(missing @ Missing::OutOfReach(_)) => {
@@ -132,7 +132,7 @@ pub(super) fn undiscovered(error: DiscoveryError<Missing>) -> Failed {
         }
         DiscoveryError::Request(missing) => Failed::Untrusted(missing.to_string()),
         DiscoveryError::Parse(error) => {
-            Failed::Untrusted(format!("what was discovered cannot be read: {error}"))
+            Failed::Untrusted(format!("the provider's metadata or keys cannot be read: {error}"))
         }
         DiscoveryError::Response(status, _, words) => {
             Failed::Untrusted(format!("discovery was answered with {status}: {words}"))

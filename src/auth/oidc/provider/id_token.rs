@@ -1,4 +1,4 @@
-//! Whether an ID token holds (OpenID Connect Core 1.0, 3.1.3.7 and 3.1.3.8).
+//! Checks ID tokens (OpenID Connect Core 1.0, 3.1.3.7 and 3.1.3.8).
 use super::super::Failed;
 use crate::roca;
 use base64::Engine as _;
@@ -12,21 +12,21 @@ use openidconnect::{
 };
 use serde_json::{Map, Value};
 
-/// How far the provider's clock and this one may be apart.
+/// The tolerated difference between the provider's clock and the gateway's.
 const LEEWAY: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
 
-/// What every ID token must hold against.
+/// The expected properties of every ID token.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) client_id: ClientId,
-    /// `None` when it is not known; then it is not compared.
+    /// `None` if it is not configured; then it is not compared.
     pub(super) issuer: Option<IssuerUrl>,
-    /// What it may be signed with; none of these needs a shared secret.
+    /// The accepted signature algorithms. None of them needs a shared secret.
     pub(super) algorithms: Vec<CoreJwsSigningAlgorithm>,
 }
 
 impl Expected {
-    /// Checks one. `now` is in seconds since 1970.
+    /// Checks an ID token. `now` is in seconds since 1970.
     pub(super) fn check(
         &self,
         id_token: &CoreIdToken,
@@ -34,7 +34,7 @@ impl Expected {
         keys: CoreJsonWebKeySet,
     ) -> Result<(), ClaimsVerificationError> {
         let now = chrono::DateTime::from_timestamp(now, 0).unwrap_or_default() - LEEWAY;
-        // Without the client's secret the verifier takes no signature by a shared secret.
+        // Without the client's secret, the verifier accepts no signature with a shared secret.
         let verifier = CoreIdTokenVerifier::new_public_client(
             self.client_id.clone(),
             self.issuer.clone().unwrap_or_else(nobody),
@@ -45,7 +45,7 @@ impl Expected {
         .set_time_fn(move || now);
         let claims = id_token.claims(&verifier, nonce)?;
         if claims.authorized_party().is_some_and(|party| *party != self.client_id) {
-            return Err(InvalidAudience("it was made for another client (azp)".to_owned()));
+            return Err(InvalidAudience("it was issued to another client (azp)".to_owned()));
         }
         match claims.access_token_hash() {
             Some(hash) => check_hash(access_token, id_token, &verifier, hash),
@@ -54,7 +54,7 @@ impl Expected {
     }
 }
 
-/// Stands for an issuer that is not known, where one has to stand; it is never compared.
+/// Returns a placeholder for an unknown issuer. It is never compared.
 pub(super) fn nobody() -> IssuerUrl {
     IssuerUrl::new("https://unknown.invalid".to_owned()).expect("it is a URL")
 }
@@ -74,7 +74,7 @@ fn check_hash(
     }
 }
 
-/// The keys without RSA keys that can be factored.
+/// Returns the keys without RSA keys that can be factored.
 pub(super) fn without_weak(keys: &CoreJsonWebKeySet) -> CoreJsonWebKeySet {
     let is_weak = |key: &CoreJsonWebKey| {
         let key = serde_json::to_value(key).unwrap_or_default();
@@ -94,13 +94,13 @@ pub(super) fn without_weak(keys: &CoreJsonWebKeySet) -> CoreJsonWebKeySet {
     CoreJsonWebKeySet::new(keys.keys().iter().filter(|key| !is_weak(key)).cloned().collect())
 }
 
-/// Whether the keys may have been changed since they were fetched.
+/// Returns whether the keys may have changed since they were fetched.
 pub(super) fn may_have_a_new_key(error: &ClaimsVerificationError) -> bool {
     use SignatureVerificationError::{AmbiguousKeyId, CryptoError, NoMatchingKey};
     matches!(error, SignatureVerification(NoMatchingKey | CryptoError(_) | AmbiguousKeyId(_)))
 }
 
-/// What is wrong with an ID token.
+/// Converts an error of checking an ID token.
 pub(super) fn untrusted(error: &ClaimsVerificationError) -> Failed {
     Failed::Untrusted(match error {
         SignatureVerification(cause) => format!("the signature of the ID token: {cause}"),
@@ -108,12 +108,12 @@ pub(super) fn untrusted(error: &ClaimsVerificationError) -> Failed {
     })
 }
 
-/// The claims of a token that has been checked.
+/// Returns the claims of a token that has been checked.
 pub(super) fn payload(token: &str) -> Result<Map<String, Value>, Failed> {
     let part = token.split('.').nth(1).unwrap_or_default();
     let bytes = URL_SAFE_NO_PAD.decode(part).unwrap_or_default();
     serde_json::from_slice(&bytes)
-        .map_err(|_| Failed::Untrusted("the ID token's claims are no JSON object".into()))
+        .map_err(|_| Failed::Untrusted("the ID token's claims are not a JSON object".into()))
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// A token with these claims beside the usual ones; `null` takes one away.
+    /// Creates a token with these claims beside the usual ones. `null` removes a claim.
     fn token(header: &Value, change: &Value) -> CoreIdToken {
         let mut claims = json!({"iss": "https://issuer.example/", "aud": "web", "sub": "alice", "iat": NOW, "exp": NOW + 300, "nonce": "n", "updated_at": 1.5, "x": 7});
         for (name, value) in change.as_object().unwrap() {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_holds_is_taken() {
+    fn a_valid_token_is_accepted() {
         let header = json!({"alg": "EdDSA", "kid": "k", "typ": "JWT"});
         for change in [
             json!({}),
@@ -178,13 +178,13 @@ mod tests {
         ] {
             assert_eq!(check(&header, &change), Ok(()), "{change}");
         }
-        assert_eq!(check(&json!({"alg": "EdDSA"}), &json!({})), Ok(()), "there is one key alone");
+        assert_eq!(check(&json!({"alg": "EdDSA"}), &json!({})), Ok(()), "there is only one key");
         let claims = payload(&token(&header, &json!({})).to_string()).unwrap();
         assert_eq!((&claims["sub"], &claims["x"]), (&json!("alice"), &json!(7)));
     }
 
     #[test]
-    fn a_token_that_does_not_hold_is_refused() {
+    fn an_invalid_token_is_refused() {
         let header = json!({"alg": "EdDSA", "kid": "k"});
         for (header, change) in [
             (&header, json!({"iss": "https://issuer.example"})),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_can_be_factored_is_left_out() {
+    fn a_key_that_can_be_factored_is_ignored() {
         let weak = json!({"kty": "RSA", "kid": "weak", "n": roca::tests::WEAK, "e": "AQAB"});
         let sound = json!({"kty": "RSA", "kid": "sound", "n": "u1W-pj_S_pQ", "e": "AQAB"});
         let keys = json!({"keys": [weak, sound]});
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_not_known_is_worth_a_look_for_new_ones() {
+    fn an_unknown_key_causes_the_keys_to_be_fetched_again() {
         let error = check(&json!({"alg": "EdDSA", "kid": "new"}), &json!({})).unwrap_err();
         assert!(may_have_a_new_key(&error), "{error}");
         let error = check(&json!({"alg": "EdDSA", "kid": "k"}), &json!({"aud": "x"})).unwrap_err();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// What the token endpoint gets to read, without discovery and with this setting.
+/// Returns the request that the token endpoint receives, without discovery and with this setting.
 async fn exchange(more: Option<&str>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -35,7 +35,7 @@ async fn exchange(more: Option<&str>) -> String {
     let request = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut read = Vec::new();
-        // The body is one line of a form, and the verifier is its last field or not: its end is not told by it.
+        // Reads until the verifier arrives. It may not be the last field, so this does not detect the body's end.
         while !String::from_utf8_lossy(&read).contains("code_verifier=") {
             let mut piece = [0; 1024];
             let count = stream.read(&mut piece).await.unwrap();
@@ -58,7 +58,7 @@ async fn exchange(more: Option<&str>) -> String {
 }
 
 #[tokio::test]
-async fn the_secret_is_sent_as_the_configuration_says() {
+async fn the_secret_is_sent_as_configured() {
     for (method, in_body) in
         [(None, false), (Some("client_secret_basic"), false), (Some("client_secret_post"), true)]
     {
@@ -70,7 +70,7 @@ async fn the_secret_is_sent_as_the_configuration_says() {
 }
 
 #[tokio::test]
-async fn a_provider_that_went_away_is_asked_again_only_after_a_while() {
+async fn an_unreachable_provider_is_asked_again_only_after_a_while() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let issuer = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::new(AtomicUsize::new(0));

@@ -1,4 +1,4 @@
-//! When a certificate ends: the one field of X.509 that is read here (RFC 5280, 4.1.2.5), in DER (X.690).
+//! Reads when a certificate expires: the only X.509 field that is parsed here (RFC 5280, 4.1.2.5), in DER (X.690).
 use jiff::Timestamp;
 
 const SEQUENCE: u8 = 0x30;
@@ -6,7 +6,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// When the certificate ends; `None` when it does not (the year 9999), or when it cannot be read.
+/// Returns when the certificate expires; `None` if it does not expire (the year 9999) or is not readable.
 pub(super) fn not_after(der: &[u8]) -> Option<Timestamp> {
     let mut certificate = Der(Der(der).value(SEQUENCE)?);
     let mut fields = Der(certificate.value(SEQUENCE)?);
@@ -26,7 +26,7 @@ pub(super) fn not_after(der: &[u8]) -> Option<Timestamp> {
 fn read(tag: u8, text: &str) -> Option<Timestamp> {
     let digits = text.strip_suffix('Z')?;
     let whole = match (tag, digits.len()) {
-        // Years from 50 on are of the century before.
+        // UTCTime has two digits for the year: from 50 on it means 19xx.
         (UTC_TIME, 12) if digits < "50" => format!("20{digits}"),
         (UTC_TIME, 12) => format!("19{digits}"),
         (GENERALIZED_TIME, 14) if digits.starts_with("9999") => return None,
@@ -39,11 +39,11 @@ fn read(tag: u8, text: &str) -> Option<Timestamp> {
     format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z").parse().ok()
 }
 
-/// Elements one after the other.
+/// A sequence of DER elements.
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
-    /// The tag and the value of the next one.
+    /// Reads the next element, and returns its tag and value.
     fn next(&mut self) -> Option<(u8, &'a [u8])> {
         let (&[tag, first], rest) = self.0.split_first_chunk()?;
         let (length, rest) = match usize::from(first) {
@@ -59,7 +59,7 @@ impl<'a> Der<'a> {
         Some((tag, value))
     }
 
-    /// The value of the next one, which must have this tag.
+    /// Reads the next element, which must have this tag, and returns its value.
     fn value(&mut self, expected: u8) -> Option<&'a [u8]> {
         self.next().filter(|(tag, _)| *tag == expected).map(|(_, value)| value)
     }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_that_of_the_certificate() {
+    fn the_expiry_is_that_of_the_certificate() {
         for year in [2026, 2049, 2050, 9998] {
             let end = not_after(&made(year)).unwrap().to_string();
             assert_eq!(end, format!("{year}-12-31T00:00:00Z"));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_bytes_are_nothing_breaks() {
+    fn arbitrary_bytes_do_not_panic() {
         let whole = made(2030);
         for end in 0..whole.len() {
             let _ = not_after(&whole[..end]);

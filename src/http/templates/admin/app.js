@@ -1,7 +1,7 @@
-// What is live. Every page works without it.
+// Live pages. Every page works without this script.
 
-// Elements with `data-live` are shown anew when an event of one of the types it names comes, at most once a
-// second, and every so often besides. Such requests do not count as use of the session.
+// Elements with `data-live` are replaced when an event of one of their types arrives, at most once a second,
+// and at intervals. Such requests do not keep the session alive.
 const PAUSE = 1000;
 const REST = 15000;
 
@@ -13,7 +13,7 @@ function live(elements) {
   async function renew() {
     due = 0;
     last = Date.now();
-    // What is being filled in, or chosen, is left alone.
+    // An element in which the user is typing or choosing is not replaced.
     if (document.hidden || elements.some((id) => document.getElementById(id)?.querySelector('form :focus, dialog[open]'))) return;
     try {
       const answer = await fetch(location.href, { headers: { Accept: 'text/html', 'X-Penstock-Live': 'true' } });
@@ -28,7 +28,7 @@ function live(elements) {
     }
   }
 
-  // The same element with what is new, the focus where it was.
+  // Replaces the content of an element, and keeps the focus where it was.
   function swap(old, fresh) {
     if (!old || !fresh || old.innerHTML === fresh.innerHTML) return;
     const focused = old.contains(document.activeElement) ? path(old, document.activeElement) : null;
@@ -61,7 +61,7 @@ function live(elements) {
 const elements = [...document.querySelectorAll('[data-live]')].map((element) => element.id);
 if (elements.length) live(elements);
 
-// Buttons that copy what the element of their `data-copy` holds. Without script it can be marked.
+// Buttons that copy the text of the element in their `data-copy`. Without script the text can be selected.
 for (const button of document.querySelectorAll('[data-copy]')) {
   const source = document.getElementById(button.dataset.copy);
   button.hidden = false;
@@ -71,15 +71,15 @@ for (const button of document.querySelectorAll('[data-copy]')) {
       button.textContent = 'Copied';
     } catch {
       getSelection().selectAllChildren(source);
-      button.textContent = 'Marked: copy it now';
+      button.textContent = 'Selected: copy it now';
     }
   });
 }
 
-// After a form that came back with faults, the summary is read first.
+// After a form with errors, the summary is read first.
 document.getElementById('faults')?.focus();
 
-// A table that fits needs no stop of the Tab key.
+// A table that fits needs no tab stop.
 function stops() {
   for (const box of document.querySelectorAll('.scroll')) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;

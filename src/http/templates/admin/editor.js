@@ -1,5 +1,5 @@
-// The editor of a Business Object: the mapping and the sample are checked as they are typed, and each fault
-// is marked at its line. The server checks; without this script it does so when the form is sent.
+// The editor of a Business Object: checks the mapping and the sample while they are typed, and marks errors
+// at their lines. The server does the check. Without this script it does so when the form is sent.
 
 const PAUSE = 400;
 const form = document.getElementById('editor');
@@ -7,7 +7,7 @@ const config = document.getElementById('config');
 const sample = document.getElementById('sample');
 const gutter = form.querySelector('.gutter');
 
-// Line numbers, and marks where a fault is.
+// Shows line numbers, and marks lines with errors.
 function number() {
   const wrong = new Set(document.getElementById('checked').dataset.lines.split(' ').filter(Boolean).map(Number));
   const lines = config.value.split('\n').length;
@@ -23,7 +23,7 @@ function number() {
   config.toggleAttribute('data-faulty', wrong.size > 0);
 }
 
-// Asks the server, never for two texts at once: the answer to an older one is dropped.
+// Requests a check. A pending request for an older text is cancelled.
 let due = 0;
 let asking = null;
 
@@ -41,14 +41,14 @@ async function check() {
     const fresh = page.getElementById('checked');
     const old = document.getElementById('checked');
     if (!fresh) return;
-    // What was opened stays open.
+    // Keeps opened details open.
     const open = new Map([...old.querySelectorAll('details')].map((e) => [e.firstElementChild.textContent, e.open]));
     for (const e of fresh.querySelectorAll('details')) e.open = open.get(e.firstElementChild.textContent) ?? e.open;
     old.dataset.lines = fresh.dataset.lines;
     old.replaceChildren(...document.adoptNode(fresh).childNodes);
     number();
   } catch (error) {
-    if (error.name !== 'AbortError') say('The gateway does not answer; what you write is checked once it does.');
+    if (error.name !== 'AbortError') say('The gateway does not respond. The check continues when it does.');
   }
 }
 
@@ -70,7 +70,7 @@ config.addEventListener('scroll', () => { gutter.scrollTop = config.scrollTop; }
 // Warnings depend on every field.
 form.addEventListener('input', soon);
 
-// A fault's link goes to its line.
+// The link of an error goes to its line.
 form.addEventListener('click', (event) => {
   const link = event.target.closest('a[data-line]');
   if (!link) return;
@@ -84,7 +84,7 @@ form.addEventListener('click', (event) => {
   config.scrollTop = Math.max(0, line * parseFloat(getComputedStyle(config).lineHeight) - config.clientHeight / 3);
 });
 
-// A new line begins where the one before does.
+// A new line gets the indentation of the previous one.
 config.addEventListener('keydown', (event) => {
   if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
   const before = config.value.slice(0, config.selectionStart).split('\n').pop();
@@ -95,15 +95,15 @@ config.addEventListener('keydown', (event) => {
   document.execCommand('insertText', false, `\n${indent}`);
 });
 
-// What was typed is not lost by a slip.
+// Prevents the accidental loss of changes.
 let changed = false;
 form.addEventListener('input', () => { changed = true; });
 form.addEventListener('submit', () => { changed = false; });
 addEventListener('beforeunload', (event) => { if (changed) event.preventDefault(); });
 
-// It would be what the Enter key in a field does.
+// Otherwise the Enter key in a field would press this button.
 form.querySelector('.without-script').remove();
 document.body.classList.add('scripted');
 number();
-// What was typed before this script was there, or what the browser put back, is checked as well.
+// Also checks what was typed before this script ran, or what the browser restored.
 if (config.value !== config.defaultValue || sample.value !== sample.defaultValue) soon();

@@ -1,4 +1,4 @@
-// The query page: asks without loading the page, and shows the schema. Without it the form does.
+// The query page: runs queries without a reload, and shows the schema. Without this script the form is sent.
 
 const form = document.getElementById('query-form');
 const result = document.getElementById('result');
@@ -14,7 +14,7 @@ async function ask() {
   if (variables.value.trim()) {
     try {
       JSON.parse(variables.value);
-      // As it was typed: numbers keep all their digits.
+      // Sent as typed, so that numbers keep all their digits.
       body += `,"variables":${variables.value}`;
     } catch (error) {
       told.textContent = `The variables are not JSON: ${error.message}`;
@@ -23,7 +23,7 @@ async function ask() {
     }
   }
   const begun = performance.now();
-  told.textContent = 'Asking …';
+  told.textContent = 'Running …';
   try {
     const answer = await fetch(form.dataset.graphql, {
       method: 'POST',
@@ -33,14 +33,14 @@ async function ask() {
     });
     const text = await answer.text();
     result.textContent = pretty(text);
-    const faults = /"errors":/.test(text) ? ', with faults' : '';
-    told.textContent = answer.status === 401 ? 'Your session has ended; sign in again.' : `Answered in ${Math.round(performance.now() - begun)} ms${faults}.`;
+    const faults = /"errors":/.test(text) ? ', with errors' : '';
+    told.textContent = answer.status === 401 ? 'Your session has ended; sign in again.' : `Completed in ${Math.round(performance.now() - begun)} ms${faults}.`;
   } catch (error) {
-    if (error.name !== 'AbortError') told.textContent = 'The gateway does not answer.';
+    if (error.name !== 'AbortError') told.textContent = 'The gateway does not respond.';
   }
 }
 
-// White space is put in without touching what stands there: numbers keep all their digits.
+// Inserts white space without changing tokens: numbers keep all their digits.
 function pretty(text) {
   const out = [];
   let depth = 0;
@@ -72,5 +72,5 @@ document.getElementById('sdl').addEventListener('toggle', async (event) => {
     if (!answer.ok) return;
     place.textContent = await answer.text();
     place.dataset.loaded = 'true';
-  } catch { /* The link to it stays. */ }
+  } catch { /* The link stays. */ }
 });

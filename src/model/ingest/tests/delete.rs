@@ -1,22 +1,22 @@
-use super::world::{World, field, machine, shape, string};
+use super::fixture::{Fixture, field, machine, shape, string};
 use crate::ingest::{Mode, Status};
 use crate::mapping::Value;
 use penstock_base::fault::Kind;
 
 #[test]
-fn an_object_goes_with_what_only_it_refers_to() {
-    let world = World::new(machine());
-    world.add(
+fn an_object_is_removed_with_its_unshared_nested_objects() {
+    let fixture = Fixture::new(machine());
+    fixture.add(
         r#"{"uri": "urn:m", "name": "m", "motor": {"uri": "urn:e", "name": "e", "maker": {"uri": "urn:k", "name": "k"}},
             "parts": [{"uri": "urn:p", "name": "p"}]},
            {"uri": "urn:n", "parts": [{"uri": "urn:p"}]}"#,
     );
-    let answer = world.send(Mode::Delete, r#"{"uri": "urn:m"}, {"id": "urn:unknown"}"#).unwrap();
+    let answer = fixture.send(Mode::Delete, r#"{"uri": "urn:m"}, {"id": "urn:unknown"}"#).unwrap();
     assert_eq!((answer.deleted, answer.objects.len()), (3, 2));
     assert_eq!(answer.objects[0].status, Status::Deleted);
     assert_eq!(answer.objects[1].status, Status::Absent);
     assert_eq!(
-        world.quads(),
+        fixture.quads(),
         [
             "<urn:n> <http://p/parts> <urn:p> <http://x/Machine/>",
             "<urn:p> <http://p/name> \"p\" <http://x/Part/>",
@@ -25,41 +25,41 @@ fn an_object_goes_with_what_only_it_refers_to() {
 }
 
 #[test]
-fn every_quad_about_the_object_goes() {
-    let world = World::new(machine());
-    world.add(r#"{"uri": "urn:m", "name": "m"}"#);
-    world.insert("urn:m", "http://p/foreign", oxrdf::Literal::from("x"), "urn:other");
-    world.send(Mode::Delete, r#"{"uri": "urn:m"}"#).unwrap();
-    assert_eq!(world.quads(), Vec::<String>::new());
+fn every_quad_about_the_object_is_removed() {
+    let fixture = Fixture::new(machine());
+    fixture.add(r#"{"uri": "urn:m", "name": "m"}"#);
+    fixture.insert("urn:m", "http://p/foreign", oxrdf::Literal::from("x"), "urn:other");
+    fixture.send(Mode::Delete, r#"{"uri": "urn:m"}"#).unwrap();
+    assert_eq!(fixture.quads(), Vec::<String>::new());
 }
 
 #[test]
-fn a_ring_that_nothing_else_refers_to_goes() {
+fn an_unreferenced_ring_is_removed() {
     // a plant -> line -> cell -> the same line
     let back = shape("Line", vec![string("name")]);
     let cell = shape("Cell", vec![string("name"), field("line", Value::Object(back))]);
     let line = shape("Line", vec![string("name"), field("cell", Value::Object(cell))]);
     let plant = shape("Plant", vec![string("name"), field("line", Value::Object(line))]);
-    let world = World::new(plant);
+    let fixture = Fixture::new(plant);
     let data = |plant: &str| {
         format!(
             r#"{{"uri": "{plant}", "line": {{"uri": "urn:l", "name": "l", "cell": {{"uri": "urn:c", "name": "c", "line": {{"uri": "urn:l"}}}}}}}}"#
         )
     };
-    world.add(&format!("{}, {}", data("urn:1"), data("urn:2")));
-    assert_eq!(world.send(Mode::Delete, r#"{"uri": "urn:1"}"#).unwrap().deleted, 1);
-    assert_eq!(world.send(Mode::Delete, r#"{"uri": "urn:2"}"#).unwrap().deleted, 3);
-    assert_eq!(world.quads(), Vec::<String>::new());
+    fixture.add(&format!("{}, {}", data("urn:1"), data("urn:2")));
+    assert_eq!(fixture.send(Mode::Delete, r#"{"uri": "urn:1"}"#).unwrap().deleted, 1);
+    assert_eq!(fixture.send(Mode::Delete, r#"{"uri": "urn:2"}"#).unwrap().deleted, 3);
+    assert_eq!(fixture.quads(), Vec::<String>::new());
 }
 
 #[test]
-fn the_uri_alone_is_taken() {
-    let world = World::new(machine());
-    world.add(r#"{"uri": "urn:m", "name": "m"}"#);
+fn only_the_uri_is_accepted() {
+    let fixture = Fixture::new(machine());
+    fixture.add(r#"{"uri": "urn:m", "name": "m"}"#);
     let data =
         r#"{"uri": "urn:m", "name": "m"}, {}, {"uri": "no iri"}, {"uri": "urn:m", "colour": 1}"#;
     assert_eq!(
-        world.refused(Mode::Delete, data, Kind::Invalid),
+        fixture.expect_refusal(Mode::Delete, data, Kind::Invalid),
         ["/data/0/name", "/data/1", "/data/2/uri", "/data/3/colour"]
     );
 }

@@ -1,18 +1,18 @@
-use super::world::{World, field, machine, many, pointers, shape, string};
+use super::fixture::{Fixture, field, machine, many, pointers, shape, string};
 use crate::ingest::{Body, Mode};
 use crate::mapping::{Literal, Value};
 use penstock_base::fault::Kind;
 
 #[test]
-fn every_fault_of_a_request_is_named() {
-    let world = World::new(machine());
+fn every_error_of_a_request_is_reported() {
+    let fixture = Fixture::new(machine());
     let data = r#"{"name": "fine"},
         {"name": 5, "colour": "red", "tags": "a", "site": "no iri", "parts": [{"weight": "x"}, 7, {"maker": []}]},
         {"uri": "relative", "motor": [{}]},
         null,
         {"uri": "urn:a", "id": "urn:b", "a/b~c": 1}"#;
     assert_eq!(
-        world.refused(Mode::Add, data, Kind::Invalid),
+        fixture.expect_refusal(Mode::Add, data, Kind::Invalid),
         [
             "/data/1/name",
             "/data/1/colour",
@@ -32,17 +32,17 @@ fn every_fault_of_a_request_is_named() {
 
 #[test]
 fn the_findings_are_bounded() {
-    let world = World::new(machine());
+    let fixture = Fixture::new(machine());
     let data = vec![r#"{"name": 1}"#; 500].join(",");
-    assert_eq!(world.refused(Mode::Add, &data, Kind::Invalid).len(), 100);
+    assert_eq!(fixture.expect_refusal(Mode::Add, &data, Kind::Invalid).len(), 100);
 }
 
 #[test]
-fn what_is_wrong_goes_before_what_contradicts() {
-    let world = World::new(machine());
-    world.add(r#"{"uri": "urn:m", "name": "x"}"#);
+fn invalid_values_have_priority_over_conflicts() {
+    let fixture = Fixture::new(machine());
+    fixture.add(r#"{"uri": "urn:m", "name": "x"}"#);
     let data = r#"{"uri": "urn:m", "name": "y"}, {"name": 1}"#;
-    assert_eq!(world.refused(Mode::Add, data, Kind::Invalid), ["/data/1/name"]);
+    assert_eq!(fixture.expect_refusal(Mode::Add, data, Kind::Invalid), ["/data/1/name"]);
 }
 
 #[test]
@@ -53,24 +53,25 @@ fn dates_and_booleans_are_checked() {
         field("on", Value::Literal(Literal::Boolean)),
         many(field("counts", Value::Literal(Literal::Integer))),
     ];
-    let world = World::new(shape("Machine", fields));
+    let fixture = Fixture::new(shape("Machine", fields));
     let data =
         r#"{"day": "2026-02-30", "at": "2026-01-01", "on": "true", "counts": [1, 1.0, 1e2]}"#;
     assert_eq!(
-        world.refused(Mode::Add, data, Kind::Invalid),
+        fixture.expect_refusal(Mode::Add, data, Kind::Invalid),
         ["/data/0/day", "/data/0/at", "/data/0/on", "/data/0/counts/1", "/data/0/counts/2"]
     );
-    world.add(r#"{"uri": "urn:m", "day": "2026-02-28Z", "at": "2026-01-01T00:00:00.10+02:00", "on": false, "counts": [10, 9, -1]}"#);
+    fixture.add(r#"{"uri": "urn:m", "day": "2026-02-28Z", "at": "2026-01-01T00:00:00.10+02:00", "on": false, "counts": [10, 9, -1]}"#);
     assert_eq!(
-        world.view("urn:m"),
+        fixture.view("urn:m"),
         r#"{"uri":"urn:m","day":"2026-02-28Z","at":"2026-01-01T00:00:00.10+02:00","on":false,"counts":[-1,9,10]}"#
     );
 }
 
 #[test]
 fn a_body_that_cannot_be_read_is_malformed() {
-    let world = World::new(machine());
-    let fault = |text: &[u8]| world.run(&world.request(Mode::Add, Body::Json(text))).unwrap_err();
+    let fixture = Fixture::new(machine());
+    let fault =
+        |text: &[u8]| fixture.run(&fixture.request(Mode::Add, Body::Json(text))).unwrap_err();
     for text in [
         &b"{\"data\": [{\"name\": \"x\"}"[..],
         b"",
@@ -87,62 +88,66 @@ fn a_body_that_cannot_be_read_is_malformed() {
         (both.kind, pointers(&both)),
         (Kind::Invalid, vec!["/data/0/name".to_owned(), "/more".to_owned()])
     );
-    assert_eq!(world.quads(), Vec::<String>::new());
+    assert_eq!(fixture.quads(), Vec::<String>::new());
 }
 
 #[test]
-fn more_objects_than_the_limit_are_too_many() {
-    let mut world = World::new(machine());
-    world.limits.objects = 2;
-    world.refused(Mode::Add, r#"{"name": "a"}, {"name": "b"}, {"name": "c"}"#, Kind::TooLarge);
-    assert_eq!(world.add(r#"{"name": "a"}, {"name": "b"}"#).created, 2);
+fn more_objects_than_the_limit_are_refused() {
+    let mut fixture = Fixture::new(machine());
+    fixture.limits.objects = 2;
+    fixture.expect_refusal(
+        Mode::Add,
+        r#"{"name": "a"}, {"name": "b"}, {"name": "c"}"#,
+        Kind::TooLarge,
+    );
+    assert_eq!(fixture.add(r#"{"name": "a"}, {"name": "b"}"#).created, 2);
 }
 
 #[test]
 fn a_disabled_business_object_refuses() {
-    let mut world = World::new(machine());
-    world.business_object.object.definition.enabled = false;
+    let mut fixture = Fixture::new(machine());
+    fixture.business_object.object.definition.enabled = false;
     for mode in [Mode::Add, Mode::Validate, Mode::Delete] {
-        world.refused(mode, r#"{"uri": "urn:m"}"#, Kind::Conflict);
+        fixture.expect_refusal(mode, r#"{"uri": "urn:m"}"#, Kind::Conflict);
     }
 }
 
 #[test]
-fn an_undefined_namespace_is_named() {
-    let mut world = World::new(shape("Machine", vec![string("name")]));
-    world.business_object.mapping.root.namespace = "Lost".to_owned();
-    let fault = world.send(Mode::Add, r#"{"name": "x"}"#).unwrap_err();
+fn an_undefined_namespace_is_reported() {
+    let mut fixture = Fixture::new(shape("Machine", vec![string("name")]));
+    fixture.business_object.mapping.root.namespace = "Lost".to_owned();
+    let fault = fixture.send(Mode::Add, r#"{"name": "x"}"#).unwrap_err();
     assert_eq!(fault.kind, Kind::Invalid);
     assert!(fault.detail.contains("\"Lost\""), "{fault}");
 }
 
 #[test]
 fn a_number_that_no_double_holds_keeps_its_digits() {
-    let world = World::new(machine());
+    let fixture = Fixture::new(machine());
     let digits = "123456789012345678901234567890.12345678901234567890";
-    world.add(&format!(
+    fixture.add(&format!(
         r#"{{"uri": "urn:m", "weight": {digits}}}, {{"uri": "urn:n", "weight": 1E400}}"#
     ));
-    assert!(world.view("urn:m").contains(&format!("\"weight\":{digits},")));
-    assert!(world.view("urn:n").contains("\"weight\":1E400,"));
+    assert!(fixture.view("urn:m").contains(&format!("\"weight\":{digits},")));
+    assert!(fixture.view("urn:n").contains("\"weight\":1E400,"));
 }
 
 #[test]
 fn more_values_than_allowed_are_refused_before_any_is_read() {
-    let mut world = World::new(machine());
-    world.limits.values = 10;
+    let mut fixture = Fixture::new(machine());
+    fixture.limits.values = 10;
     let data = |parts: usize| format!(r#"{{"parts": [{}]}}"#, vec!["{}"; parts].join(","));
-    world.send(Mode::Add, &data(6)).unwrap();
-    world.refused(Mode::Add, &data(7), Kind::TooLarge);
+    fixture.send(Mode::Add, &data(6)).unwrap();
+    fixture.expect_refusal(Mode::Add, &data(7), Kind::TooLarge);
     let line = format!("{}\n", data(9));
-    let lines = world.request(Mode::Add, Body::Lines { text: line.as_bytes(), first: 0 });
-    let fault = world.run(&lines).unwrap_err();
+    let lines = fixture.request(Mode::Add, Body::Lines { text: line.as_bytes(), first: 0 });
+    let fault = fixture.run(&lines).unwrap_err();
     assert!(fault.detail.contains("service.limits.values"), "{fault}");
 }
 
 #[test]
-fn a_body_that_is_no_object_is_told_without_an_empty_place() {
-    let world = World::new(machine());
-    let fault = world.run(&world.request(Mode::Add, Body::Json(b"[]"))).unwrap_err();
+fn a_body_that_is_not_an_object_is_reported_without_position() {
+    let fixture = Fixture::new(machine());
+    let fault = fixture.run(&fixture.request(Mode::Add, Body::Json(b"[]"))).unwrap_err();
     assert!(fault.detail.starts_with("Ingestion failed: the body is an array"), "{fault}");
 }

@@ -1,21 +1,23 @@
-use super::world::{World, machine, pointers};
+use super::fixture::{Fixture, machine, pointers};
 use crate::ingest::{Body, Mode};
 use penstock_base::fault::{Kind, Place};
 
 #[test]
 fn each_line_is_an_object_with_its_index_in_the_stream() {
-    let world = World::new(machine());
+    let fixture = Fixture::new(machine());
     let text = b"{\"name\": \"a\"}\n\r\n  {\"uri\": \"urn:b\", \"parts\": [{\"name\": \"p\"}]}\r\n";
-    let answer = world.run(&world.request(Mode::Add, Body::Lines { text, first: 1000 })).unwrap();
+    let answer =
+        fixture.run(&fixture.request(Mode::Add, Body::Lines { text, first: 1000 })).unwrap();
     let found: Vec<_> = answer.objects.iter().map(|o| (o.index, o.uri.as_str())).collect();
     assert_eq!(found, [(1000, "http://x/Machine/1"), (1001, "urn:b")]);
     assert_eq!(answer.objects[1].nested[0].pointer, "/data/1001/parts/0");
 }
 
 #[test]
-fn faults_name_object_and_line() {
-    let world = World::new(machine());
-    let run = |text: &[u8]| world.run(&world.request(Mode::Add, Body::Lines { text, first: 7 }));
+fn errors_name_object_and_line() {
+    let fixture = Fixture::new(machine());
+    let run =
+        |text: &[u8]| fixture.run(&fixture.request(Mode::Add, Body::Lines { text, first: 7 }));
     let wrong = run(b"{\"name\": \"a\"}\n{\"name\": 1}\n[]\n").unwrap_err();
     assert_eq!(wrong.kind, Kind::Invalid);
     assert_eq!(pointers(&wrong), ["/data/8/name", "/data/9"]);
@@ -23,7 +25,7 @@ fn faults_name_object_and_line() {
     assert_eq!(broken.kind, Kind::Malformed);
     assert!(
         broken.detail.starts_with(
-            "Ingestion failed: the object 8 of the stream cannot be read: line 9, column "
+            "Ingestion failed: object 8 of the stream cannot be read: line 9, column "
         ),
         "{broken}"
     );
@@ -31,5 +33,5 @@ fn faults_name_object_and_line() {
         broken.errors.iter().all(|e| !matches!(e.place, Place::Line { line, .. } if line != 9)),
         "{broken}"
     );
-    assert_eq!(world.quads(), Vec::<String>::new());
+    assert_eq!(fixture.quads(), Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-use super::world::{World, machine};
+use super::fixture::{Fixture, machine};
 use crate::ingest::Mode;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -16,8 +16,8 @@ impl Write for Log {
     }
 }
 
-/// The lines that are logged meanwhile.
-fn logged<T>(work: impl FnOnce() -> T) -> (T, Vec<serde_json::Value>) {
+/// Runs `work` and returns the lines that it logs.
+fn capture_log<T>(work: impl FnOnce() -> T) -> (T, Vec<serde_json::Value>) {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
@@ -28,10 +28,10 @@ fn logged<T>(work: impl FnOnce() -> T) -> (T, Vec<serde_json::Value>) {
 
 #[test]
 fn each_ingestion_is_a_line_in_the_log() {
-    let world = World::new(machine());
-    let (answer, lines) = logged(|| {
-        let answer = world.add(r#"{"name": "a"}"#);
-        world.send(Mode::Update, r#"{"name": "a"}"#).unwrap_err();
+    let fixture = Fixture::new(machine());
+    let (answer, lines) = capture_log(|| {
+        let answer = fixture.add(r#"{"name": "a"}"#);
+        fixture.send(Mode::Update, r#"{"name": "a"}"#).unwrap_err();
         answer
     });
     let [done, refused] = lines.as_slice() else { panic!("two lines: {lines:?}") };
@@ -49,11 +49,11 @@ fn each_ingestion_is_a_line_in_the_log() {
 }
 
 #[test]
-fn nested_objects_that_go_unnamed_are_named_in_the_log() {
-    let world = World::new(machine());
-    world.add(r#"{"uri": "urn:m", "motor": {"uri": "urn:e", "name": "e"}}"#);
-    let replace = || world.send(Mode::Replace, r#"{"uri": "urn:m", "name": "m"}"#).unwrap();
-    let (answer, lines) = logged(replace);
+fn objects_removed_without_being_named_are_logged() {
+    let fixture = Fixture::new(machine());
+    fixture.add(r#"{"uri": "urn:m", "motor": {"uri": "urn:e", "name": "e"}}"#);
+    let replace = || fixture.send(Mode::Replace, r#"{"uri": "urn:m", "name": "m"}"#).unwrap();
+    let (answer, lines) = capture_log(replace);
     assert_eq!(answer.deleted, 1);
     let fields = &lines[0]["fields"];
     assert_eq!(fields["ingestion_id"], answer.ingestion_id);

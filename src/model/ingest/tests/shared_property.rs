@@ -1,5 +1,5 @@
-//! Fields of objects with the same property, whose namespaces tell their objects apart.
-use super::world::{World, field, many, shape, string};
+//! Fields of objects with the same property, which the namespaces of their objects distinguish.
+use super::fixture::{Fixture, field, many, shape, string};
 use crate::ingest::Mode;
 use crate::mapping::{Field, FieldKind, Shape, Value};
 use oxrdf::NamedNode;
@@ -21,38 +21,38 @@ fn machine() -> Shape {
 }
 
 #[test]
-fn an_array_is_replaced_without_the_elements_of_the_other() {
-    let world = World::new(machine());
-    world.add(
+fn replacing_one_array_keeps_the_other() {
+    let fixture = Fixture::new(machine());
+    fixture.add(
         r#"{"uri": "urn:m", "name": "m", "pumps": [{"name": "p"}], "valves": [{"name": "v"}]}"#,
     );
-    world.send(Mode::Update, r#"{"uri": "urn:m", "valves": [{"name": "w"}]}"#).unwrap();
+    fixture.send(Mode::Update, r#"{"uri": "urn:m", "valves": [{"name": "w"}]}"#).unwrap();
     assert_eq!(
-        world.view("urn:m"),
+        fixture.view("urn:m"),
         r#"{"uri":"urn:m","name":"m","pumps":[{"uri":"http://x/Pump/1","name":"p"}],"valves":[{"uri":"http://x/Valve/2","name":"w"}]}"#
     );
 }
 
 #[test]
-fn what_a_removed_element_refers_to_goes_only_if_its_own_field_nests_it() {
+fn a_referenced_object_is_removed_only_if_its_field_nests_it() {
     for (maker, is_kept) in [
         (r#""valves": [{"name": "v", "maker": "http://x/Maker/9"}]"#, true),
         (r#""pumps": [{"name": "p", "maker": {"uri": "http://x/Maker/9"}}]"#, false),
     ] {
-        let world = World::new(machine());
+        let fixture = Fixture::new(machine());
         let name = oxrdf::Literal::from("maker");
-        world.insert("http://x/Maker/9", "http://p/name", name, "http://x/Maker/");
-        world.add(&format!(r#"{{"uri": "urn:m", "name": "m", {maker}}}"#));
-        world.send(Mode::Replace, r#"{"uri": "urn:m", "name": "m"}"#).unwrap();
-        let quads = world.quads();
+        fixture.insert("http://x/Maker/9", "http://p/name", name, "http://x/Maker/");
+        fixture.add(&format!(r#"{{"uri": "urn:m", "name": "m", {maker}}}"#));
+        fixture.send(Mode::Replace, r#"{"uri": "urn:m", "name": "m"}"#).unwrap();
+        let quads = fixture.quads();
         assert_eq!(quads.len(), 1 + usize::from(is_kept), "{quads:?}");
     }
 }
 
 #[test]
-fn an_object_in_no_namespace_of_the_fields_is_refused_and_named_where_it_is_stored() {
-    let world = World::new(machine());
-    world.add(r#"{"uri": "urn:m", "name": "m"}"#);
+fn an_object_outside_the_namespaces_of_the_fields_is_refused() {
+    let fixture = Fixture::new(machine());
+    fixture.add(r#"{"uri": "urn:m", "name": "m"}"#);
     for (data, pointer) in [
         (r#"{"uri": "urn:m", "pumps": [{"uri": "urn:p"}]}"#, "/data/0/pumps/0"),
         (
@@ -64,14 +64,14 @@ fn an_object_in_no_namespace_of_the_fields_is_refused_and_named_where_it_is_stor
             "/data/0/valves/1",
         ),
     ] {
-        assert_eq!(world.refused(Mode::Add, data, Kind::Invalid), [pointer]);
+        assert_eq!(fixture.expect_refusal(Mode::Add, data, Kind::Invalid), [pointer]);
     }
     let other = NamedNode::new_unchecked("urn:other");
-    world.insert("urn:m", "http://p/part", other, "urn:graph");
-    world
+    fixture.insert("urn:m", "http://p/part", other, "urn:graph");
+    fixture
         .send(Mode::Replace, r#"{"uri": "urn:m", "name": "m", "pumps": [{"name": "p"}]}"#)
         .unwrap();
-    let (view, warnings) = world.view_with_warnings("urn:m");
+    let (view, warnings) = fixture.view_with_warnings("urn:m");
     assert_eq!(
         view,
         r#"{"uri":"urn:m","name":"m","pumps":[{"uri":"http://x/Pump/1","name":"p"}],"valves":[]}"#

@@ -1,13 +1,13 @@
-//! The entries of one definition.
+//! Reads the entries of one definition.
 use super::{Checked, Compiler};
 use crate::mapping::yaml::{At, Content, Key, Node};
 use penstock_base::nearest::nearest;
 use std::fmt;
 
-/// Characters of a field's name that a fault shows.
+/// The number of characters of a field's name that an error shows.
 const MAX_STEP: usize = 64;
 
-/// Where in the mapping a definition stands.
+/// The position of a definition in the mapping.
 #[derive(Debug)]
 pub(super) enum Where<'a> {
     Root,
@@ -40,7 +40,7 @@ impl fmt::Display for Where<'_> {
             if i > 0 && *step != "[]" {
                 f.write_str(".")?;
             }
-            // Names of any length, said again with each fault below them, would outgrow the text.
+            // Names of any length, repeated in each error below them, would be larger than the text itself.
             match step.char_indices().nth(MAX_STEP) {
                 Some((end, _)) => write!(f, "{}...", step.get(..end).unwrap_or_default())?,
                 None => f.write_str(step)?,
@@ -50,7 +50,7 @@ impl fmt::Display for Where<'_> {
     }
 }
 
-/// One definition: `type`, `path` and the others.
+/// A definition: `type`, `path` and other keys.
 #[derive(Debug)]
 pub(super) struct Definition<'a> {
     pub(super) at: At,
@@ -58,7 +58,7 @@ pub(super) struct Definition<'a> {
 }
 
 impl<'a> Definition<'a> {
-    /// One without any entry.
+    /// Creates a definition without entries.
     pub(super) fn empty(at: At) -> Self {
         Self { at, entries: &[] }
     }
@@ -68,7 +68,7 @@ impl<'a> Definition<'a> {
     }
 }
 
-/// Every key that some definition has.
+/// The keys of all definitions.
 const KEYS: &[&str] =
     &["type", "path", "fields", "elements", "required", "datatype", "language", "prefixes"];
 
@@ -84,7 +84,7 @@ impl Compiler {
                 node.at,
                 place,
                 format!(
-                    "a definition is a mapping with `type` and the like; here is {}",
+                    "a definition must be a mapping with keys such as `type`, not {}",
                     node.kind()
                 ),
             )),
@@ -106,15 +106,15 @@ impl Compiler {
             let message = if KEYS.contains(&name) {
                 format!("`{name}` has no meaning here; this definition takes {}", list(allowed))
             } else if let Some(near) = nearest(name, allowed.iter().copied()) {
-                format!("`{name}` is not known; did you mean `{near}`?")
+                format!("the key `{name}` is unknown; did you mean `{near}`?")
             } else {
-                format!("`{name}` is not known; this definition takes {}", list(allowed))
+                format!("the key `{name}` is unknown; this definition takes {}", list(allowed))
             };
             self.report(key.at, place, message);
         }
     }
 
-    /// The text under a key, and where it stands.
+    /// Returns the text under a key, and its position.
     pub(super) fn text<'a>(
         &mut self,
         definition: &Definition<'a>,
@@ -127,12 +127,12 @@ impl Compiler {
             _ => Err(self.report(
                 node.at,
                 place,
-                format!("`{name}` is a text; here is {}", node.kind()),
+                format!("`{name}` must be a text, not {}", node.kind()),
             )),
         }
     }
 
-    /// `required`, false without it.
+    /// Returns the value of `required`, by default false.
     pub(super) fn required(
         &mut self,
         definition: &Definition<'_>,
@@ -142,12 +142,14 @@ impl Compiler {
         match &node.content {
             Content::Scalar { text, plain: true } if text == "true" => Ok(true),
             Content::Scalar { text, plain: true } if text == "false" => Ok(false),
-            _ => Err(self.report(node.at, place, "`required` is true or false, without quotes")),
+            _ => {
+                Err(self.report(node.at, place, "`required` must be true or false, without quotes"))
+            }
         }
     }
 }
 
-/// Names in words.
+/// Formats names as a list.
 pub(super) fn list(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

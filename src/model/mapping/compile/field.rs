@@ -1,4 +1,4 @@
-//! A field by its type.
+//! Compiles a field according to its type.
 use super::definition::{Definition, Where, list};
 use super::{Checked, Compiler, Reported};
 use crate::mapping::path::{self, Path};
@@ -40,7 +40,7 @@ enum Type {
 }
 
 impl Type {
-    /// The keys that a definition of this type takes, as a value of its own and as an element.
+    /// Returns the keys that a definition of this type takes, as a field and as an element.
     fn keys(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::Object => (&["type", "path", "fields", "required"], &["type", "path", "fields"]),
@@ -54,7 +54,7 @@ impl Type {
 }
 
 impl Compiler {
-    /// What a field carries.
+    /// Compiles the definition of a field.
     pub(super) fn field(&mut self, node: &Node, place: &Where<'_>) -> Checked<FieldKind> {
         let definition = self.definition(node, place)?;
         let kind = match self.type_of(&definition, place) {
@@ -89,7 +89,7 @@ impl Compiler {
         }
     }
 
-    /// An array: its property and namespace may stand on it, on its elements, or on both if they agree.
+    /// Compiles an array. Its property and namespace are on the array, on its elements, or on both if they agree.
     fn array(&mut self, definition: &Definition<'_>, place: &Where<'_>) -> Checked<Property> {
         let own = self.path(definition, place);
         let required = self.required(definition, place);
@@ -103,7 +103,7 @@ impl Compiler {
                 return Err(self.report(
                     *at,
                     place,
-                    "the path leads to objects; say what they are under `elements`, with `type: object`",
+                    "the path leads to objects; define them under `elements`, with `type: object`",
                 ));
             }
             let (predicate, value) = self.value(Type::String, definition, own, place)?;
@@ -126,7 +126,7 @@ impl Compiler {
                 return Err(self.report(
                     elements.at,
                     &place,
-                    "an array cannot hold arrays: RDF keeps the values of a property as one set, so the inner \
+                    "an array cannot contain arrays: RDF keeps the values of a property as one set, so the inner \
                      arrays would be lost; put an object between them",
                 ));
             }
@@ -146,12 +146,12 @@ impl Compiler {
         Ok(Property { predicate, many: true, required: required?, value })
     }
 
-    /// The type of elements that are given as its name alone (`elements: string`).
+    /// Returns the type of elements that are given only by its name (`elements: string`).
     fn element_type(&mut self, name: &str, at: At, place: &Where<'_>) -> Checked<Type> {
         match TYPES.iter().find(|(known, _)| *known == name) {
             Some((_, Type::Object | Type::Array | Type::Id)) | None => {
                 let message = format!(
-                    "a definition is a mapping with `type` and the like; here is a text, and `{name}` is no type of \
+                    "`{name}` is not a type of \
                      single values; write `elements: string`, or for objects \
                      `elements: {{type: object, path: <IRI>/Namespace:., fields: {{...}}}}`"
                 );
@@ -161,7 +161,7 @@ impl Compiler {
         }
     }
 
-    /// Reports the keys that an `id` does not take, and where a `path` belongs.
+    /// Reports the keys that an `id` does not take, and explains where a `path` belongs.
     fn check_id_keys(&mut self, definition: &Definition<'_>, place: &Where<'_>) {
         let Some((at, _)) = definition.get("path") else {
             return self.check_keys(definition, &["type"], place);
@@ -170,12 +170,12 @@ impl Compiler {
         self.report(
             at,
             place,
-            "`path` has no meaning here; this definition takes `type`: an `id` is the object's own URI. Remove the \
+            "`path` has no meaning here; this definition takes only `type`: an `id` is the object's own URI. Remove the \
              `path`, or, to store an identifier as a value, write `type: string` with this path",
         );
     }
 
-    /// One path out of that of an array and that of its elements.
+    /// Combines the path of an array and that of its elements.
     fn agreed(
         &mut self,
         array: Checked<Option<(At, Path)>>,
@@ -190,7 +190,7 @@ impl Compiler {
             && outer != inner
         {
             let message = format!(
-                "the array is the property {outer}, its elements {inner}; leave one of them out"
+                "the array has the property {outer}, and its elements have {inner}; leave one of them out"
             );
             return Err(self.report(*at, place, message));
         }
@@ -198,7 +198,7 @@ impl Compiler {
             && outer != inner
         {
             let message = format!(
-                "the array is of the namespace `{outer}`, its elements of `{inner}`; leave one of them out"
+                "the array has the namespace `{outer}`, and its elements have `{inner}`; leave one of them out"
             );
             return Err(self.report(*at, place, message));
         }
@@ -209,7 +209,7 @@ impl Compiler {
         Ok(Some((*at, path)))
     }
 
-    /// The value that a definition describes, and the property that its path names.
+    /// Returns the type of values that a definition describes, and the property that its path names.
     fn value(
         &mut self,
         kind: Type,
@@ -255,7 +255,7 @@ impl Compiler {
                 return Err(self.report(
                     at,
                     place,
-                    format!("the path names the namespace `{namespace}`, and only objects have one; here it is <IRI>"),
+                    format!("the path names the namespace `{namespace}`, but only objects have one; write it as `<IRI>`"),
                 ));
             }
             Some((_, path)) => path.predicate,
@@ -264,13 +264,13 @@ impl Compiler {
         Ok((predicate, value?))
     }
 
-    /// Warns of a nested object that is in the root's namespace.
+    /// Warns about nested objects in the root's namespace.
     fn check_nested(&mut self, namespace: &str, at: At, place: &Where<'_>) {
         if self.root_namespace.as_deref() == Some(namespace) && self.warnings.len() < MAX_WARNINGS {
             self.warnings.push(at.finding(format!(
-                "{place}: these nested objects are in the namespace `{namespace}`, as the root is; without \
-                 conditions each of them is exported twice, in its parent and as an object of its own. Give them \
-                 another namespace unless that is meant"
+                "{place}: these nested objects are in the namespace `{namespace}`, like the root; without \
+                 conditions each of them is exported twice, in its parent and as a separate object. Use \
+                 another namespace unless this is intended"
             )));
         }
     }
@@ -286,7 +286,7 @@ impl Compiler {
         })
     }
 
-    /// A string by its `datatype` or `language`.
+    /// Returns the type of a string, by its `datatype` or `language`.
     fn string(&mut self, definition: &Definition<'_>, place: &Where<'_>) -> Checked<Literal> {
         let datatype = self.text(definition, "datatype", place);
         let language = self.text(definition, "language", place);
@@ -296,12 +296,12 @@ impl Compiler {
                 Ok(datatype) if datatype == rdf::LANG_STRING => Err(self.report(
                     at,
                     place,
-                    "a string of this datatype needs its language; write `language: en` in place of `datatype`",
+                    "a string of this datatype needs its language; write `language: en` instead of `datatype`",
                 )),
                 Ok(datatype) if datatype == xsd::STRING => Ok(Literal::String),
                 Ok(datatype) => Ok(Literal::Typed(datatype)),
                 Err(why) => {
-                    Err(self.report(at, place, format!("the datatype `{text}` cannot be read: {why}")))
+                    Err(self.report(at, place, format!("the datatype `{text}` is invalid: {why}")))
                 }
             },
             (None, Some((at, tag))) => match oxrdf::Literal::new_language_tagged_literal("", tag) {
@@ -309,7 +309,7 @@ impl Compiler {
                 Err(error) => Err(self.report(
                     at,
                     place,
-                    format!("`{tag}` is no language tag ({error}); one looks like `en` or `de-AT`"),
+                    format!("`{tag}` is not a language tag ({error}); write one such as `en` or `de-AT`"),
                 )),
             },
             (Some(_), Some((at, _))) => Err(self.report(
@@ -323,7 +323,7 @@ impl Compiler {
     fn type_of(&mut self, definition: &Definition<'_>, place: &Where<'_>) -> Checked<Type> {
         let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
         let Some((at, text)) = self.text(definition, "type", place)? else {
-            let message = format!("`type` is missing; it is one of {}", list(&names));
+            let message = format!("`type` is missing; write one of {}", list(&names));
             return Err(self.report(definition.at, place, message));
         };
         if let Some((_, kind)) = TYPES.iter().find(|(name, _)| *name == text) {
@@ -331,7 +331,7 @@ impl Compiler {
         }
         let message = match nearest(text, names.iter().copied()) {
             Some(near) => format!("there is no type `{text}`; did you mean `{near}`?"),
-            None => format!("there is no type `{text}`; it is one of {}", list(&names)),
+            None => format!("there is no type `{text}`; write one of {}", list(&names)),
         };
         Err(self.report(at, place, message))
     }

@@ -1,4 +1,4 @@
-//! Fields of one object that share a property.
+//! Checks fields of one object that share a property.
 use super::definition::Where;
 use super::{Checked, Compiler};
 use crate::mapping::yaml::At;
@@ -8,21 +8,21 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 impl Compiler {
-    /// Two fields may share a property if each value in the graph belongs to one of them alone: by its
-    /// datatype, its language or, for objects, its namespace. A `string` takes what none of the others takes.
+    /// Checks that each stored value of a shared property belongs to only one field. The datatype, the language or, for
+    /// objects, the namespace decides it. A `string` field gets the values that belong to no other field.
     pub(super) fn check_shared(
         &mut self,
         fields: &[(At, Field)],
         place: &Where<'_>,
     ) -> Checked<()> {
         let mut owners: HashMap<(&str, Cow<'_, str>), &str> = HashMap::new();
-        // The first field of objects of each property.
+        // The first field with objects of each property.
         let mut objects: HashMap<&str, &str> = HashMap::new();
         let mut result = Ok(());
         for (at, field) in fields {
             let FieldKind::Property(property) = &field.kind else { continue };
             let predicate = property.predicate.as_str();
-            // A resource may be any IRI, also one of a namespace.
+            // A resource may be any IRI, including one in a namespace.
             let mut owner = match &property.value {
                 Value::Resource => objects.get(predicate).copied(),
                 Value::Object(_) => {
@@ -40,7 +40,7 @@ impl Compiler {
             }
             if let Some(first) = owner {
                 let message = format!(
-                    "it has the property {} in common with the field `{first}`, and their values could not be told \
+                    "it has the property {} in common with the field `{first}`, and the gateway could not tell their values \
                      apart; give one of them another property, datatype or language, or objects another namespace",
                     property.predicate
                 );
@@ -51,10 +51,10 @@ impl Compiler {
     }
 }
 
-/// What tells the values of a `resource` from literals: that they are IRIs.
+/// The kind of a `resource`, whose values differ from literals in that they are IRIs.
 const RESOURCE: &str = "IRI";
 
-/// What tells the values of a field from those of another: datatypes, a language, a namespace, or that they are IRIs.
+/// Returns the kinds of values that belong to a field: datatypes, a language, a namespace, or IRIs.
 fn kinds(value: &Value) -> Vec<Cow<'_, str>> {
     let datatypes: &[oxrdf::NamedNodeRef<'static>] = match value {
         Value::Resource => return vec![RESOURCE.into()],

@@ -6,7 +6,7 @@ use oxrdf::vocab::xsd;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
-fn good(config: &str) -> Shape {
+fn compile_valid(config: &str) -> Shape {
     match compile(config) {
         Ok(mapping) => mapping.root,
         Err(findings) => panic!("{findings:#?}"),
@@ -14,7 +14,7 @@ fn good(config: &str) -> Shape {
 }
 
 #[track_caller]
-fn bad(config: &str, expected: &[(u64, u64, &str)]) {
+fn assert_errors(config: &str, expected: &[(u64, u64, &str)]) {
     let findings = compile(config).unwrap_err();
     let found: Vec<String> = findings.iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), expected.len(), "{found:#?}");
@@ -27,8 +27,8 @@ fn bad(config: &str, expected: &[(u64, u64, &str)]) {
     }
 }
 
-/// A mapping whose only fields are these lines, which begin at line 4.
-fn with(fields: &str) -> String {
+/// Returns a mapping whose only fields are these lines, which begin at line 4.
+fn with_fields(fields: &str) -> String {
     let mut config = "type: object\npath: Plant:.\nfields:\n".to_owned();
     for line in fields.lines() {
         writeln!(config, "  {line}").unwrap();
@@ -37,7 +37,7 @@ fn with(fields: &str) -> String {
 }
 
 fn property(config: &str, name: &str) -> Property {
-    match good(config).field(name).map(|field| field.kind.clone()) {
+    match compile_valid(config).field(name).map(|field| field.kind.clone()) {
         Some(FieldKind::Property(property)) => property,
         other => panic!("{other:?}"),
     }
@@ -132,10 +132,10 @@ fn json_compiles_to_the_same_as_yaml() {
     let json = r#"{"type": "object", "path": "Plant:.", "fields": {
         "a": {"type": "string", "path": "<http://e/a>", "required": true},
         "b": {"type": "array", "path": "<http://e/b>", "elements": {"type": "integer"}}}}"#;
-    let yaml = with(
+    let yaml = with_fields(
         "a: {type: string, path: <http://e/a>, required: true}\nb:\n  type: array\n  path: <http://e/b>\n  elements:\n    type: integer",
     );
-    assert_eq!(good(json), good(&yaml));
+    assert_eq!(compile_valid(json), compile_valid(&yaml));
 }
 
 #[test]
@@ -156,50 +156,54 @@ fn each_type_has_its_value() {
         ("string, language: de-AT", Literal::Language("de-at".to_owned())),
     ] {
         let value = Value::Literal(value);
-        let config = with(&format!("f: {{type: {kind}, path: <http://e/p>}}"));
+        let config = with_fields(&format!("f: {{type: {kind}, path: <http://e/p>}}"));
         assert_eq!(property(&config, "f"), one("http://e/p", value.clone()), "{kind}");
-        let config =
-            with(&format!("f: {{type: array, path: <http://e/p>, elements: {{type: {kind}}}}}"));
+        let config = with_fields(&format!(
+            "f: {{type: array, path: <http://e/p>, elements: {{type: {kind}}}}}"
+        ));
         assert_eq!(property(&config, "f"), many("http://e/p", value.clone()), "{kind}");
-        let config =
-            with(&format!("f: {{type: array, elements: {{type: {kind}, path: <http://e/p>}}}}"));
+        let config = with_fields(&format!(
+            "f: {{type: array, elements: {{type: {kind}, path: <http://e/p>}}}}"
+        ));
         assert_eq!(property(&config, "f"), many("http://e/p", value), "{kind}");
     }
-    let config =
-        with("f: {type: array, path: <http://e/p>, elements: {type: resource}, required: true}");
+    let config = with_fields(
+        "f: {type: array, path: <http://e/p>, elements: {type: resource}, required: true}",
+    );
     assert_eq!(
         property(&config, "f"),
         Property { required: true, ..many("http://e/p", Value::Resource) }
     );
     assert!(
-        !property(&with("f: {type: string, path: <http://e/p>, required: false}"), "f").required
+        !property(&with_fields("f: {type: string, path: <http://e/p>, required: false}"), "f")
+            .required
     );
 }
 
 #[test]
 fn elements_may_be_left_out_for_strings() {
-    let config = with("f: {type: array, path: <http://e/p>}");
+    let config = with_fields("f: {type: array, path: <http://e/p>}");
     assert_eq!(property(&config, "f"), many("http://e/p", STRING));
-    let config = with("f: {type: array, path: <http://e/p>, language: EN}");
+    let config = with_fields("f: {type: array, path: <http://e/p>, language: EN}");
     let english = Value::Literal(Literal::Language("en".to_owned()));
     assert_eq!(property(&config, "f"), many("http://e/p", english));
 }
 
 #[test]
-fn elements_of_single_values_may_be_the_name_of_their_type() {
+fn elements_may_be_given_by_the_name_of_their_type() {
     for kind in ["string", "number", "integer", "boolean", "date", "dateTime", "resource"] {
-        let short = with(&format!(
+        let short = with_fields(&format!(
             "f: {{type: array, path: <http://e/p>, required: true, elements: {kind}}}"
         ));
-        let long = with(&format!(
+        let long = with_fields(&format!(
             "f: {{type: array, path: <http://e/p>, required: true, elements: {{type: {kind}}}}}"
         ));
-        assert_eq!(good(&short), good(&long));
+        assert_eq!(compile_valid(&short), compile_valid(&long));
     }
 }
 
 #[test]
-fn the_property_of_an_array_of_objects_may_stand_in_each_place() {
+fn an_array_of_objects_takes_its_property_in_either_place() {
     let fields = "fields: {x: {type: string, path: <http://e/x>}}";
     let paths = [
         ("<http://e/p>", "Unit:."),
@@ -212,7 +216,7 @@ fn the_property_of_an_array_of_objects_may_stand_in_each_place() {
     for (array, elements) in paths {
         let path =
             |path: &str| if path.is_empty() { String::new() } else { format!("path: {path}, ") };
-        let config = with(&format!(
+        let config = with_fields(&format!(
             "f: {{type: array, {}elements: {{type: object, {}{fields}}}}}",
             path(array),
             path(elements)
@@ -225,7 +229,7 @@ fn the_property_of_an_array_of_objects_may_stand_in_each_place() {
 }
 
 #[test]
-fn prefixes_stand_wherever_an_iri_may() {
+fn prefixes_are_accepted_wherever_iris_are() {
     let config = "
 prefixes:
   ex: http://e/
@@ -246,7 +250,7 @@ fields:
 }
 
 #[test]
-fn fields_share_a_property_only_when_they_can_be_told_apart() {
+fn fields_share_a_property_only_if_each_value_belongs_to_one() {
     let field = |name: &str, kind: &str| format!("{name}: {{type: {kind}, path: <http://e/p>}}\n");
     let integer = "string, datatype: <http://www.w3.org/2001/XMLSchema#integer>";
     for (a, b) in [
@@ -259,7 +263,7 @@ fn fields_share_a_property_only_when_they_can_be_told_apart() {
         ("string, datatype: <http://e/d>", "string"),
         ("boolean", integer),
     ] {
-        good(&with(&(field("a", a) + &field("b", b))));
+        compile_valid(&with_fields(&(field("a", a) + &field("b", b))));
     }
     for (a, b) in [
         ("string", "string"),
@@ -270,13 +274,13 @@ fn fields_share_a_property_only_when_they_can_be_told_apart() {
         ("resource", "resource"),
         ("string, datatype: <http://e/d>", "string, datatype: <http://e/d>"),
     ] {
-        bad(
-            &with(&(field("a", a) + &field("b", b))),
+        assert_errors(
+            &with_fields(&(field("a", a) + &field("b", b))),
             &[(5, 3, "field `b`: it has the property <http://e/p> in common with the field `a`")],
         );
     }
-    bad(
-        &with(
+    assert_errors(
+        &with_fields(
             "a: {type: resource, path: <http://e/p>}\nb: {type: object, path: <http://e/p>/B:., fields: {x: {type: string, path: <http://e/p>}}}",
         ),
         &[(5, 3, "in common with the field `a`")],
@@ -284,7 +288,7 @@ fn fields_share_a_property_only_when_they_can_be_told_apart() {
 }
 
 #[test]
-fn fields_of_objects_share_a_property_when_their_namespaces_differ() {
+fn fields_of_objects_share_a_property_if_their_namespaces_differ() {
     let field = |name: &str, namespace: &str, many: bool| {
         let object = format!(
             "{{type: object, path: <http://e/p>/{namespace}:., fields: {{x: {{type: string, path: <http://e/x>}}}}}}"
@@ -297,9 +301,9 @@ fn fields_of_objects_share_a_property_when_their_namespaces_differ() {
     };
     let string = "s: {type: string, path: <http://e/p>}\n";
     for (a, b) in [(true, true), (true, false), (false, false)] {
-        good(&with(&(field("a", "Pump", a) + &field("b", "Valve", b) + string)));
-        bad(
-            &with(&(field("a", "Pump", a) + &field("b", "Pump", b))),
+        compile_valid(&with_fields(&(field("a", "Pump", a) + &field("b", "Valve", b) + string)));
+        assert_errors(
+            &with_fields(&(field("a", "Pump", a) + &field("b", "Pump", b))),
             &[(5, 3, "field `b`: it has the property <http://e/p> in common with the field `a`")],
         );
     }
@@ -308,7 +312,7 @@ fn fields_of_objects_share_a_property_when_their_namespaces_differ() {
         field("a", "Pump", true) + &field("b", "Valve", true) + resource,
         field("a", "Pump", true) + resource + &string.replace("s:", "b:"),
     ] {
-        let findings = compile(&with(&fields)).unwrap_err();
+        let findings = compile(&with_fields(&fields)).unwrap_err();
         assert!(findings[0].message.contains("in common with the field `a`"), "{findings:?}");
     }
 }
@@ -344,8 +348,8 @@ fn deep_mappings_compile_on_a_small_stack() {
         .unwrap();
 }
 
-/// Text that is nearly a mapping.
-fn nearly() -> impl Strategy<Value = String> {
+/// Generates text that is nearly a mapping.
+fn near_mapping() -> impl Strategy<Value = String> {
     let token = prop::sample::select(vec![
         "type: ",
         "object",
@@ -392,8 +396,8 @@ proptest! {
     }
 
     #[test]
-    fn what_is_nearly_a_mapping_never_panics(text in nearly(), header in any::<bool>()) {
-        let text = if header { with(&text) } else { text };
+    fn near_mappings_never_panic(text in near_mapping(), header in any::<bool>()) {
+        let text = if header { with_fields(&text) } else { text };
         if let Err(findings) = compile(&text) {
             prop_assert!(!findings.is_empty());
             let places: Vec<_> = findings.iter().map(|finding| match finding.place {

@@ -2,14 +2,14 @@ use super::*;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
-fn good(text: &str) -> Node {
+fn parse_valid(text: &str) -> Node {
     let mut findings = Vec::new();
     let node = read(text, &mut findings).unwrap();
     assert_eq!(findings, []);
     node
 }
 
-fn bad(text: &str) -> String {
+fn parse_error(text: &str) -> String {
     read(text, &mut Vec::new()).unwrap_err().to_string()
 }
 
@@ -24,8 +24,9 @@ fn at(line: u64, column: u64) -> At {
 }
 
 #[test]
-fn every_node_knows_its_place() {
-    let node = good("type: object\nfields:\n  näme:\n    type: 'string'\n  list: [1, {a: b}]\n");
+fn every_node_has_its_position() {
+    let node =
+        parse_valid("type: object\nfields:\n  näme:\n    type: 'string'\n  list: [1, {a: b}]\n");
     assert_eq!(node.at, at(1, 1));
     assert_eq!(entry(&node, "type").1.at, at(1, 7));
     let (key, fields) = entry(&node, "fields");
@@ -41,8 +42,9 @@ fn every_node_knows_its_place() {
 
 #[test]
 fn json_is_yaml() {
-    let node =
-        good("{\"type\": \"object\",\n  \"none\": null, \"empty\": \"\",\n\t\"required\": true}");
+    let node = parse_valid(
+        "{\"type\": \"object\",\n  \"none\": null, \"empty\": \"\",\n\t\"required\": true}",
+    );
     assert_eq!(
         entry(&node, "type").1.content,
         Content::Scalar { text: "object".to_owned(), plain: false }
@@ -56,23 +58,23 @@ fn json_is_yaml() {
 }
 
 #[test]
-fn a_missing_value_is_nothing() {
-    let node = good("a:\nb: ~\nc: '~'");
+fn a_missing_value_is_null() {
+    let node = parse_valid("a:\nb: ~\nc: '~'");
     assert_eq!(entry(&node, "a").1.content, Content::Null);
     assert_eq!(entry(&node, "b").1.content, Content::Null);
     assert_eq!(entry(&node, "c").1.kind(), "a text");
 }
 
 #[test]
-fn duplicate_keys_are_found_and_the_first_counts() {
+fn duplicate_keys_are_reported_and_the_first_counts() {
     let mut findings = Vec::new();
     let node = read("a: 1\nb:\n  x: 1\n  \"x\": {y: 2}\na: 3\n", &mut findings).unwrap();
     let text: Vec<String> = findings.iter().map(ToString::to_string).collect();
     assert_eq!(
         text,
         [
-            "line 4, column 3: the key `x` stands twice in one mapping",
-            "line 5, column 1: the key `a` stands twice in one mapping"
+            "line 4, column 3: the key `x` is in this mapping twice",
+            "line 5, column 1: the key `a` is in this mapping twice"
         ]
     );
     assert_eq!(entry(&node, "a").1.content, Content::Scalar { text: "1".to_owned(), plain: true });
@@ -81,59 +83,65 @@ fn duplicate_keys_are_found_and_the_first_counts() {
 
 #[test]
 fn aliases_are_expanded_within_a_budget() {
-    let node = good("a: &x {p: 1}\nb: *x\n");
+    let node = parse_valid("a: &x {p: 1}\nb: *x\n");
     assert_eq!(entry(&node, "a").1, entry(&node, "b").1);
 
     let mut bomb = "a0: &a0 [x, x]\n".to_owned();
     for i in 1..40 {
         writeln!(bomb, "a{i}: &a{i} [*a{0}, *a{0}]", i - 1).unwrap();
     }
-    assert!(bad(&bomb).contains("more than 200000 values"), "{}", bad(&bomb));
+    assert!(parse_error(&bomb).contains("more than 200000 values"), "{}", parse_error(&bomb));
 
     let mut deep = "a0: &a0 [x]\n".to_owned();
     for i in 1..1200 {
         writeln!(deep, "a{i}: &a{i} [*a{}]", i - 1).unwrap();
     }
-    let message = bad(&deep);
+    let message = parse_error(&deep);
     assert!(message.contains("nests deeper") || message.contains("more than"), "{message}");
-    assert_eq!(bad("a: &x [*x]"), "line 1, column 8: this alias stands within what it refers to");
-    assert!(bad("a: *nowhere").contains("unknown anchor"));
+    assert_eq!(
+        parse_error("a: &x [*x]"),
+        "line 1, column 8: this alias is inside the value that it refers to"
+    );
+    assert!(parse_error("a: *nowhere").contains("unknown anchor"));
 }
 
 #[test]
-fn what_is_no_single_plain_document_is_refused() {
-    assert!(bad("").contains("the text is empty"));
-    assert!(bad("# nothing\n").contains("the text is empty"));
-    assert!(bad("---\n...\n").contains("the text is empty"));
+fn only_a_single_plain_document_is_accepted() {
+    assert!(parse_error("").contains("the text is empty"));
+    assert!(parse_error("# nothing\n").contains("the text is empty"));
+    assert!(parse_error("---\n...\n").contains("the text is empty"));
     assert_eq!(
-        bad("a: 1\n---\nb: 1"),
-        "line 2, column 1: a second document begins here; the mapping is one document"
+        parse_error("a: 1\n---\nb: 1"),
+        "line 2, column 1: a second document begins here; a mapping must be one document"
     );
     assert_eq!(
-        bad("a:\n  b: !secret x"),
+        parse_error("a:\n  b: !secret x"),
         "line 2, column 6: the tag !secret has no meaning in a mapping; leave it out"
     );
-    assert_eq!(bad("a: 1\n? [x]\n: 2"), "line 2, column 3: a key must be a text, not a list");
-    assert!(bad(&"x".repeat(MAX_BYTES + 1)).contains("bytes"));
-    let message = bad("type: object\nfields:\n  a: [1, 2\nb: 3");
+    assert_eq!(
+        parse_error("a: 1\n? [x]\n: 2"),
+        "line 2, column 3: a key must be a text, not a list"
+    );
+    assert!(parse_error(&"x".repeat(MAX_BYTES + 1)).contains("bytes"));
+    let message = parse_error("type: object\nfields:\n  a: [1, 2\nb: 3");
     assert!(message.starts_with("line ") && message.contains("not valid YAML"), "{message}");
     assert!(
-        bad("a: b: c").starts_with("line 1, column 5: this is not valid YAML"),
+        parse_error("a: b: c").starts_with("line 1, column 5: this is not valid YAML"),
         "{}",
-        bad("a: b: c")
+        parse_error("a: b: c")
     );
-    assert!(bad("a: \"b").contains("line 1"), "{}", bad("a: \"b"));
-    assert!(bad("a:\n\tb: c").contains("not valid YAML"));
+    assert!(parse_error("a: \"b").contains("line 1"), "{}", parse_error("a: \"b"));
+    assert!(parse_error("a:\n\tb: c").contains("not valid YAML"));
 }
 
 #[test]
-fn no_depth_overflows_the_stack() {
-    assert!(bad(&"[".repeat(100_000)).contains("255"));
-    assert!(bad(&"- ".repeat(100_000)).contains("deeper than 1000"));
+fn deep_texts_do_not_overflow_the_stack() {
+    assert!(parse_error(&"[".repeat(100_000)).contains("255"));
+    assert!(parse_error(&"- ".repeat(100_000)).contains("deeper than 1000"));
     let deepest = format!("{}x", "- ".repeat(1000));
     std::thread::Builder::new()
         .stack_size(2 << 20)
-        .spawn(move || assert_eq!(good(&deepest).height, 1001))
+        .spawn(move || assert_eq!(parse_valid(&deepest).height, 1001))
         .unwrap()
         .join()
         .unwrap();

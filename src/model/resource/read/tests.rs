@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const CONFIG: &str =
     "type: object\npath: Plant:.\nfields:\n  name: {type: string, path: <http://e/name>}\n";
 
-/// A whole body with one of its members changed.
+/// Returns a body with one member changed.
 fn with(name: &str, value: Value) -> Vec<u8> {
     let mut body = json!({
         "name": "Plants",
@@ -20,7 +20,7 @@ fn with(name: &str, value: Value) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// The findings of a body, each as its place and message.
+/// Returns the findings of a body as (place, message).
 fn findings(body: &[u8]) -> Vec<(String, String)> {
     let fault = Definition::read(body).unwrap_err();
     assert_eq!(fault.kind, Kind::Invalid, "{fault}");
@@ -70,7 +70,7 @@ fn reads_the_request_of_the_specification() {
 }
 
 #[test]
-fn only_name_and_config_must_be_there() {
+fn only_name_and_config_are_required() {
     let body = json!({"name": "Plants", "config": CONFIG, "conditions": null}).to_string();
     let (definition, _, conditions) = Definition::read(body.as_bytes()).unwrap();
     assert!(definition.enabled && definition.push_targets.is_empty() && conditions.is_empty());
@@ -113,7 +113,7 @@ fn prefixes_of_the_mapping_apply_to_conditions_and_their_text_is_kept() {
 }
 
 #[test]
-fn config_may_be_an_object_and_its_faults_have_their_line() {
+fn config_may_be_an_object_and_its_errors_have_their_line() {
     let object = json!({"type": "object", "path": "Plant:.", "fields": {
         "size": {"type": "number", "path": "<http://e/size>"}}});
     let (definition, mapping, _) = Definition::read(&with("config", object.clone())).unwrap();
@@ -140,7 +140,7 @@ fn config_may_be_an_object_and_its_faults_have_their_line() {
 }
 
 #[test]
-fn every_finding_comes_at_once() {
+fn all_findings_are_reported_at_once() {
     let body = json!({
         "name": "a/b",
         "describtion": "x",
@@ -156,21 +156,21 @@ fn every_finding_comes_at_once() {
     });
     let found = findings(body.to_string().as_bytes());
     let expected = [
-        ("/name", "'/' is none of its characters"),
+        ("/name", "the character '/' is not allowed"),
         ("/enabled", "`enabled` must be true or false, not a string"),
         ("4:13", "config: field `a`: there is no type `sting`; did you mean `string`?"),
         ("5:6", "config: field `b`: the path names no property"),
-        ("/conditions/0/predicate", "stands in angle brackets; leave them out here"),
+        ("/conditions/0/predicate", "is in angle brackets; leave them out here"),
         ("/conditions/0/value", "`value` is missing"),
         ("/conditions/0/valu", "did you mean `value`?"),
         ("/conditions/1", "an object is expected, not a number"),
         ("/pushTargets/0/bucketName", "\"../x\" is not"),
-        ("/pushTargets/2/bucketName", "stands twice"),
-        ("/pushTargets/2/key", "known are bucketName"),
+        ("/pushTargets/2/bucketName", "listed twice"),
+        ("/pushTargets/2/key", "known members are bucketName"),
         ("/pushTargets/3/bucketName", "`bucketName` is missing"),
         ("/exportOnChange", "must be true or false, not a string"),
         ("/retention", "must be a string, not a number"),
-        ("/timezone", "no time zone"),
+        ("/timezone", "not a time zone"),
         ("/debounce", "`500ms`, `5s`"),
         ("/describtion", "did you mean `description`?"),
     ];
@@ -203,10 +203,10 @@ fn names_are_checked() {
     refused("name", json!(""), "/name", "it is empty");
     refused("name", json!("a".repeat(201)), "/name", "more than 200 characters");
     refused("name", json!("日".repeat(23)), "/name", "207 bytes in the keys of exports");
-    refused("name", json!("a\u{7}"), "/name", "none of its characters");
-    refused("name", json!("a\u{202e}b"), "/name", "'\\u{202e}' is none of its characters");
+    refused("name", json!("a\u{7}"), "/name", "is not allowed");
+    refused("name", json!("a\u{202e}b"), "/name", "the character '\\u{202e}' is not allowed");
     refused("name", json!(" a"), "/name", "white space");
-    refused("name", json!(".."), "/name", "URLs would lose it");
+    refused("name", json!(".."), "/name", "URLs do not keep it");
     refused("name", json!("0190a3c1-7f00-7000-8000-000000000000"), "/name", "looks like an id");
     refused("name", json!(["a"]), "/name", "must be a string, not an array");
 }

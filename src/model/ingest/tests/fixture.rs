@@ -1,4 +1,4 @@
-//! A store with namespaces and one Business Object, to send requests to.
+//! A store with namespaces and one Business Object, which tests send requests to.
 use crate::changes::Watch;
 use crate::ingest::{Answer, Body, Limits, Mode, Request, ingest};
 use crate::mapping::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
@@ -20,7 +20,7 @@ pub(super) const LIMITS: Limits = Limits {
     history: 100,
 };
 
-pub(super) struct World {
+pub(super) struct Fixture {
     pub(super) store: Store,
     pub(super) business_object: Compiled,
     pub(super) limits: Limits,
@@ -28,8 +28,8 @@ pub(super) struct World {
     _dir: tempfile::TempDir,
 }
 
-impl World {
-    /// With the namespace `http://x/<name>/` for each that the shape names.
+impl Fixture {
+    /// Creates a fixture with the namespace `http://x/<name>/` for each namespace of the shape.
     pub(super) fn new(root: Shape) -> Self {
         Self::with(root, Generator::Counter)
     }
@@ -103,8 +103,8 @@ impl World {
         self.send(Mode::Add, data).unwrap()
     }
 
-    /// Sends what must be refused, and sees that nothing of it was stored. The pointers of its findings.
-    pub(super) fn refused(&self, mode: Mode, data: &str, kind: Kind) -> Vec<String> {
+    /// Sends data that must be refused, and checks that nothing was stored. Returns the pointers of the findings.
+    pub(super) fn expect_refusal(&self, mode: Mode, data: &str, kind: Kind) -> Vec<String> {
         let (before, sequence) = (self.quads(), self.store.stats().sequence);
         let fault = self.send(mode, data).unwrap_err();
         assert_eq!(fault.kind, kind, "{fault}");
@@ -115,7 +115,7 @@ impl World {
         pointers(&fault)
     }
 
-    /// Adds a quad as if by another view.
+    /// Adds a quad as another view would.
     pub(super) fn insert(&self, s: &str, p: &str, o: impl Into<oxrdf::Term>, g: &str) {
         let node = NamedNode::new_unchecked;
         let quad = Quad::new(node(s), node(p), o, node(g));

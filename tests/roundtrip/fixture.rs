@@ -1,4 +1,4 @@
-//! A store with the namespaces of a mapping.
+//! A store with the namespaces of a mapping, as the fixture of these tests.
 use oxrdf::NamedNode;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::fault::Fault;
@@ -12,13 +12,13 @@ use penstock_model::{members, view};
 use penstock_store::{Options, Pattern, Read, ReadStore, Store};
 use std::ops::ControlFlow;
 
-pub(crate) struct World {
+pub(crate) struct Fixture {
     store: Store,
     business_object: Compiled,
     _dir: tempfile::TempDir,
 }
 
-impl World {
+impl Fixture {
     pub(crate) fn new(root: &Shape) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
@@ -113,13 +113,13 @@ pub(crate) fn send(
     ingest(store, &limits, &request)
 }
 
-/// The URIs of all objects that belong.
+/// Returns the URIs of all objects that belong to the Business Object.
 pub(crate) fn members(store: &ReadStore, business_object: &Compiled) -> Vec<String> {
     let uris = members::page(&store.read(), business_object, None, usize::MAX).unwrap();
     uris.into_iter().map(NamedNode::into_string).collect()
 }
 
-/// An object as the view shows it.
+/// Returns an object in the form of the view.
 pub(crate) fn view(store: &ReadStore, business_object: &Compiled, uri: &str) -> String {
     let (mut out, mut warnings) = (Vec::new(), Vec::new());
     let uri = NamedNode::new(uri).unwrap();
